@@ -1,0 +1,52 @@
+"""The shape of API objects: plain JSON as decoded from the wire.
+
+An object is a `dict` with the field names of the Kubernetes API (camelCase). Objects taken from a cache, a watch or a
+store are shared: treat them as read-only, and use `copy_object` before changing one.
+"""
+
+from typing import Any, cast
+
+import orjson
+
+Object = dict[str, Any]
+"""A Kubernetes API object, or any part of one that is a JSON object."""
+
+
+def copy_object(obj: Object) -> Object:
+    """A deep copy (by encoding and decoding, ten times faster than `copy.deepcopy`)."""
+    return cast(Object, orjson.loads(orjson.dumps(obj)))
+
+
+def metadata(obj: Object) -> Object:
+    """`metadata`, made when absent."""
+    return cast(Object, obj.setdefault("metadata", {}))
+
+
+def name_of(obj: Object) -> str:
+    return cast(str, obj.get("metadata", {}).get("name", ""))
+
+
+def namespace_of(obj: Object) -> str:
+    """`metadata.namespace`; "" for a cluster-scoped object."""
+    return cast(str, obj.get("metadata", {}).get("namespace", ""))
+
+
+def uid_of(obj: Object) -> str:
+    return cast(str, obj.get("metadata", {}).get("uid", ""))
+
+
+def resource_version_of(obj: Object) -> str:
+    return cast(str, obj.get("metadata", {}).get("resourceVersion", ""))
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    return cast(dict[str, str], obj.get("metadata", {}).get("labels") or {})
+
+
+def annotations_of(obj: Object) -> dict[str, str]:
+    return cast(dict[str, str], obj.get("metadata", {}).get("annotations") or {})
+
+
+def is_terminating(obj: Object) -> bool:
+    """True once `metadata.deletionTimestamp` is set."""
+    return obj.get("metadata", {}).get("deletionTimestamp") is not None

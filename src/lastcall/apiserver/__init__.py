@@ -1,0 +1,1 @@
+"""The API server: HTTP face, registry, deletion rules, watch, discovery, authentication."""

@@ -1,0 +1,1 @@
+"""The Client protocol, HTTP implementation, informers and the event recorder."""

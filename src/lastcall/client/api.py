@@ -1,0 +1,98 @@
+"""The Client protocol: how every component talks to the API.
+
+Components are clients and nothing else. In one process with the API server they get
+`lastcall.apiserver.inprocess.InProcessClient` (no HTTP, no JSON), elsewhere `lastcall.client.http.HTTPClient`. All
+methods raise `lastcall.api.errors.StatusError` when the server refuses and `ConnectionLost` when it cannot be reached.
+Objects returned by `get`, `list` and `watch` may be shared: do not change them (see `lastcall.api.meta.copy_object`).
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+
+class ConnectionLost(Exception):
+    """The server cannot be reached or went away in the middle of an answer. Whether a write happened is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult:
+    """`items` carry kind and apiVersion; `resource_version` is where a watch goes on."""
+
+    items: list[Object]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """`object` is a Status for `ERROR`. BOOKMARK events are handed on only when asked for."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: Object
+
+
+class Client(Protocol):
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+
+    async def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> ListResult:
+        """All objects; namespace "" is all namespaces."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        bookmarks: bool = False,
+    ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
+        """`async with client.watch(PODS, resource_version=rv) as events: async for event in events: …`.
+
+        The iterator ends when the server closes the watch; start again from the last resourceVersion seen.
+        """
+        ...
+
+    async def create(self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = "") -> Object:
+        """POST. With `subresource` (binding, eviction, token) `name` is the parent object's name."""
+        ...
+
+    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object: ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        namespace: str = "",
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str = "",
+    ) -> Object: ...
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        grace_period_seconds: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation_policy: str | None = None,
+    ) -> Object:
+        """DELETE; answers the object or a Status. `uid` and `resource_version` are preconditions."""
+        ...
+
+    async def close(self) -> None: ...

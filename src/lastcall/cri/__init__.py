@@ -1,0 +1,1 @@
+"""The runtime boundary: CRI verbs and structs, and the runtimes behind them."""

@@ -1,0 +1,278 @@
+"""The Container Runtime Interface: verbs and field names of k8s.io/cri-api runtime/v1, as typed structs.
+
+`lastcall.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI does not
+carry (who sent a signal, a signal mask, container output) are records on the timeline, written by the runtime itself.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal, Protocol
+
+NamespaceMode = Literal["POD", "CONTAINER", "NODE", "TARGET"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodSandboxMetadata:
+    name: str
+    uid: str
+    namespace: str
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceOption:
+    network: NamespaceMode = "POD"
+    pid: NamespaceMode = "CONTAINER"
+    ipc: NamespaceMode = "POD"
+    target_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DNSConfig:
+    servers: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSandboxConfig:
+    """`log_directory` is absolute; containers' `log_path` is relative to it."""
+
+    metadata: PodSandboxMetadata
+    hostname: str = ""
+    log_directory: str = ""
+    dns_config: DNSConfig = DNSConfig()
+    namespace_options: NamespaceOption = NamespaceOption()
+    sysctls: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class PodSandboxState(IntEnum):
+    SANDBOX_READY = 0
+    SANDBOX_NOTREADY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PodSandboxStatus:
+    """`created_at` is nanoseconds since the epoch; `ips` has the primary address first, empty for NODE network."""
+
+    id: str
+    metadata: PodSandboxMetadata
+    state: PodSandboxState
+    created_at: int
+    ips: tuple[str, ...] = ()
+    namespace_options: NamespaceOption = NamespaceOption()
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerMetadata:
+    name: str
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A bind mount of `host_path` (in the node's mount namespace) at `container_path`."""
+
+    container_path: str
+    host_path: str
+    readonly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinuxContainerSecurityContext:
+    """None for `run_as_user`/`run_as_group` means the image's own."""
+
+    privileged: bool = False
+    capabilities: Capability = Capability()
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    supplemental_groups: tuple[int, ...] = ()
+    readonly_rootfs: bool = False
+    no_new_privs: bool = False
+    masked_paths: tuple[str, ...] = ()
+    readonly_paths: tuple[str, ...] = ()
+    namespace_options: NamespaceOption = NamespaceOption()
+
+
+@dataclass(frozen=True, slots=True)
+class LinuxContainerResources:
+    """CFS period and quota in microseconds, memory in bytes; 0 is unlimited."""
+
+    cpu_period: int = 0
+    cpu_quota: int = 0
+    cpu_shares: int = 0
+    memory_limit_in_bytes: int = 0
+    oom_score_adj: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerConfig:
+    """`command` replaces the image's entrypoint, `args` its cmd, as in Kubernetes. `stop_signal` "" is the image's own."""
+
+    metadata: ContainerMetadata
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    envs: tuple[tuple[str, str], ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    log_path: str = ""
+    stdin: bool = False
+    tty: bool = False
+    stop_signal: str = ""
+    security_context: LinuxContainerSecurityContext = LinuxContainerSecurityContext()
+    resources: LinuxContainerResources = LinuxContainerResources()
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class ContainerState(IntEnum):
+    CONTAINER_CREATED = 0
+    CONTAINER_RUNNING = 1
+    CONTAINER_EXITED = 2
+    CONTAINER_UNKNOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStatus:
+    """Times are nanoseconds since the epoch, 0 when not reached. `reason` is Completed, Error, OOMKilled, StartError or ContainerStatusUnknown.
+
+    `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
+    """
+
+    id: str
+    metadata: ContainerMetadata
+    pod_sandbox_id: str
+    state: ContainerState
+    image: str
+    image_ref: str
+    created_at: int
+    started_at: int = 0
+    finished_at: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    log_path: str = ""
+    mounts: tuple[Mount, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecSyncResponse:
+    stdout: bytes
+    stderr: bytes
+    exit_code: int
+
+
+class ContainerEventType(IntEnum):
+    CONTAINER_CREATED_EVENT = 0
+    CONTAINER_STARTED_EVENT = 1
+    CONTAINER_STOPPED_EVENT = 2
+    CONTAINER_DELETED_EVENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEventResponse:
+    """`pod_uid` is the sandbox metadata's uid; `container_id` is the sandbox id for sandbox events."""
+
+    container_id: str
+    container_event_type: ContainerEventType
+    created_at: int
+    pod_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """`id` is the config digest; `size` in bytes. `annotations` carry lastcall's own facts (see `SUBSTITUTE_FOR`)."""
+
+    id: str
+    repo_tags: tuple[str, ...] = ()
+    repo_digests: tuple[str, ...] = ()
+    size: int = 0
+    user: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+SUBSTITUTE_FOR = "lastcall.dev/substitute-for"
+"""Image annotation: this image was made from the host's own files because the named one could not be had."""
+
+
+class RuntimeServiceError(Exception):
+    """A CRI call failed. `reason` is empty or one of: NotFound, StartError, DeadlineExceeded, ImageNotFound, InvalidImageName."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class RuntimeService(Protocol):
+    """runtime/v1 RuntimeService. Stop and remove verbs are idempotent. Ids are 64 hex digits."""
+
+    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str: ...
+    async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        """Kill what is left in the sandbox, tear its network down. Called at least once before remove."""
+        ...
+
+    async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None: ...
+    async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus: ...
+    async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
+        """All sandboxes, or those of one Pod; newest first."""
+        ...
+
+    async def create_container(
+        self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
+    ) -> str: ...
+    async def start_container(self, container_id: str) -> None:
+        """Raises RuntimeServiceError with reason StartError when the process could not be executed (exit code 128)."""
+        ...
+
+    async def stop_container(self, container_id: str, timeout: int) -> None:
+        """Send the stop signal once per container lifetime, wait `timeout` seconds, SIGKILL, wait for the exit.
+
+        timeout 0 is SIGKILL at once. An unknown or not running container is a success.
+        Source of the rule: containerd internal/cri/server/container_stop.go.
+        """
+        ...
+
+    async def remove_container(self, container_id: str) -> None: ...
+    async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
+        """All containers, or those of one Pod; newest first."""
+        ...
+
+    async def container_status(self, container_id: str) -> ContainerStatus: ...
+    async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
+        """Run a command in the container's namespaces. timeout in seconds, 0 is none.
+
+        Cancelling the call kills the process. Raises RuntimeServiceError, reason DeadlineExceeded on timeout.
+        """
+        ...
+
+    def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
+        """All events from now on."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ImageService(Protocol):
+    """runtime/v1 ImageService."""
+
+    async def image_status(self, image: str) -> Image | None: ...
+    async def pull_image(self, image: str) -> str:
+        """The image ref (digest). Raises RuntimeServiceError with reason ImageNotFound or InvalidImageName."""
+        ...
+
+    async def list_images(self) -> list[Image]: ...
+    async def remove_image(self, image: str) -> None: ...

@@ -1,0 +1,1 @@
+"""The kubelet: sync loop, pod workers, kill path, hooks, probes, status, volumes."""

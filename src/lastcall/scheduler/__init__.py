@@ -1,0 +1,1 @@
+"""The scheduler: binds Pods to nodes through the binding subresource."""

@@ -1,0 +1,92 @@
+"""The Store protocol: an ordered key space with revisions and a watch, in the manner of etcd.
+
+Keys look like `pods/default/web` (`<registry prefix>/<namespace>/<name>`, or `<prefix>/<name>`). Values are the encoded
+JSON of an object **with** its resourceVersion inside: the writer passes a function that encodes for the revision the
+store is about to use, so that get, list and watch hand out the stored bytes unchanged.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Encode = Callable[[int], bytes]
+"""Given the revision of the write, the bytes to store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored value. `revision` is that of its last write."""
+
+    key: str
+    value: bytes
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write, as a watcher sees it. For `DELETED`, `value` is the last stored state encoded at `revision`."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    key: str
+    value: bytes
+    revision: int
+    previous: bytes | None
+
+
+class StoreConflict(Exception):
+    """The compare of a compare-and-swap failed. `current` is what is stored now, None when there is nothing."""
+
+    def __init__(self, key: str, current: Entry | None) -> None:
+        super().__init__(f"{key} has changed")
+        self.current = current
+
+
+class Compacted(Exception):
+    """The asked revision is older than the history kept. `oldest` is the least revision that can be asked for."""
+
+    def __init__(self, revision: int, oldest: int) -> None:
+        super().__init__(f"revision {revision} is compacted, the oldest is {oldest}")
+        self.revision = revision
+        self.oldest = oldest
+
+
+class Store(Protocol):
+    """An acknowledged write is there for every later reader, and every watcher sees every write in revision order."""
+
+    async def get(self, key: str) -> Entry | None: ...
+
+    async def list(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
+    ) -> tuple[list[Entry], int, int]:
+        """Entries under `prefix` with key > `start`, in key order: (entries, revision of the snapshot, how many more).
+
+        `limit` 0 is no limit; `revision` 0 is now. Raises `Compacted`.
+        """
+        ...
+
+    async def create(self, key: str, encode: Encode) -> Entry:
+        """Raises `StoreConflict` when the key exists."""
+        ...
+
+    async def update(self, key: str, expected_revision: int, encode: Encode) -> Entry:
+        """Compare-and-swap. Raises `StoreConflict`."""
+        ...
+
+    async def delete(self, key: str, expected_revision: int, encode: Encode) -> Entry:
+        """Compare-and-delete; `encode` gives the last state at the revision of the deletion. Raises `StoreConflict`."""
+        ...
+
+    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
+        """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering."""
+        ...
+
+    async def revision(self) -> int:
+        """The revision of the latest write."""
+        ...
+
+    async def compact(self, revision: int) -> None:
+        """Forget history before `revision`."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Records of what happened, and the story they tell."""

@@ -1,0 +1,67 @@
+"""The kinds of records and the facts each carries. `facts` keys are camelCase, seconds are floats, pids as the cluster sees them.
+
+Actors: `client`, `apiserver`, `scheduler`, `endpointslice-controller`, `kubelet`, `runtime` (the shim and what drives it), `init`.
+"""
+
+# client (the command that follows the Pods)
+DELETE_SENT = "DeleteSent"  # gracePeriodSeconds (None = the Pod's own)
+POD_READY_SEEN = "PodReadySeen"  # resourceVersion
+POD_GONE_SEEN = "PodGoneSeen"  # resourceVersion: the client saw the DELETED watch event
+
+# apiserver
+POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user
+POD_BOUND = "PodBound"  # node, resourceVersion
+DELETE_ACCEPTED = "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end
+GRACE_SHORTENED = "GraceShortened"  # from, to, resourceVersion
+POD_STATUS_WRITTEN = "PodStatusWritten"  # phase, ready, reason, resourceVersion
+OBJECT_REMOVED = "ObjectRemoved"  # resourceVersion, user
+
+# endpointslice-controller
+ENDPOINT_CHANGED = "EndpointChanged"  # service, slice, address, ready, serving, terminating, resourceVersion, observedResourceVersion
+ENDPOINT_REMOVED = "EndpointRemoved"  # service, slice, address, resourceVersion, observedResourceVersion
+
+# scheduler
+POD_SCHEDULED = "PodScheduled"  # node
+
+# kubelet: start
+POD_ADMITTED = "PodAdmitted"  # observedResourceVersion
+POD_REJECTED = "PodRejected"  # reason, message
+VOLUMES_MOUNTED = "VolumesMounted"  # volumes
+SANDBOX_CREATED = "SandboxCreated"  # sandboxId, ips, seconds
+IMAGE_SUBSTITUTED = "ImageSubstituted"  # image, substitute
+CONTAINER_CREATED = "ContainerCreated"  # containerId, image, attempt
+CONTAINER_STARTED = "ContainerStarted"  # containerId, attempt
+CONTAINER_START_FAILED = "ContainerStartFailed"  # reason, message
+POST_START_STARTED = "PostStartStarted"  # handler
+POST_START_FINISHED = "PostStartFinished"  # handler, outcome (succeeded|failed), seconds, message
+PROBE_CHANGED = "ProbeChanged"  # probe (readiness|liveness|startup), result (success|failure), output
+POD_RUNNING = "PodRunning"  # written when the status manager reports phase Running
+
+# kubelet: end
+TERMINATION_OBSERVED = "TerminationObserved"  # cause (deletionTimestamp|apiTerminalPhase|kill|removed|completed|runtimeOnly), gracePeriodSeconds, observedResourceVersion
+GRACE_DECIDED = "GraceDecided"  # gracePeriodSeconds, shortened, why: calculateEffectiveGracePeriod
+KILLING = "Killing"  # message, gracePeriodSeconds
+PRE_STOP_SKIPPED = "PreStopSkipped"  # why (one sentence)
+PRE_STOP_STARTED = "PreStopStarted"  # handler (exec|httpGet|sleep|tcpSocket), detail, budgetSeconds
+PRE_STOP_FINISHED = "PreStopFinished"  # handler, outcome (succeeded|failed|outlived), seconds, exitCode, stdout, stderr, message
+STOP_REQUESTED = "StopRequested"  # timeoutSeconds, floor (True when raised to 2 s), deductedSeconds: CRI StopContainer
+STOP_FINISHED = "StopFinished"  # seconds, error
+SANDBOX_STOPPED = "SandboxStopped"  # sandboxId, seconds, error
+VOLUMES_UNMOUNTED = "VolumesUnmounted"  # volumes, seconds
+STATUS_SENT = "StatusSent"  # phase, resourceVersion
+FINAL_DELETE_SENT = "FinalDeleteSent"  # uid
+WORKER_FINISHED = "WorkerFinished"
+
+# runtime
+PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv
+PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
+SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone)
+PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled
+EXEC_STARTED = "ExecStarted"  # execId, pid, argv
+EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
+OUTPUT = "Output"  # stream (stdout|stderr), text, attempt
+NETWORK_ATTACHED = "NetworkAttached"  # ip, seconds
+NETWORK_DETACHED = "NetworkDetached"  # ip, seconds, error
+
+# init
+PROCESS_DIED = "ProcessDied"  # role (control-plane|node-1|shim-1|orphan), pid, exitCode, signal

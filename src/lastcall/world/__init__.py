@@ -1,0 +1,1 @@
+"""Everything the rest must not touch directly: clock, tasks, virtual time, kernel calls."""

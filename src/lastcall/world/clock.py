@@ -1,0 +1,72 @@
+"""The one door for time.
+
+Nothing outside `lastcall.world` reads a clock or sleeps by another way. A `Clock` belongs to a running event loop:
+in the real world that is uvloop or the stock loop, in the virtual world `lastcall.world.virtual.VirtualLoop`, whose
+time jumps to the next timer as soon as nothing else can run.
+"""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Reads time and waits for it. All seconds are floats, all `_ns` values are integer nanoseconds."""
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds on the machine's monotonic clock (comparable between processes of one machine)."""
+        ...
+
+    def wall_ns(self) -> int:
+        """Nanoseconds since the Unix epoch."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return not earlier than `seconds` from now, as `monotonic_ns` counts (loop timers may fire early)."""
+        ...
+
+
+def monotonic(clock: Clock) -> float:
+    """Seconds on the monotonic clock."""
+    return clock.monotonic_ns() / 1e9
+
+
+def now(clock: Clock) -> datetime:
+    """Aware UTC time."""
+    return datetime.fromtimestamp(clock.wall_ns() / 1e9, UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Kubernetes `metav1.Time`: whole seconds, `Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(moment: datetime) -> str:
+    """Kubernetes `metav1.MicroTime`: microseconds, `Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """Aware UTC time of an RFC 3339 text. Raises ValueError for anything else."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.astimezone(UTC)
+
+
+class RealClock:
+    """The machine's clocks."""
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def wall_ns(self) -> int:
+        return time.time_ns()
+
+    async def sleep(self, seconds: float) -> None:
+        deadline = time.monotonic_ns() + int(seconds * 1e9)
+        await asyncio.sleep(seconds)
+        # uvloop timers are whole milliseconds and may fire early: read the clock again and re-arm.
+        while (left := deadline - time.monotonic_ns()) > 0:
+            await asyncio.sleep(left / 1e9)

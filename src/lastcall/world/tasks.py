@@ -1,0 +1,48 @@
+"""Task groups that own every task.
+
+`asyncio.create_task` is used nowhere else: a task belongs to a `Tasks` scope, and when the scope ends its tasks have
+ended. An exception in a task that nobody handles ends the scope and surfaces where the scope was opened, like a panic
+in a goroutine ends a Go program.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Tasks:
+    """`async with Tasks() as tasks: tasks.spawn(coroutine(), name="...")`.
+
+    Leaving the block normally waits for all tasks; `cancel()` ends them. Cancelling the owner cancels the tasks.
+    """
+
+    def __init__(self) -> None:
+        self._group = asyncio.TaskGroup()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._group.__aexit__(kind, error, traceback)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        """Start a task owned by this scope."""
+        task = self._group.create_task(coroutine, name=name)
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+
+    def cancel(self) -> None:
+        """Cancel every task of this scope, in the order they were started; the scope's end still awaits them."""
+        for task in list(self._tasks):
+            task.cancel()

@@ -1,0 +1,139 @@
+"""The virtual world: time jumps to the next timer as soon as nothing else can run.
+
+`run_virtual(main)` gives the coroutine function a `World` whose clock starts at 2030-01-01T00:00:00Z and whose
+randomness is seeded. A 30 s grace period costs a millisecond, and two runs with one seed give the same records in the
+same order. The world is *closed*: sockets, executors and subprocesses raise `VirtualWorldError`, because an autojump
+clock beside real I/O gives spurious time-outs. A coroutine that waits for something no timer will ever bring raises
+`VirtualDeadlockError` instead of hanging.
+"""
+
+import asyncio
+import heapq
+import random
+import selectors
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from lastcall.world.world import World
+
+T = TypeVar("T")
+
+EPOCH_NS = 1_893_456_000 * 1_000_000_000  # 2030-01-01T00:00:00Z
+
+
+class VirtualWorldError(RuntimeError):
+    """Something in the virtual world reached for the real one."""
+
+
+class VirtualDeadlockError(RuntimeError):
+    """Every task waits and no timer is pending."""
+
+
+class _NoSelector(selectors.BaseSelector):
+    """A selector that never has anything ready; only the loop's own wake-up pipe may register."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Any, selectors.SelectorKey] = {}
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = selectors.SelectorKey(fileobj, fileobj if isinstance(fileobj, int) else fileobj.fileno(), events, data)
+        self._keys[fileobj] = key
+        if len(self._keys) > 1:
+            raise VirtualWorldError("the virtual world has no sockets")
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys.pop(fileobj)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return []
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._keys
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose `time()` is virtual seconds and jumps when idle."""
+
+    def __init__(self) -> None:
+        self._virtual_ns = 0
+        super().__init__(_NoSelector())
+
+    def time(self) -> float:
+        return self._virtual_ns / 1e9
+
+    @property
+    def virtual_ns(self) -> int:
+        """Nanoseconds since the loop was made."""
+        return self._virtual_ns
+
+    def _run_once(self) -> None:
+        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        while scheduled and scheduled[0].cancelled():
+            # The stock loop keeps this count to decide when to sweep its heap.
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False  # type: ignore[attr-defined]
+        if not self._ready and not self._stopping:  # type: ignore[attr-defined]
+            if not scheduled:
+                raise VirtualDeadlockError(_describe(self))
+            # Round up, so that `time()` is never short of the timer that is due.
+            self._virtual_ns = max(self._virtual_ns, -int(-scheduled[0].when() * 1e9 // 1))
+        super()._run_once()  # type: ignore[misc]
+
+    def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+        raise VirtualWorldError("the virtual world has no threads")
+
+    async def create_connection(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+        raise VirtualWorldError("the virtual world has no sockets")
+
+    async def create_server(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+        raise VirtualWorldError("the virtual world has no sockets")
+
+    async def subprocess_exec(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+        raise VirtualWorldError("the virtual world has no processes")
+
+    async def subprocess_shell(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+        raise VirtualWorldError("the virtual world has no processes")
+
+
+def _describe(loop: asyncio.AbstractEventLoop) -> str:
+    waiting = sorted(repr(task.get_coro()) for task in asyncio.all_tasks(loop))
+    return "every task waits and no timer is pending:\n  " + "\n  ".join(waiting)
+
+
+class VirtualClock:
+    """The clock of a `VirtualLoop`."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def monotonic_ns(self) -> int:
+        return self._loop.virtual_ns
+
+    def wall_ns(self) -> int:
+        return EPOCH_NS + self._loop.virtual_ns
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def run_virtual(main: Callable[[World], Awaitable[T]], *, seed: int = 0) -> T:
+    """Run `main(world)` in a fresh virtual world to its end and return what it returned.
+
+    Raises `VirtualDeadlockError` when nothing can happen any more, and whatever `main` raises.
+    """
+    loop = VirtualLoop()
+    world = World(clock=VirtualClock(loop), random=random.Random(seed))
+
+    async def run() -> T:
+        return await main(world)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        # Runner.close waits for the default executor; there is none here.
+        loop.shutdown_default_executor = _nothing  # type: ignore[method-assign]
+        return runner.run(run())
+
+
+async def _nothing(*args: Any, **kwargs: Any) -> None:
+    return None
