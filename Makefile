@@ -1,0 +1,28 @@
+# The two commands a newcomer needs: `make demo` and `make test`.
+PYTHON ?= $(shell tools/find-python 3.11)
+VENV := .venv
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
+	$(VENV)/bin/lastcall demo all
+
+test:                               ## everything CI runs: linters, types, layers, tests on Python 3.11 and 3.13
+	tools/test
+
+check: $(VENV)/.installed-dev       ## linters, types and layers only
+	tools/check $(VENV)
+
+bench: $(VENV)/.installed-dev       ## measurements of this machine (see bench/README.md)
+	$(VENV)/bin/python -m bench
+
+$(VENV)/.installed: pyproject.toml
+	tools/make-venv "$(PYTHON)" $(VENV)
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml
+	tools/make-venv "$(PYTHON)" $(VENV) dev
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) .venv-*
