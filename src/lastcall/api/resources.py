@@ -48,7 +48,9 @@ SERVICES = Resource("", "v1", "services", "Service", True, "service", ("svc",), 
 EVENTS = Resource("", "v1", "events", "Event", True, "event", ("ev",))
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap", True, "configmap", ("cm",))
 SECRETS = Resource("", "v1", "secrets", "Secret", True, "secret")
-SERVICEACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True, "serviceaccount", ("sa",), (), ("token",))
+SERVICEACCOUNTS = Resource(
+    "", "v1", "serviceaccounts", "ServiceAccount", True, "serviceaccount", ("sa",), (), ("token",)
+)
 BINDINGS = Resource("", "v1", "bindings", "Binding", True, "binding")
 ENDPOINTSLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True, "endpointslice")
 EVENTS_V1 = Resource("events.k8s.io", "v1", "events", "Event", True, "event", ("ev",))

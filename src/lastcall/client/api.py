@@ -64,11 +64,15 @@ class Client(Protocol):
         """
         ...
 
-    async def create(self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = "") -> Object:
+    async def create(
+        self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> Object:
         """POST. With `subresource` (binding, eviction, token) `name` is the parent object's name."""
         ...
 
-    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object: ...
+    async def update(
+        self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = ""
+    ) -> Object: ...
 
     async def patch(
         self,

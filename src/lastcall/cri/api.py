@@ -1,7 +1,7 @@
 """The Container Runtime Interface: verbs and field names of k8s.io/cri-api runtime/v1, as typed structs.
 
-`lastcall.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI does not
-carry (who sent a signal, a signal mask, container output) are records on the timeline, written by the runtime itself.
+`lastcall.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI does
+not carry (who sent a signal, a signal mask, container output) are records on the timeline, written by the runtime itself.
 """
 
 from collections.abc import AsyncIterator
@@ -118,7 +118,9 @@ class LinuxContainerResources:
 
 @dataclass(frozen=True, slots=True)
 class ContainerConfig:
-    """`command` replaces the image's entrypoint, `args` its cmd, as in Kubernetes. `stop_signal` "" is the image's own."""
+    """
+    `command` replaces the image's entrypoint, `args` its cmd, as in Kubernetes. `stop_signal` "" is the image's.
+    """
 
     metadata: ContainerMetadata
     image: str
@@ -146,7 +148,9 @@ class ContainerState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContainerStatus:
-    """Times are nanoseconds since the epoch, 0 when not reached. `reason` is Completed, Error, OOMKilled, StartError or ContainerStatusUnknown.
+    """Times are nanoseconds since the epoch, 0 when not reached.
+
+    `reason` is Completed, Error, OOMKilled, StartError or ContainerStatusUnknown.
 
     `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
     """
@@ -210,7 +214,10 @@ SUBSTITUTE_FOR = "lastcall.dev/substitute-for"
 
 
 class RuntimeServiceError(Exception):
-    """A CRI call failed. `reason` is empty or one of: NotFound, StartError, DeadlineExceeded, ImageNotFound, InvalidImageName."""
+    """A CRI call failed.
+
+    `reason` is empty or one of NotFound, StartError, DeadlineExceeded, ImageNotFound, InvalidImageName.
+    """
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)

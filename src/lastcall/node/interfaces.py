@@ -139,7 +139,9 @@ class ImageManager(Protocol):
 class EventRecorder(Protocol):
     """client-go record.EventRecorder; `lastcall.client.events.EventRecorder` is the real one."""
 
-    def event(self, obj: Object, event_type: Literal["Normal", "Warning"], reason: str, message: str, *, field_path: str = "") -> None:
+    def event(
+        self, obj: Object, event_type: Literal["Normal", "Warning"], reason: str, message: str, *, field_path: str = ""
+    ) -> None:
         """`obj` needs kind, apiVersion and metadata; never blocks. `field_path` like `spec.containers{web}`."""
         ...
 

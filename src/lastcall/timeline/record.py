@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Evidence = Literal["observed", "inferred", "predicted"]
-"""observed: the code that wrote the record saw it happen. inferred: concluded from something else. predicted: simulated."""
+"""
+observed: the code that wrote the record saw it happen. inferred: concluded from something else. predicted: simulated.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +18,8 @@ class Record:
 
     `id` is `<actor>-<boot id>-<sequence>`; `at_ns` the monotonic clock (comparable between processes of a machine),
     `wall_ns` nanoseconds since the epoch. `kind` is one of `lastcall.timeline.kinds`, which says what `facts` hold.
-    `rule` is the Kubernetes source path and function, "" where none applies. `cause_id` is the id of the record that led
-    to this one, when the writer knows it; causes across processes are joined by the story through
+    `rule` is the Kubernetes source path and function, "" where none applies. `cause_id` is the id of the record that
+    led to this one, when the writer knows it; causes across processes are joined by the story through
     `facts["resourceVersion"]` (written) and `facts["observedResourceVersion"]` (reacted to).
     """
 

@@ -68,5 +68,5 @@ class RealClock:
         deadline = time.monotonic_ns() + int(seconds * 1e9)
         await asyncio.sleep(seconds)
         # uvloop timers are whole milliseconds and may fire early: read the clock again and re-arm.
-        while (left := deadline - time.monotonic_ns()) > 0:
+        while (left := deadline - time.monotonic_ns()) > 0:  # noqa: ASYNC110 (re-arms an early timer, polls nothing)
             await asyncio.sleep(left / 1e9)

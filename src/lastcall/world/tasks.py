@@ -29,8 +29,8 @@ class Tasks:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return await self._group.__aexit__(kind, error, traceback)
+    ) -> None:
+        await self._group.__aexit__(kind, error, traceback)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
         """Start a task owned by this scope."""

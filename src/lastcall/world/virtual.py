@@ -84,16 +84,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise VirtualWorldError("the virtual world has no threads")
 
-    async def create_connection(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+    async def create_connection(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise VirtualWorldError("the virtual world has no sockets")
 
-    async def create_server(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+    async def create_server(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise VirtualWorldError("the virtual world has no sockets")
 
-    async def subprocess_exec(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+    async def subprocess_exec(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise VirtualWorldError("the virtual world has no processes")
 
-    async def subprocess_shell(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
+    async def subprocess_shell(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise VirtualWorldError("the virtual world has no processes")
 
 
