@@ -46,3 +46,16 @@ class Tasks:
         """Cancel every task of this scope, in the order they were started; the scope's end still awaits them."""
         for task in list(self._tasks):
             task.cancel()
+
+
+async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None:
+    """The result of `work`, or None when `event` is set first (`work` is cancelled then and awaited)."""
+    task = asyncio.ensure_future(work)
+    waiter = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for each in (task, waiter):
+            each.cancel()
+        await asyncio.gather(task, waiter, return_exceptions=True)

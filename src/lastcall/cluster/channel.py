@@ -1,0 +1,48 @@
+"""What init tells front, one JSON object a line over a socket pair.
+
+Messages: `{"event": "started", "role": …, "pid": …}`, `{"event": "died", "role": …, "pid": …, "exitCode": … | null,
+"signal": … | null}`, `{"event": "failed", "message": …, "errno": …}` (the namespaces could not be set up). The other
+direction has no messages: when front closes its end, or dies, init ends and the kernel ends everything else.
+"""
+
+import json
+import socket
+from typing import Any, cast
+
+Message = dict[str, Any]
+
+
+class ChannelWriter:
+    """init's end. A front that is gone is not an error here: init ends by other means."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+
+    def send(self, message: Message) -> None:
+        try:
+            self.socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            return
+
+
+class ChannelReader:
+    """front's end, non-blocking once `socket.setblocking(False)` was called."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._buffer = b""
+        self.closed = False
+
+    def read(self) -> list[Message]:
+        """The complete messages available; `closed` turns True when init is gone."""
+        try:
+            data = self.socket.recv(65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.closed = True
+            return []
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        return [cast(Message, json.loads(line)) for line in lines if line]

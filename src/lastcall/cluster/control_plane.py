@@ -1,0 +1,83 @@
+"""The control plane's role: API server, controllers and scheduler on one event loop."""
+
+import socket
+
+import uvloop
+
+from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.kubelet_client import KubeletClient
+from lastcall.apiserver.pki import client_context, server_context
+from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT, SERVICE_CIDR
+from lastcall.cluster.plan import Plan
+from lastcall.controllers.manager import run_controllers
+from lastcall.scheduler.scheduler import run_scheduler
+from lastcall.store.memory import MemoryStore
+from lastcall.timeline.ring import RingRecorder
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
+CONTROLLERS = UserInfo("system:kube-controller-manager", ("system:masters", "system:authenticated"))
+SCHEDULER = UserInfo("system:kube-scheduler", ("system:masters", "system:authenticated"))
+
+
+def main(plan: Plan) -> None:
+    """Run until killed."""
+    uvloop.run(_run(plan))
+
+
+async def _run(plan: Plan) -> None:
+    world = World()
+    credentials = plan.credentials
+    recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock)
+    server = APIServer(
+        world=world,
+        store=MemoryStore(),
+        recorder=recorder,
+        config=APIServerConfig(
+            kubernetes_version=plan.options.kubernetes_version,
+            service_cidr=SERVICE_CIDR,
+            kubernetes_service_ip=KUBERNETES_SERVICE_IP,
+            service_account_key_pem=credentials.service_account_key,
+            root_ca_pem=credentials.ca_certificate,
+            tokens={credentials.admin_token: ADMIN},
+        ),
+        kubelet_logs=KubeletClient(
+            client_context(
+                credentials.ca_certificate,
+                credentials.api_server_client.certificate,
+                credentials.api_server_client.key,
+            )
+        ),
+    )
+    await server.bootstrap()
+    context = server_context(
+        credentials.api_server.certificate, credentials.api_server.key, client_ca=credentials.ca_certificate
+    )
+    sockets = [plan.api_socket, *map(_listen_inside, [API_INSIDE, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)])]
+    async with Tasks() as tasks:
+        tasks.spawn(server.serve(sockets, context), name="apiserver")
+        tasks.spawn(
+            run_controllers(
+                world=world,
+                client=server.client(CONTROLLERS),
+                recorder=recorder.for_actor("endpointslice-controller"),
+                root_ca_pem=credentials.ca_certificate,
+            ),
+            name="controllers",
+        )
+        tasks.spawn(
+            run_scheduler(world=world, client=server.client(SCHEDULER), recorder=recorder.for_actor("scheduler")),
+            name="scheduler",
+        )
+
+
+def _listen_inside(address: tuple[str, int]) -> socket.socket:
+    """A socket in the cluster's network namespace; the address may come later (the node puts it on `lo`)."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_IP, 15, 1)  # IP_FREEBIND
+    sock.bind(address)
+    sock.listen(1024)
+    return sock

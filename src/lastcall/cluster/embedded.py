@@ -1,0 +1,297 @@
+"""Front's side of an embedded cluster: makes the process tree, follows it, ends it.
+
+The tree is made synchronously, before any event loop or thread exists; `connect` and what follows run inside asyncio.
+Source of the shape: ARCHITECTURE.md, "Process tree".
+"""
+
+import asyncio
+import gc
+import os
+import select
+import signal
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from lastcall.api import pods
+from lastcall.api.resources import NODES
+from lastcall.client.http import HTTPClient
+from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.cluster import control_plane, init, node
+from lastcall.cluster.channel import ChannelReader, Message
+from lastcall.cluster.errors import ClusterStartError
+from lastcall.cluster.options import NODE_NAME, ClusterOptions
+from lastcall.cluster.plan import Plan, make_plan
+from lastcall.timeline.record import Record, Recorder
+from lastcall.timeline.ring import RingReader, RingRecorder
+from lastcall.world import linux, needs
+from lastcall.world.clock import RealClock
+from lastcall.world.tasks import unless
+
+T = TypeVar("T")
+
+ProcessDied = Callable[[str, int, int | None, int | None], None]
+"""Called with role, pid (as the cluster sees it), exit code, signal."""
+
+_NAMESPACES = (
+    linux.CLONE_NEWUSER
+    | linux.CLONE_NEWNS
+    | linux.CLONE_NEWPID
+    | linux.CLONE_NEWNET
+    | linux.CLONE_NEWIPC
+    | linux.CLONE_NEWUTS
+    | linux.CLONE_NEWCGROUP
+)
+
+
+class EmbeddedCluster:
+    """One cluster of this process. `start`, then inside asyncio `connect`; `stop` at the end, whatever happened."""
+
+    client: HTTPClient
+
+    def __init__(self, options: ClusterOptions) -> None:
+        self._options = options
+        self._plan: Plan | None = None
+        self._init_pid = 0
+        self._channel: ChannelReader | None = None
+        self._readers: list[RingReader] = []
+        self._on_record: list[Callable[[Record], None]] = []
+        self._on_died: list[ProcessDied] = []
+        self._dead: dict[str, Message] = {}
+        self._failed: str = ""
+        self._changed: asyncio.Event | None = None
+        self._kubeconfig_fd = -1
+
+    # -- synchronous: the tree ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Clone init into its namespaces and let it go. Raises ClusterStartError.
+
+        Must run before the first thread or event loop of this process: the roles are forks of it.
+        """
+        if threading.active_count() != 1:
+            raise RuntimeError("the process tree must be made before any thread exists")
+        try:
+            plan = self._plan = make_plan(self._options)
+        except OSError as error:
+            raise ClusterStartError(f"cannot open what the cluster needs: {error}") from error
+        ours, theirs = socket.socketpair()
+        go_read, go_write = os.pipe()
+        gc.collect()
+        gc.freeze()
+        try:
+            pid = linux.clone3(_NAMESPACES)
+        except OSError as error:
+            self._close_plan()
+            raise self._explained(f"the kernel refuses the cluster's namespaces: {error}") from error
+        if pid == 0:
+            os.close(go_write)
+            ours.close()
+            if os.read(go_read, 1) == b"":
+                os._exit(70)
+            os.close(go_read)
+            init.run_init(plan, theirs, {"control-plane": control_plane.main, "node-1": node.main})
+        self._init_pid = pid
+        theirs.close()
+        os.close(go_read)
+        self._channel = ChannelReader(ours)
+        try:
+            linux.write_id_maps(pid, os.getuid(), os.getgid())
+            os.write(go_write, b"g")
+        except OSError as error:
+            self.stop()
+            raise self._explained(f"the kernel refuses the cluster's user id map: {error}") from error
+        finally:
+            os.close(go_write)
+        plan.api_socket.close()
+        ours.setblocking(False)
+        self._readers = [RingReader(ring) for ring in plan.rings.values()]
+
+    def _explained(self, message: str) -> ClusterStartError:
+        return ClusterStartError(message, needs.first_missing())
+
+    def stop(self) -> None:
+        """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
+        if self._channel is not None:
+            self._channel.socket.close()
+            self._channel = None
+        if self._init_pid:
+            with suppress(OSError):
+                pidfd = os.pidfd_open(self._init_pid)
+                ended, _, _ = select.select([pidfd], [], [], 5.0)
+                if not ended:
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
+            with suppress(ChildProcessError):
+                os.waitpid(self._init_pid, 0)
+            self._init_pid = 0
+        if self._kubeconfig_fd >= 0:
+            os.close(self._kubeconfig_fd)
+            self._kubeconfig_fd = -1
+
+    def _close_plan(self) -> None:
+        if self._plan is not None:
+            self._plan.api_socket.close()
+
+    # -- inside asyncio ----------------------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead."""
+        assert self._plan is not None and self._channel is not None
+        loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        loop.add_reader(self._plan.wake_fd, self._read_rings)
+        loop.add_reader(self._channel.socket, self._read_channel)
+        credentials = self._plan.credentials
+        context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
+        self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
+        await self._unless_dead(self.client.list(NODES))
+
+    @property
+    def server(self) -> str:
+        """`https://127.0.0.1:<port>`, reachable from the host."""
+        assert self._plan is not None
+        return f"https://127.0.0.1:{self._plan.api_port}"
+
+    async def wait_node_ready(self) -> None:
+        """Return when the node is registered and Ready. Raises ClusterStartError when a role died instead."""
+        await self._unless_dead(self._node_ready())
+
+    async def _node_ready(self) -> None:
+        async with self.client.watch(NODES) as events:
+            async for event in events:
+                condition = pods.get_condition(event.object.get("status") or {}, "Ready")
+                if event.object["metadata"]["name"] == NODE_NAME and condition and condition["status"] == "True":
+                    return
+
+    async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, or ClusterStartError as soon as a role dies."""
+        assert self._changed is not None
+        result: list[T] = []
+
+        async def run() -> None:
+            result.append(await work)
+
+        await unless(run(), self._changed)
+        if result:
+            return result[0]
+        raise self._death_error()
+
+    def _death_error(self) -> ClusterStartError:
+        if self._failed:
+            return self._explained(f"the cluster's namespaces cannot be set up: {self._failed}")
+        role, message = next(iter(self._dead.items()))
+        how = f"was killed by signal {message['signal']}" if message["signal"] else f"exited {message['exitCode']}"
+        words = self.last_words(role, 1)
+        return ClusterStartError(f"{role} {how} while the cluster started" + (f": {words}" if words else ""))
+
+    def on_record(self, callback: Callable[[Record], None]) -> None:
+        """Hand every record of every process to `callback`, in order of arrival (sort by `at_ns` for the true order)."""
+        self._on_record.append(callback)
+
+    def on_process_died(self, callback: ProcessDied) -> None:
+        """Tell of the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`."""
+        self._on_died.append(callback)
+
+    def recorder(self, actor: str) -> Recorder:
+        """A recorder for front's own records."""
+        assert self._plan is not None
+        return RingRecorder(self._plan.rings["front"], actor, RealClock())
+
+    def _read_rings(self) -> None:
+        assert self._plan is not None
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._plan.wake_fd)
+        for reader in self._readers:
+            for record in reader.read_new():
+                for callback in self._on_record:
+                    callback(record)
+
+    def _read_channel(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        for message in channel.read():
+            if message["event"] == "failed":
+                self._failed = message["message"]
+            elif message["event"] == "died":
+                self._died(message)
+        if channel.closed:
+            asyncio.get_running_loop().remove_reader(channel.socket)
+            self._died({"role": "init", "pid": 1, **self._reap_init()})
+
+    def _reap_init(self) -> Message:
+        with suppress(ChildProcessError):
+            _, status = os.waitpid(self._init_pid, 0)
+            self._init_pid = 0
+            return {
+                "exitCode": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            }
+        return {"exitCode": None, "signal": None}
+
+    def _died(self, message: Message) -> None:
+        role = message["role"]
+        if role != "orphan":
+            self._dead.setdefault(role, message)
+        for callback in self._on_died:
+            callback(role, message["pid"], message["exitCode"], message["signal"])
+        if self._changed is not None:
+            self._changed.set()
+
+    async def drain_records(self, seconds: float = 0.05) -> None:
+        """Read what the rings still hold, and what arrives within `seconds`."""
+        self._read_rings()
+        await RealClock().sleep(seconds)
+        self._read_rings()
+
+    # -- for people and tests ----------------------------------------------------------------------------------------
+
+    def kubeconfig(self) -> str:
+        """A kubeconfig with the admin's token, as YAML text."""
+        assert self._plan is not None
+        credentials = self._plan.credentials
+        return render_kubeconfig(
+            self._options.name, self.server, credentials.ca_certificate, token=credentials.admin_token
+        )
+
+    def kubeconfig_path(self) -> str:
+        """A path for KUBECONFIG that lives as long as this process and is never on disk: `/proc/<pid>/fd/<n>`."""
+        if self._kubeconfig_fd < 0:
+            self._kubeconfig_fd = os.memfd_create("lastcall-kubeconfig", os.MFD_CLOEXEC)
+            os.fchmod(self._kubeconfig_fd, 0o600)
+            os.write(self._kubeconfig_fd, self.kubeconfig().encode())
+        return f"/proc/{os.getpid()}/fd/{self._kubeconfig_fd}"
+
+    def last_words(self, role: str, lines: int = 20) -> str:
+        """The end of what a role printed; "" when it printed nothing."""
+        assert self._plan is not None
+        fd = self._plan.logs.get(role)
+        if fd is None:
+            return ""
+        size = os.fstat(fd).st_size
+        text = os.pread(fd, 65536, max(0, size - 65536)).decode(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def host_pids(self) -> dict[str, int]:
+        """Role → pid in the host's PID namespace, for the roles that live (from the names in /proc)."""
+        found: dict[str, int] = {}
+        if self._init_pid:
+            found["init"] = self._init_pid
+            with suppress(OSError):
+                for child in _children(self._init_pid):
+                    found[_role_name(child)] = child
+        return found
+
+
+def _children(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def _role_name(pid: int) -> str:
+    with open(f"/proc/{pid}/comm") as file:
+        return file.read().strip().removeprefix("lastcall-").replace("control", "control-plane")

@@ -1,0 +1,24 @@
+"""What a cluster is started with, and the addresses and directories inside it."""
+
+from dataclasses import dataclass
+
+STATE_DIR = "/lastcall"
+"""A tmpfs in the cluster's own mount namespace: image layers, containers, volumes, logs. Nothing of it is on disk."""
+
+API_INSIDE = ("127.0.0.1", 6443)
+KUBERNETES_SERVICE_IP = "10.96.0.1"
+KUBERNETES_SERVICE_PORT = 443
+SERVICE_CIDR = "10.96.0.0/16"
+POD_CIDR = "10.244.0.0/24"
+NODE_NAME = "node-1"
+NODE_IP = "172.18.0.2"
+KUBELET_PORT = 10250
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """`state_size` is the size cap of the state tmpfs, as mount(8) takes it (`50%` of memory, `4g`)."""
+
+    kubernetes_version: str = "1.36"
+    name: str = "lastcall"
+    state_size: str = "50%"
