@@ -1,0 +1,125 @@
+"""Runs in a process of its own: starts a cluster, takes the asked figures, prints them as JSON.
+
+Arguments: the figure (`start` or `pods`), and for `pods` how many. SPAWNED_NS in the environment is the monotonic time
+at which the parent started this process, so that interpreter start and imports count.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from lastcall.api.resources import PODS
+from lastcall.cluster.embedded import EmbeddedCluster
+from lastcall.cluster.options import ClusterOptions
+
+QUICK = "trap 'exit 0' TERM; while :; do sleep 600 & wait $!; done"
+
+
+def pod(name: str) -> dict[str, Any]:
+    """A Pod whose app exits 0 on SIGTERM at once; network and token volume included."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"containers": [{"name": "app", "image": "busybox:1.36", "command": ["sh", "-c", QUICK]}]},
+    }
+
+
+async def until_running(cluster: EmbeddedCluster, name: str) -> int:
+    """The monotonic time at which a client saw phase Running."""
+    async with cluster.client.watch(PODS, "default", field_selector=f"metadata.name={name}") as events:
+        async for event in events:
+            if event.object["status"].get("phase") == "Running":
+                return time.monotonic_ns()
+    raise RuntimeError("the watch ended")
+
+
+async def until_gone(cluster: EmbeddedCluster, name: str, version: str) -> int:
+    """The monotonic time at which a client saw DELETED."""
+    async with cluster.client.watch(
+        PODS, "default", field_selector=f"metadata.name={name}", resource_version=version
+    ) as events:
+        async for event in events:
+            if event.type == "DELETED":
+                return time.monotonic_ns()
+    raise RuntimeError("the watch ended")
+
+
+def tree_memory(cluster: EmbeddedCluster) -> dict[str, float]:
+    """PSS in MB of every process of lastcall itself (front included, containers not)."""
+    sizes = {}
+    for role, pid in {"front": os.getpid(), **cluster.host_pids()}.items():
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            sizes[role] = next(int(line.split()[1]) for line in file if line.startswith("Pss:")) / 1024
+    return sizes
+
+
+async def start(cluster: EmbeddedCluster, spawned: int) -> dict[str, Any]:
+    await cluster.connect()
+    await cluster.wait_node_ready()
+    ready = time.monotonic_ns()
+    await create(cluster, "first")
+    running = await until_running(cluster, "first")
+    await asyncio.sleep(1)
+    return {
+        "nodeReady": (ready - spawned) / 1e6,
+        "firstPodRunning": (running - spawned) / 1e6,
+        "memory": tree_memory(cluster),
+    }
+
+
+async def create(cluster: EmbeddedCluster, name: str) -> None:
+    """Create, waiting for the default ServiceAccount as clients of a new cluster do."""
+    from lastcall.api.errors import StatusError
+
+    for _ in range(100):
+        try:
+            await cluster.client.create(PODS, pod(name), "default")
+            return
+        except StatusError as error:
+            if error.code != 403:
+                raise
+            await asyncio.sleep(0.01)
+
+
+async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
+    await cluster.connect()
+    await cluster.wait_node_ready()
+    await create(cluster, "warm")
+    await until_running(cluster, "warm")
+    created, deleted = [], []
+    for number in range(count):
+        name = f"p{number}"
+        begin = time.monotonic_ns()
+        await cluster.client.create(PODS, pod(name), "default")
+        created.append((await until_running(cluster, name) - begin) / 1e6)
+        await asyncio.sleep(0.1)
+        current = await cluster.client.get(PODS, name, "default")
+        version = current["metadata"]["resourceVersion"]
+        gone = asyncio.ensure_future(until_gone(cluster, name, version))
+        await asyncio.sleep(0.02)
+        begin = time.monotonic_ns()
+        await cluster.client.delete(PODS, name, "default")
+        deleted.append((await gone - begin) / 1e6)
+    return {"createToRunning": created, "deleteToGone": deleted, "memory": tree_memory(cluster)}
+
+
+def main() -> None:
+    spawned = int(os.environ.get("SPAWNED_NS", time.monotonic_ns()))
+    cluster = EmbeddedCluster(ClusterOptions())
+    cluster.start()
+    try:
+        if sys.argv[1] == "start":
+            result = asyncio.run(start(cluster, spawned))
+        else:
+            result = asyncio.run(pods(cluster, int(sys.argv[2])))
+    finally:
+        cluster.stop()
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
