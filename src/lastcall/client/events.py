@@ -1,0 +1,151 @@
+"""Events: what a component says about an object, written to the API behind the component's back.
+
+`EventRecorder.event` never waits; `run` writes one Event after the other, in order. Source: client-go tools/record
+(event.go:recordToSink, recordEvent).
+"""
+
+import asyncio
+from collections import deque
+from typing import Literal
+
+from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.resources import EVENTS
+from lastcall.client.api import Client, ConnectionLost
+from lastcall.client.event_correlator import EventCorrelator, Write
+from lastcall.world.clock import now, rfc3339
+from lastcall.world.world import World
+
+MAX_QUEUED_EVENTS = 1000
+MAX_TRIES_PER_EVENT = 12
+SLEEP_SECONDS = 10.0
+"""Between two tries; the first wait is a random part of it, so that clients do not come back all at once."""
+MAX_NAME_LENGTH = 253
+
+
+class EventRecorder:
+    """Events from `component` on `host` ("" where the component belongs to no node)."""
+
+    def __init__(self, client: Client, world: World, component: str, host: str = "") -> None:
+        self._client = client
+        self._world = world
+        self._component = component
+        self._host = host
+        self._correlator = EventCorrelator()
+        self._queue: deque[Object] = deque()
+        self._writing: Write | None = None  # a `run` after a cancelled one goes on with it
+        self._wake = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._last_name_ns = 0
+        self.dropped = 0
+        """Events thrown away: the queue was full, or the server refused them or stayed away."""
+
+    def event(
+        self,
+        obj: Object,
+        event_type: Literal["Normal", "Warning"],
+        reason: str,
+        message: str,
+        *,
+        field_path: str = "",
+    ) -> None:
+        """Say `reason` and `message` about `obj`, which needs kind, apiVersion and metadata. Never blocks.
+
+        `field_path` names a part of the object: `spec.containers{web}`.
+        """
+        if len(self._queue) >= MAX_QUEUED_EVENTS:
+            self.dropped += 1
+            return
+        self._queue.append(self._make_event(obj, event_type, reason, message, field_path))
+        self._drained.clear()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write Events until cancelled."""
+        tries_waited = False
+        while True:
+            while self._writing is None:
+                while not self._queue:
+                    self._drained.set()
+                    self._wake.clear()
+                    await self._wake.wait()
+                self._writing = self._correlator.correlate(self._queue.popleft(), now(self._world.clock))
+            for attempt in range(MAX_TRIES_PER_EVENT):
+                if await self._record(self._writing):
+                    break
+                if attempt == MAX_TRIES_PER_EVENT - 1:
+                    self.dropped += 1
+                    break
+                part = 1.0 if tries_waited else self._world.random.random()
+                tries_waited = True
+                await self._world.clock.sleep(SLEEP_SECONDS * part)
+            self._writing = None
+
+    async def drained(self) -> None:
+        """Return when everything said so far has been dealt with (`run` must be running)."""
+        await self._drained.wait()
+
+    async def _record(self, write: Write) -> bool:
+        """True when nothing more is to be tried: it is written, or the server refused it for good."""
+        event = write.event
+        namespace = event["metadata"]["namespace"]
+        try:
+            if write.patch is not None:
+                try:
+                    stored = await self._client.patch(EVENTS, event["metadata"]["name"], write.patch, namespace)
+                except StatusError as error:
+                    if not is_not_found(error):
+                        raise
+                    # It has expired meanwhile: it is a new one, with the count it had reached.
+                    stored = await self._client.create(EVENTS, event, namespace)
+            else:
+                stored = await self._client.create(EVENTS, event, namespace)
+        except StatusError as error:
+            if error.code >= 500 or error.code == 429:
+                return False
+            self.dropped += 1
+            return True
+        except ConnectionLost:
+            return False
+        self._correlator.update_state(write.key, {**event, "metadata": stored["metadata"]})
+        return True
+
+    def _make_event(self, obj: Object, event_type: str, reason: str, message: str, field_path: str) -> Object:
+        reference: Object = {
+            "kind": obj["kind"],
+            "namespace": namespace_of(obj),
+            "name": name_of(obj),
+            "uid": uid_of(obj),
+            "apiVersion": obj["apiVersion"],
+            "resourceVersion": resource_version_of(obj),
+            "fieldPath": field_path,
+        }
+        reference = {key: value for key, value in reference.items() if value}
+        source = {"component": self._component}
+        if self._host:
+            source["host"] = self._host
+        stamp = rfc3339(now(self._world.clock))
+        return {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": self._name(name_of(obj)), "namespace": namespace_of(obj) or "default"},
+            "involvedObject": reference,
+            "reason": reason,
+            "message": message,
+            "source": source,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+            "type": event_type,
+            "eventTime": None,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+        }
+
+    def _name(self, object_name: str) -> str:
+        """`<object>.<nanoseconds in hex>`; never the same twice from one recorder, even when the clock stands still."""
+        self._last_name_ns = max(self._world.clock.wall_ns(), self._last_name_ns + 1)
+        suffix = f"{self._last_name_ns:x}"
+        name = f"{object_name}.{suffix}"
+        return name if len(name) <= MAX_NAME_LENGTH else f"event.{suffix}"

@@ -1,0 +1,372 @@
+"""The Client protocol over HTTPS, with aiohttp: connections are kept alive, watches are streamed.
+
+Every method raises `StatusError` when the server answers with a failure and `ConnectionLost` when there is no answer
+or only half of one.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from lastcall import __version__
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import Object, name_of
+from lastcall.api.resources import PODS, Resource
+from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
+
+Query = Sequence[tuple[str, str]]
+
+REQUEST_TIMEOUT = 60.0
+"""Seconds for a request that is not a watch; the API server's own --request-timeout."""
+
+CONNECT_TIMEOUT = 10.0
+STREAM_KEEPALIVE_READ_SIZE = 65536
+
+
+class HTTPClient:
+    """A client of the API server at `server` (`https://host:port`, a path prefix is kept).
+
+    `ssl_context` carries the CA to trust and, if wanted, a client certificate; None only for http. `token` is a bearer
+    token. `tls_server_name` is checked in the server's certificate in place of the host.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        ssl_context: ssl.SSLContext | None,
+        token: str = "",
+        user_agent: str = f"lastcall/{__version__}",
+        tls_server_name: str = "",
+        request_timeout: float = REQUEST_TIMEOUT,
+    ) -> None:
+        parts = urlsplit(server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"server {server!r}: must be a URL such as https://127.0.0.1:6443")
+        if parts.scheme == "https" and ssl_context is None:
+            raise ValueError(f"server {server!r}: https needs an ssl_context")
+        self.server = server.rstrip("/")
+        self._ssl = ssl_context
+        self._headers = {"User-Agent": user_agent}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._tls_server_name = tls_server_name or None
+        self._timeout = aiohttp.ClientTimeout(total=request_timeout, connect=CONNECT_TIMEOUT)
+        self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT)
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        return await self._json("GET", _path(resource, namespace, name))
+
+    async def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> ListResult:
+        answer = await self._json("GET", _path(resource, namespace), query=_selectors(label_selector, field_selector))
+        items: list[Object] = answer.get("items") or []
+        for item in items:
+            # A list names kind and apiVersion once; each object carries them here, as the protocol promises.
+            item.setdefault("kind", resource.kind)
+            item.setdefault("apiVersion", resource.api_version)
+        return ListResult(items, answer.get("metadata", {}).get("resourceVersion", ""))
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        bookmarks: bool = False,
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        query = [("watch", "true"), *_selectors(label_selector, field_selector)]
+        if resource_version:
+            query.append(("resourceVersion", resource_version))
+        if bookmarks:
+            query.append(("allowWatchBookmarks", "true"))
+        response = await self._open("GET", _path(resource, namespace), query=query, timeout=self._stream_timeout)
+        events = _watch_events(response, bookmarks)
+        try:
+            yield events
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]  # an async generator, typed as an iterator
+            response.close()
+
+    async def create(
+        self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> Object:
+        path = _path(resource, namespace, name if subresource else "", subresource)
+        return await self._json("POST", path, body=obj)
+
+    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
+        return await self._json("PUT", _path(resource, namespace, name_of(obj), subresource), body=obj)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        namespace: str = "",
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str = "",
+    ) -> Object:
+        path = _path(resource, namespace, name, subresource)
+        return await self._json("PATCH", path, body=patch, content_type=content_type)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        grace_period_seconds: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation_policy: str | None = None,
+    ) -> Object:
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        preconditions = {
+            key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value is not None
+        }
+        if preconditions:
+            options["preconditions"] = preconditions
+        if propagation_policy is not None:
+            options["propagationPolicy"] = propagation_policy
+        return await self._json("DELETE", _path(resource, namespace, name), body=options)
+
+    async def pod_log(
+        self,
+        namespace: str,
+        name: str,
+        container: str = "",
+        *,
+        follow: bool = False,
+        previous: bool = False,
+        timestamps: bool = False,
+        tail_lines: int | None = None,
+        since_seconds: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """A container's log in pieces as they arrive (not lines); with `follow` until the container ends.
+
+        container "" is the only container of the Pod.
+        """
+        query: list[tuple[str, str]] = [("container", container)] if container else []
+        query += [
+            (key, "true") for key, on in (("follow", follow), ("previous", previous), ("timestamps", timestamps)) if on
+        ]
+        query += [
+            (key, str(value))
+            for key, value in (("tailLines", tail_lines), ("sinceSeconds", since_seconds), ("limitBytes", limit_bytes))
+            if value is not None
+        ]
+        path = _path(PODS, namespace, name, "log")
+        response = await self._open("GET", path, query=query, accept="*/*", timeout=self._stream_timeout)
+        try:
+            async for chunk in _chunks(response):
+                yield chunk
+        finally:
+            response.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> bytes:
+        """Any request; the body of a successful answer. `body` is bytes as they are, or JSON data."""
+        response = await self._open(
+            method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=self._timeout
+        )
+        async with response:
+            return await _read(response)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        data = await self.request(method, path, query=query, body=body, content_type=content_type)
+        try:
+            answer = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise ConnectionLost(f"{method} {self.server}{path}: the answer is not JSON: {data[:200]!r}") from error
+        if not isinstance(answer, dict):
+            raise ConnectionLost(f"{method} {self.server}{path}: the answer is not a JSON object: {data[:200]!r}")
+        return answer
+
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send and wait for the head of a successful answer. The caller closes the response."""
+        if self._closed:
+            raise ConnectionLost("the client is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ssl=self._ssl if self._ssl is not None else True),
+                headers=self._headers,
+                auto_decompress=True,
+                read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
+            )
+        headers = {"Accept": accept}
+        data: bytes | None = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else orjson.dumps(body)
+            headers["Content-Type"] = content_type
+        text = "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in query)
+        url = URL(self.server + path + (f"?{text}" if text else ""), encoded=True)
+        try:
+            response = await self._session.request(
+                method,
+                url,
+                data=data,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                server_hostname=self._tls_server_name,
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _lost(method, self.server + path, error) from error
+        if response.status < 300:
+            return response
+        async with response:
+            raise _status_error(method, path, response.status, dict(response.headers), await _read(response))
+
+
+def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
+    return resource.path(quote(namespace, safe=""), quote(name, safe=""), subresource)
+
+
+def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]]:
+    return [
+        (key, value) for key, value in (("labelSelector", label_selector), ("fieldSelector", field_selector)) if value
+    ]
+
+
+async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise _lost(response.method, str(response.url), error) from error
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await response.read()
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise _lost(response.method, str(response.url), error) from error
+
+
+async def _watch_events(response: aiohttp.ClientResponse, bookmarks: bool) -> AsyncIterator[WatchEvent]:
+    """One event per line. Lines have no greatest length: an object may be larger than any read buffer."""
+    rest: list[bytes] = []
+    async for chunk in _chunks(response):
+        *lines, last = chunk.split(b"\n")
+        for line in lines:
+            if rest:
+                line = b"".join((*rest, line))
+                rest.clear()
+            if line.strip():
+                event = _watch_event(line)
+                if event.type != "BOOKMARK" or bookmarks:
+                    yield event
+        if last:
+            rest.append(last)
+    if rest:
+        raise ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
+
+
+def _watch_event(line: bytes) -> WatchEvent:
+    try:
+        event = orjson.loads(line)
+        return WatchEvent(event["type"], event["object"])
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise ConnectionLost(f"a watch sent something that is no event: {line[:200]!r}") from error
+
+
+def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
+    reason = "no answer in time" if isinstance(error, asyncio.TimeoutError) else str(error) or type(error).__name__
+    return ConnectionLost(f"{method} {url}: {reason}")
+
+
+_GENERIC: dict[int, tuple[str, str]] = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    403: ("Forbidden", ""),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    409: ("Conflict", "the server reported a conflict"),
+    413: ("RequestEntityTooLarge", "the request was too large"),
+    415: ("UnsupportedMediaType", "the content type of the request is not supported"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    500: ("InternalError", ""),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "the server was unable to return a response in the time allotted"),
+}
+"""Reason and text for an answer that is no Status.
+
+Source: apimachinery pkg/api/errors/errors.go:NewGenericServerResponse.
+"""
+
+
+def _status_error(method: str, path: str, code: int, headers: dict[str, str], body: bytes) -> StatusError:
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        status.setdefault("code", code)
+        return StatusError(cast(Object, status), headers)
+    text = body[:2048].decode("utf-8", "replace").strip()
+    reason, message = _GENERIC.get(code, ("", ""))
+    if code == 409 and method == "POST":
+        reason = "AlreadyExists"
+    if not reason and code >= 500:
+        reason = "InternalError"
+    if not message:
+        message = text or f"the server responded with the status code {code} but did not return more information"
+    error = status_failure(
+        code,
+        reason,
+        f"{message} ({method} {path})",
+        {"causes": [{"reason": "UnexpectedServerResponse", "message": text or "unknown"}]},
+    )
+    error.headers = headers
+    return error

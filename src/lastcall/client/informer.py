@@ -1,0 +1,218 @@
+"""A cache of one resource that follows the API server: list, then watch, then again when the watch is lost.
+
+Source: client-go tools/cache (reflector.go, shared_informer.go). Handlers are plain functions called in order inside
+the informer's task; they should only note what changed (mostly: add a key to a work queue). Late and duplicate events
+are normal: an event that is not newer than the cache is dropped, and after a relist only differences are told.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.resources import Resource
+from lastcall.client.api import Client, ConnectionLost
+from lastcall.world.clock import monotonic
+from lastcall.world.world import World
+
+Key = tuple[str, str]
+"""(namespace, name); namespace "" for a cluster-scoped object."""
+
+IndexFunction = Callable[[Object], Iterable[str]]
+OnAdd = Callable[[Object], None]
+OnUpdate = Callable[[Object, Object], None]
+OnDelete = Callable[[Object], None]
+
+FIRST_BACKOFF = 0.05
+MAX_BACKOFF = 10.0
+SHORT_WATCH = 1.0
+
+
+class Informer:
+    """`world` gives the clock and the jitter of the back-off (0.05 s doubling to 10 s, plus up to as much again).
+
+    `indexes` maps a name to a function that answers the values under which an object is found by `by_index`.
+    The objects handed out are shared: do not change them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, IndexFunction] | None = None,
+        *,
+        world: World | None = None,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._world = world or World()
+        self._objects: dict[Key, Object] = {}
+        self._index_functions = dict(indexes or {})
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._index_functions}
+        self._handlers: list[tuple[OnAdd | None, OnUpdate | None, OnDelete | None]] = []
+        self._synced = asyncio.Event()
+        self._backoff = FIRST_BACKOFF
+
+    def add_handler(
+        self,
+        on_add: OnAdd | None = None,
+        on_update: OnUpdate | None = None,
+        on_delete: OnDelete | None = None,
+    ) -> None:
+        """Register; what the cache holds already is told through `on_add` at once.
+
+        `on_update(old, new)`; `on_delete` gets the last state known, which may be older than the real last one when
+        the deletion happened while no watch was open.
+        """
+        self._handlers.append((on_add, on_update, on_delete))
+        if on_add is not None:
+            for obj in list(self._objects.values()):
+                on_add(obj)
+
+    async def synced(self) -> None:
+        """Return once the first list is in the cache and was told to the handlers."""
+        await self._synced.wait()
+
+    @property
+    def has_synced(self) -> bool:
+        return self._synced.is_set()
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self._objects.get((namespace, name))
+
+    def items(self) -> list[Object]:
+        """All objects, in the order in which they came."""
+        return list(self._objects.values())
+
+    def by_index(self, name: str, value: str) -> list[Object]:
+        """The objects for which index function `name` answered `value`, in the order in which they came."""
+        return [self._objects[key] for key in self._indexes[name].get(value, ())]
+
+    async def run(self) -> None:
+        """Follow the server until cancelled. Refusals other than 410 are retried too: they may pass."""
+        while True:
+            try:
+                version = await self._list()
+                while True:
+                    version = await self._watch(version)
+            except ConnectionLost:
+                await self._sleep_backoff()
+            except StatusError as error:
+                # 410 Gone: the history we want is compacted. Only the list can help, and it can help at once.
+                if error.code != 410 or self._backoff > FIRST_BACKOFF:
+                    await self._sleep_backoff()
+                else:
+                    self._backoff *= 2
+
+    async def _sleep_backoff(self) -> None:
+        delay = self._backoff * (1.0 + self._world.random.random())
+        self._backoff = min(self._backoff * 2, MAX_BACKOFF)
+        await self._world.clock.sleep(delay)
+
+    async def _list(self) -> str:
+        result = await self._client.list(
+            self._resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        found = {_key(obj): obj for obj in result.items}
+        for key in [key for key in self._objects if key not in found]:
+            self._remove(key, self._objects[key])
+        for obj in result.items:
+            self._put(obj, listed=True)
+        self._synced.set()
+        return result.resource_version
+
+    async def _watch(self, version: str) -> str:
+        """Watch once; answer the resourceVersion to go on from when the server closed the watch in good order."""
+        started = monotonic(self._world.clock)
+        events_seen = 0
+        async with self._client.watch(
+            self._resource,
+            self._namespace,
+            resource_version=version,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            bookmarks=True,
+        ) as events:
+            async for event in events:
+                if event.type == "ERROR":
+                    raise StatusError(event.object)
+                events_seen += 1
+                self._backoff = FIRST_BACKOFF
+                version = resource_version_of(event.object) or version
+                if event.type == "DELETED":
+                    self._deleted(event.object)
+                elif event.type != "BOOKMARK":
+                    self._put(event.object)
+        if not events_seen and monotonic(self._world.clock) - started < SHORT_WATCH:
+            await self._sleep_backoff()  # a server that closes at once must not be asked without end
+        return version
+
+    def _put(self, obj: Object, *, listed: bool = False) -> None:
+        """`listed`: a list is the truth even when its numbers are lower (a server that lost its store starts anew)."""
+        key = _key(obj)
+        old = self._objects.get(key)
+        if old is not None and uid_of(old) != uid_of(obj):
+            # Deleted and created again under one name while nobody watched: two lives, told as two.
+            self._remove(key, old)
+            old = None
+        if old is not None:
+            if resource_version_of(old) == resource_version_of(obj):
+                return
+            if not listed and _is_older(obj, old):
+                return
+            self._unindex(key, old)
+        self._objects[key] = obj
+        for name, function in self._index_functions.items():
+            for value in function(obj):
+                self._indexes[name].setdefault(value, {})[key] = None
+        for on_add, on_update, _ in self._handlers:
+            if old is None:
+                if on_add is not None:
+                    on_add(obj)
+            elif on_update is not None:
+                on_update(old, obj)
+
+    def _deleted(self, obj: Object) -> None:
+        key = _key(obj)
+        old = self._objects.get(key)
+        if old is None or (uid_of(old) != uid_of(obj) and _is_older(obj, old)):
+            return
+        self._remove(key, obj)
+
+    def _remove(self, key: Key, last: Object) -> None:
+        old = self._objects.pop(key)
+        self._unindex(key, old)
+        for _, _, on_delete in self._handlers:
+            if on_delete is not None:
+                on_delete(last)
+
+    def _unindex(self, key: Key, obj: Object) -> None:
+        for name, function in self._index_functions.items():
+            index = self._indexes[name]
+            for value in function(obj):
+                keys = index.get(value)
+                if keys is not None:
+                    keys.pop(key, None)
+                    if not keys:
+                        del index[value]
+
+
+def _key(obj: Object) -> Key:
+    return namespace_of(obj), name_of(obj)
+
+
+def _is_older(obj: Object, than: Object) -> bool:
+    """resourceVersions are comparable decimals since Kubernetes 1.35; what is not a number counts as newer."""
+    try:
+        return int(resource_version_of(obj)) < int(resource_version_of(than))
+    except ValueError:
+        return False

@@ -1,0 +1,181 @@
+"""A work queue for controllers, with the semantics of client-go's `util/workqueue`.
+
+An item is in at most one worker's hands. What is added while it is being worked on is handed out once more after
+`done`, however often it was added; so a controller never misses the last change and never works on one item twice at
+a time. The queue owns no task: waiting items become due inside `get`.
+"""
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lastcall.world.clock import monotonic
+from lastcall.world.world import World
+
+K = TypeVar("K", bound=Hashable)
+
+
+class QueueShutDown(Exception):
+    """The queue was shut down and holds nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """How long `add_rate_limited` waits: the longer of two limits.
+
+    Per item `base_delay * 2**failures` up to `max_delay` seconds; over all items a token bucket of `burst` tokens that
+    refills at `per_second` (0 is no bucket).
+    Source: client-go workqueue/default_rate_limiters.go:DefaultTypedControllerRateLimiter.
+    """
+
+    base_delay: float = 0.005
+    max_delay: float = 1000.0
+    per_second: float = 10.0
+    burst: int = 100
+
+
+class TokenBucket:
+    """A token bucket that lends: `reserve` answers how many seconds until the token it took is real."""
+
+    def __init__(self, per_second: float, burst: int, now: float) -> None:
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._tokens = float(burst)
+        self._at = now
+
+    def _refill(self, now: float) -> None:
+        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._at) * self._per_second)
+        self._at = max(now, self._at)
+
+    def reserve(self, now: float) -> float:
+        """Take a token; answer the seconds to wait for it (0.0 when one was there)."""
+        self._refill(now)
+        self._tokens -= 1.0
+        return 0.0 if self._tokens >= 0 else -self._tokens / self._per_second
+
+    def try_take(self, now: float) -> bool:
+        """Take a token if there is a whole one."""
+        self._refill(now)
+        # A hair below one is one: refilling adds rounding errors.
+        if self._tokens < 1.0 - 1e-9:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class WorkQueue(Generic[K]):
+    """`add` · `add_after` · `add_rate_limited`/`forget` · `await get()` … `done(item)`; first in, first out."""
+
+    def __init__(self, world: World, rate_limit: RateLimit | None = None) -> None:
+        self._clock = world.clock
+        self._limit = rate_limit or RateLimit()
+        self._bucket = TokenBucket(self._limit.per_second, self._limit.burst, monotonic(self._clock))
+        self._queue: deque[K] = deque()
+        self._dirty: dict[K, None] = {}
+        self._processing: dict[K, None] = {}
+        self._failures: dict[K, int] = {}
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._sequence = 0
+        self._wake = asyncio.Event()
+        self._shut_down = False
+
+    def __len__(self) -> int:
+        """How many items wait to be handed out now."""
+        return len(self._queue)
+
+    def add(self, item: K) -> None:
+        """Hand `item` out soon; nothing more when it already waits. After `shut_down` nothing is accepted."""
+        if self._shut_down or item in self._dirty:
+            return
+        self._dirty[item] = None
+        if item not in self._processing:
+            self._queue.append(item)
+            self._wake.set()
+
+    def add_after(self, item: K, seconds: float) -> None:
+        """`add` not earlier than `seconds` from now. Of several waits for one item the earliest counts."""
+        if self._shut_down:
+            return
+        if seconds <= 0:
+            self.add(item)
+            return
+        due = monotonic(self._clock) + seconds
+        if item in self._due and self._due[item] <= due:
+            return
+        self._due[item] = due
+        self._sequence += 1
+        heapq.heappush(self._heap, (due, self._sequence, item))
+        self._wake.set()
+
+    def add_rate_limited(self, item: K) -> None:
+        """`add_after` by the rate limit; counts one failure of `item`."""
+        failures = self._failures.get(item, 0)
+        self._failures[item] = failures + 1
+        # 2.0**1100 overflows; long before, the cap holds.
+        delay = min(self._limit.max_delay, self._limit.base_delay * 2.0 ** min(failures, 64))
+        if self._limit.per_second > 0:
+            delay = max(delay, self._bucket.reserve(monotonic(self._clock)))
+        self.add_after(item, delay)
+
+    def forget(self, item: K) -> None:
+        """The item succeeded: its failures count no more."""
+        self._failures.pop(item, None)
+
+    def num_requeues(self, item: K) -> int:
+        """How often `add_rate_limited` was called since the last `forget`."""
+        return self._failures.get(item, 0)
+
+    async def get(self) -> K:
+        """The next item; call `done` with it. Raises QueueShutDown when shut down and drained."""
+        while True:
+            next_due = self._move_due()
+            if self._queue:
+                item = self._queue.popleft()
+                self._processing[item] = None
+                del self._dirty[item]
+                if self._queue:
+                    self._wake.set()  # another worker's turn
+                return item
+            if self._shut_down:
+                raise QueueShutDown
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(next_due):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def done(self, item: K) -> None:
+        """The worker has finished with `item`; what was added meanwhile is handed out again."""
+        self._processing.pop(item, None)
+        if item in self._dirty:
+            self._queue.append(item)
+            self._wake.set()
+        elif self._shut_down:
+            self._wake.set()
+
+    def shut_down(self) -> None:
+        """Accept nothing more; `get` drains what waits and then raises QueueShutDown."""
+        self._shut_down = True
+        self._heap.clear()
+        self._due.clear()
+        self._wake.set()
+
+    def _move_due(self) -> float | None:
+        """Add what is due; answer the seconds to the next that is not, None when nothing waits."""
+        now = monotonic(self._clock)
+        while self._heap:
+            due, _, item = self._heap[0]
+            if self._due.get(item) != due:
+                heapq.heappop(self._heap)  # an earlier wait took its place
+            elif due <= now:
+                heapq.heappop(self._heap)
+                del self._due[item]
+                self.add(item)
+            else:
+                return due - now
+        return None

@@ -1,0 +1,368 @@
+"""What the EndpointSlices of a Service should be: pure functions from Service, Pods and slices to writes.
+
+Source: staging/src/k8s.io/endpointslice reconciler.go and utils.go, pkg/controller/endpointslice. The packing keeps
+churn small: slices are changed in place, new endpoints fill slices that are written anyway, then the fullest slice that
+has room, then a new one; nothing is ever rebalanced.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import ENDPOINTSLICES
+
+MAX_ENDPOINTS_PER_SLICE = 100
+MANAGED_BY = "endpointslice-controller.k8s.io"
+LABEL_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+LABEL_SERVICE_NAME = "kubernetes.io/service-name"
+LABEL_HEADLESS = "service.kubernetes.io/headless"
+LABEL_ZONE = "topology.kubernetes.io/zone"
+RESERVED_LABELS = (LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_HEADLESS)
+TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
+
+GetNode = Callable[[str], Object | None]
+PortKey = tuple[tuple[str, str, int, str], ...]
+EndpointKey = tuple[tuple[str, ...], str, str, str]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The writes of one sync, in the order to do them. `missing_nodes`: Pods left out whose Node is not known yet."""
+
+    creates: list[Object] = field(default_factory=list)
+    updates: list[Object] = field(default_factory=list)
+    deletes: list[Object] = field(default_factory=list)
+    missing_nodes: list[str] = field(default_factory=list)
+
+
+def reconcile(
+    service: Object, pods: Sequence[Object], existing: Sequence[Object], get_node: GetNode, trigger_time: str = ""
+) -> Plan:
+    """The writes that bring `existing` (the slices this controller manages for `service`) to what `pods` ask for.
+
+    `pods` are those the selector matches. `trigger_time` goes into the annotation of every slice written; "" clears it.
+    """
+    plan = Plan()
+    families = address_types(service)
+    for slice_ in existing:
+        if slice_["addressType"] not in families:
+            plan.deletes.append(slice_)
+    for family in families:
+        part = _reconcile_family(service, pods, [s for s in existing if s["addressType"] == family], family, get_node)
+        plan.creates += part.creates
+        plan.updates += part.updates
+        plan.deletes += part.deletes
+        plan.missing_nodes += [name for name in part.missing_nodes if name not in plan.missing_nodes]
+    if is_terminating(service):
+        plan.creates.clear()
+    for slice_ in (*plan.creates, *plan.updates):
+        _set_trigger_time(slice_, trigger_time)
+    return plan
+
+
+def address_types(service: Object) -> tuple[str, ...]:
+    """`IPv4`, `IPv6` or both, by spec.ipFamilies, else by the form of the cluster IP, else IPv4."""
+    spec = service.get("spec", {})
+    families: list[str] = spec.get("ipFamilies") or []
+    if families:
+        return tuple(dict.fromkeys(families))
+    return ("IPv6",) if ":" in (spec.get("clusterIP") or "") else ("IPv4",)
+
+
+def is_managed(service: Object) -> bool:
+    """Services without a selector and ExternalName ones are left alone."""
+    spec = service.get("spec", {})
+    return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
+
+
+def pod_ready(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+def pod_ips(pod: Object) -> list[str]:
+    status = pod.get("status", {})
+    ips = [entry.get("ip", "") for entry in status.get("podIPs") or ()]
+    if not ips and status.get("podIP"):
+        ips = [status["podIP"]]
+    return [ip for ip in ips if ip]
+
+
+def should_be_in_endpoints(pod: Object) -> bool:
+    """Not ended and with an address; a terminating Pod stays until its terminal phase.
+
+    Source: endpointslice/util/controller_utils.go:ShouldPodBeInEndpoints.
+    """
+    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and bool(pod_ips(pod))
+
+
+def endpoint_of(service: Object, pod: Object, node: Object | None, family: str) -> Object | None:
+    """The endpoint of one Pod in one address family, None when it has no address there.
+
+    `ready` says "take new traffic", `serving` the readiness alone, `terminating` the deletionTimestamp alone.
+    Source: endpointslice/utils.go:podToEndpoint.
+    """
+    addresses = [ip for ip in pod_ips(pod) if (":" in ip) == (family == "IPv6")]
+    if not addresses:
+        return None
+    serving = pod_ready(pod)
+    terminating = is_terminating(pod)
+    publish = bool(service["spec"].get("publishNotReadyAddresses"))
+    endpoint: Object = {
+        "addresses": addresses[:1],
+        "conditions": {
+            "ready": publish or (serving and not terminating),
+            "serving": serving,
+            "terminating": terminating,
+        },
+    }
+    spec = pod["spec"]
+    if spec.get("hostname") and spec.get("subdomain") == name_of(service):
+        endpoint["hostname"] = spec["hostname"]
+    endpoint["targetRef"] = {
+        "kind": "Pod",
+        "namespace": namespace_of(pod),
+        "name": name_of(pod),
+        "uid": uid_of(pod),
+    }
+    if spec.get("nodeName"):
+        endpoint["nodeName"] = spec["nodeName"]
+    zone = labels_of(node).get(LABEL_ZONE) if node is not None else None
+    if zone:
+        endpoint["zone"] = zone
+    return endpoint
+
+
+def endpoint_ports(service: Object, pod: Object) -> list[Object]:
+    """The Service's ports as this Pod has them; a named port the Pod lacks is left out.
+
+    Source: endpointslice/utils.go:getEndpointPorts and pkg/controller/…/podutil.FindPort.
+    """
+    ports: list[Object] = []
+    for port in service["spec"].get("ports") or ():
+        number = _find_port(pod, port)
+        if number is None:
+            continue
+        entry: Object = {"name": port.get("name", ""), "protocol": port.get("protocol", "TCP"), "port": number}
+        if port.get("appProtocol"):
+            entry["appProtocol"] = port["appProtocol"]
+        ports.append(entry)
+    return ports
+
+
+def desired_labels(service: Object) -> dict[str, str]:
+    """The Service's labels, less the reserved ones, plus those that mark the slice as ours."""
+    labels = {key: value for key, value in labels_of(service).items() if key not in RESERVED_LABELS}
+    labels[LABEL_MANAGED_BY] = MANAGED_BY
+    labels[LABEL_SERVICE_NAME] = name_of(service)
+    if service["spec"].get("clusterIP") in (None, "", "None"):
+        labels[LABEL_HEADLESS] = ""
+    return labels
+
+
+def owned_by(slice_: Object, service: Object) -> bool:
+    """Controlled by exactly this Service, not by an earlier one of its name."""
+    references = slice_["metadata"].get("ownerReferences") or ()
+    return any(reference.get("controller") and reference.get("uid") == uid_of(service) for reference in references)
+
+
+def _reconcile_family(
+    service: Object, pods: Sequence[Object], existing: Sequence[Object], family: str, get_node: GetNode
+) -> Plan:
+    plan = Plan()
+    groups: dict[PortKey, list[Object]] = {}
+    for slice_ in existing:
+        if owned_by(slice_, service):
+            groups.setdefault(_port_key(slice_.get("ports") or ()), []).append(slice_)
+        else:
+            plan.deletes.append(slice_)
+    desired: dict[PortKey, dict[EndpointKey, Object]] = {}
+    ports_of: dict[PortKey, list[Object]] = {}
+    for pod in pods:
+        if not should_be_in_endpoints(pod):
+            continue
+        ports = endpoint_ports(service, pod)
+        node = get_node(pod["spec"].get("nodeName", ""))
+        if node is None and not service["spec"].get("publishNotReadyAddresses"):
+            # The Pod may have reached us before its Node: leave it out and look again soon.
+            plan.missing_nodes.append(name_of(pod))
+            continue
+        endpoint = endpoint_of(service, pod, node, family)
+        if endpoint is None:
+            continue
+        key = _port_key(ports)
+        ports_of[key] = ports
+        desired.setdefault(key, {})[_endpoint_key(endpoint)] = endpoint
+    for key, endpoints in desired.items():
+        part = _pack(service, groups.get(key, []), endpoints, ports_of[key], family)
+        plan.creates += part.creates
+        plan.updates += part.updates
+        plan.deletes += part.deletes
+    for key, slices in groups.items():
+        if key not in desired:
+            plan.deletes += slices
+    _keep_placeholder(plan, service, existing, family)
+    _turn_creates_into_updates(plan, service)
+    return plan
+
+
+def _pack(
+    service: Object,
+    existing: Sequence[Object],
+    desired: dict[EndpointKey, Object],
+    ports: list[Object],
+    family: str,
+) -> Plan:
+    """Slices of one set of ports. Source: endpointslice/reconciler.go:reconcileByPortMapping."""
+    plan = Plan()
+    left = dict(desired)
+    labels = desired_labels(service)
+    unchanged: list[Object] = []
+    for slice_ in existing:
+        kept: list[Object] = []
+        changed = False
+        old: list[Object] = slice_.get("endpoints") or []
+        for endpoint in old:
+            wanted = left.pop(_endpoint_key(endpoint), None)
+            if wanted is not None:
+                kept.append(wanted)
+                changed = changed or not _same_endpoint(wanted, endpoint)
+        if not kept and old:
+            plan.deletes.append(slice_)
+        elif changed or len(kept) != len(old) or labels_of(slice_) != labels:
+            plan.updates.append({**_with_labels(slice_, labels), "endpoints": kept})
+        else:
+            unchanged.append(slice_)
+    rest = list(left.values())
+    for slice_ in sorted(plan.updates, key=lambda s: -len(s["endpoints"])):
+        room = MAX_ENDPOINTS_PER_SLICE - len(slice_["endpoints"])
+        slice_["endpoints"] += rest[:room]
+        rest = rest[room:]
+    while rest:
+        target = _slice_to_fill(unchanged, len(rest)) if len(rest) < MAX_ENDPOINTS_PER_SLICE else None
+        if target is None:
+            plan.creates.append(new_slice(service, family, ports, rest[:MAX_ENDPOINTS_PER_SLICE]))
+            rest = rest[MAX_ENDPOINTS_PER_SLICE:]
+        else:
+            unchanged = [slice_ for slice_ in unchanged if slice_ is not target]
+            plan.updates.append({**_with_labels(target, labels), "endpoints": [*(target["endpoints"] or ()), *rest]})
+            rest = []
+    return plan
+
+
+def _slice_to_fill(slices: Sequence[Object], count: int) -> Object | None:
+    """The slice that `count` more endpoints fill best without overflowing."""
+    fitting = [s for s in slices if len(s.get("endpoints") or ()) + count <= MAX_ENDPOINTS_PER_SLICE]
+    return max(fitting, key=lambda s: len(s.get("endpoints") or ()), default=None)
+
+
+def _keep_placeholder(plan: Plan, service: Object, existing: Sequence[Object], family: str) -> None:
+    """A managed Service always has a slice: an empty one when there is nothing to say."""
+    if plan.creates or len(plan.deletes) != len(existing):
+        return
+    if len(plan.deletes) == 1:
+        only = plan.deletes[0]
+        empty = not (only.get("endpoints") or only.get("ports"))
+        if empty and owned_by(only, service) and labels_of(only) == desired_labels(service):
+            plan.deletes.clear()
+            return
+    plan.creates.append(new_slice(service, family, [], []))
+
+
+def _turn_creates_into_updates(plan: Plan, service: Object) -> None:
+    """Write over a slice that would go rather than delete one and create another (reconciler.go:finalize)."""
+    deletes: list[Object] = []
+    for slice_ in plan.deletes:
+        if plan.creates and owned_by(slice_, service):
+            create = plan.creates.pop()
+            updated = _with_labels(slice_, labels_of(create))
+            plan.updates.append({**updated, "endpoints": create["endpoints"], "ports": create["ports"]})
+        else:
+            deletes.append(slice_)
+    plan.deletes = deletes
+
+
+def new_slice(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
+    """A slice to create. Empty lists are null, as the real API server stores them."""
+    return {
+        "kind": ENDPOINTSLICES.kind,
+        "apiVersion": ENDPOINTSLICES.api_version,
+        "metadata": {
+            "generateName": f"{name_of(service)}-",
+            "namespace": namespace_of(service),
+            "labels": desired_labels(service),
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Service",
+                    "name": name_of(service),
+                    "uid": uid_of(service),
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "addressType": family,
+        "endpoints": endpoints or None,
+        "ports": ports or None,
+    }
+
+
+def _with_labels(slice_: Object, labels: dict[str, str]) -> Object:
+    return {**slice_, "metadata": {**slice_["metadata"], "labels": labels}}
+
+
+def _set_trigger_time(slice_: Object, trigger_time: str) -> None:
+    """`slice_` is ours (a fresh dict with a fresh metadata); its annotations may still be the cache's."""
+    annotations = {k: v for k, v in (slice_["metadata"].get("annotations") or {}).items() if k != TRIGGER_TIME}
+    if trigger_time:
+        annotations[TRIGGER_TIME] = trigger_time
+    if annotations:
+        slice_["metadata"]["annotations"] = annotations
+    else:
+        slice_["metadata"].pop("annotations", None)
+
+
+def _find_port(pod: Object, port: Object) -> int | None:
+    target = port.get("targetPort") or port.get("port")
+    if isinstance(target, int):
+        return target
+    spec = pod["spec"]
+    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    for container in (*(spec.get("containers") or ()), *sidecars):
+        for declared in container.get("ports") or ():
+            if declared.get("name") == target and declared.get("protocol", "TCP") == port.get("protocol", "TCP"):
+                return cast(int, declared["containerPort"])
+    return None
+
+
+def _port_key(ports: Sequence[Object]) -> PortKey:
+    return tuple(
+        sorted(
+            (p.get("name") or "", p.get("protocol") or "TCP", p.get("port") or 0, p.get("appProtocol") or "")
+            for p in ports
+        )
+    )
+
+
+def _endpoint_key(endpoint: Object) -> EndpointKey:
+    """What makes two endpoints the same one: address, hostname and Pod name; all else may change in place."""
+    reference = endpoint.get("targetRef") or {}
+    addresses = tuple(sorted(endpoint.get("addresses") or ()))
+    return addresses, endpoint.get("hostname") or "", reference.get("namespace", ""), reference.get("name", "")
+
+
+def _same_endpoint(one: Object, other: Object) -> bool:
+    def facts(endpoint: Object) -> tuple[object, ...]:
+        conditions = endpoint.get("conditions") or {}
+        return (
+            endpoint.get("nodeName"),
+            endpoint.get("zone"),
+            conditions.get("ready"),
+            conditions.get("serving"),
+            conditions.get("terminating"),
+            (endpoint.get("targetRef") or {}).get("uid"),
+        )
+
+    return facts(one) == facts(other)
