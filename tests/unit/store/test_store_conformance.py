@@ -1,0 +1,216 @@
+"""What every store must do. A new store joins by one line in STORES."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lastcall.store.api import Change, Compacted, Store, StoreConflict
+from lastcall.store.memory import MemoryStore
+
+STORES: dict[str, Callable[[], Store]] = {"memory": MemoryStore}
+
+
+@pytest.fixture(params=STORES.values(), ids=STORES.keys())
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    store: Store = request.param()
+    yield store
+    await store.close()
+
+
+def text(body: str):
+    return lambda revision: f"{body}@{revision}".encode()
+
+
+async def take(events: AsyncIterator[Change], count: int) -> list[Change]:
+    async with asyncio.timeout(5):
+        return [await anext(events) for _ in range(count)]
+
+
+async def test_a_created_value_is_encoded_for_the_revision_it_is_stored_at(store: Store) -> None:
+    entry = await store.create("pods/a/x", text("one"))
+    assert entry.value == f"one@{entry.revision}".encode()
+    assert await store.get("pods/a/x") == entry
+    assert await store.revision() == entry.revision
+
+
+async def test_a_missing_key_is_none(store: Store) -> None:
+    assert await store.get("pods/a/x") is None
+
+
+async def test_an_empty_store_has_a_revision_above_zero(store: Store) -> None:
+    assert await store.revision() > 0
+
+
+async def test_creating_an_existing_key_is_a_conflict_that_shows_it(store: Store) -> None:
+    entry = await store.create("k", text("one"))
+    with pytest.raises(StoreConflict) as caught:
+        await store.create("k", text("two"))
+    assert caught.value.current == entry
+    assert await store.revision() == entry.revision
+
+
+async def test_an_update_needs_the_current_revision(store: Store) -> None:
+    first = await store.create("k", text("one"))
+    second = await store.update("k", first.revision, text("two"))
+    assert second.revision > first.revision
+    with pytest.raises(StoreConflict) as caught:
+        await store.update("k", first.revision, text("three"))
+    assert caught.value.current == second
+
+
+async def test_updating_or_deleting_nothing_is_a_conflict_without_current(store: Store) -> None:
+    for attempt in (store.update("k", 1, text("x")), store.delete("k", 1, text("x"))):
+        with pytest.raises(StoreConflict) as caught:
+            await attempt
+        assert caught.value.current is None
+
+
+async def test_a_delete_has_a_revision_of_its_own(store: Store) -> None:
+    entry = await store.create("k", text("one"))
+    with pytest.raises(StoreConflict):
+        await store.delete("k", entry.revision + 7, text("x"))
+    gone = await store.delete("k", entry.revision, text("last"))
+    assert gone.revision > entry.revision
+    assert gone.value == f"last@{gone.revision}".encode()
+    assert await store.get("k") is None
+
+
+async def test_lists_are_in_key_order_under_the_prefix_only(store: Store) -> None:
+    for key in ("pods/b/x", "pods/a/y", "podsecurity/a", "pods/a/x", "services/a/x"):
+        await store.create(key, text(key))
+    entries, revision, more = await store.list("pods/")
+    assert [entry.key for entry in entries] == ["pods/a/x", "pods/a/y", "pods/b/x"]
+    assert (revision, more) == (await store.revision(), 0)
+
+
+async def test_a_list_can_be_read_in_pages(store: Store) -> None:
+    for index in range(7):
+        await store.create(f"k/{index}", text("v"))
+    seen: list[str] = []
+    start = ""
+    while True:
+        entries, _, more = await store.list("k/", start=start, limit=3)
+        seen += [entry.key for entry in entries]
+        assert more == 7 - len(seen)
+        if not more:
+            break
+        start = entries[-1].key
+    assert seen == [f"k/{index}" for index in range(7)]
+
+
+async def test_a_list_at_an_older_revision_shows_that_moment(store: Store) -> None:
+    first = await store.create("k/a", text("a"))
+    await store.create("k/b", text("b"))
+    then = await store.revision()
+    await store.update("k/a", first.revision, text("changed"))
+    await store.create("k/c", text("c"))
+    b = await store.get("k/b")
+    assert b is not None
+    await store.delete("k/b", b.revision, text("b"))
+    entries, revision, _ = await store.list("k/", revision=then)
+    assert revision == then
+    assert [(entry.key, entry.value) for entry in entries] == [("k/a", first.value), ("k/b", b.value)]
+    assert entries[0].revision == first.revision
+
+
+async def test_a_watch_sees_history_first_and_then_every_write_in_order(store: Store) -> None:
+    start = await store.revision()
+    first = await store.create("k/a", text("one"))
+    await store.create("other/a", text("x"))
+    async with store.watch("k/", start) as events:
+        second = await store.update("k/a", first.revision, text("two"))
+        await store.delete("k/a", second.revision, text("two"))
+        changes = await take(events, 3)
+    assert [change.type for change in changes] == ["ADDED", "MODIFIED", "DELETED"]
+    assert [change.previous for change in changes] == [None, first.value, second.value]
+    revisions = [change.revision for change in changes]
+    assert revisions == sorted(set(revisions))
+
+
+async def test_a_watch_after_a_revision_does_not_repeat_it(store: Store) -> None:
+    entry = await store.create("k/a", text("one"))
+    async with store.watch("k/", entry.revision) as events:
+        await store.create("k/b", text("two"))
+        assert [change.key for change in await take(events, 1)] == ["k/b"]
+
+
+async def test_a_waiting_watcher_wakes_for_a_write(store: Store) -> None:
+    async with store.watch("k/", await store.revision()) as events:
+        waiting = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0)
+        await store.create("k/a", text("one"))
+        assert (await asyncio.wait_for(waiting, 5)).key == "k/a"
+
+
+async def test_two_watchers_see_the_same_changes(store: Store) -> None:
+    start = await store.revision()
+    async with store.watch("k/", start) as one, store.watch("k/", start) as two:
+        for index in range(5):
+            await store.create(f"k/{index}", text("v"))
+        assert await take(one, 5) == await take(two, 5)
+
+
+async def test_compacted_history_cannot_be_watched_or_listed(store: Store) -> None:
+    first = await store.create("k/a", text("one"))
+    second = await store.update("k/a", first.revision, text("two"))
+    await store.update("k/a", second.revision, text("three"))
+    await store.compact(second.revision)
+    with pytest.raises(Compacted) as caught:
+        async with store.watch("k/", first.revision):
+            pass
+    assert caught.value.oldest == second.revision
+    with pytest.raises(Compacted):
+        await store.list("k/", revision=first.revision)
+    async with store.watch("k/", second.revision) as events:
+        assert [change.type for change in await take(events, 1)] == ["MODIFIED"]
+
+
+async def test_closing_ends_watches_after_what_they_have_to_read(store: Store) -> None:
+    async with store.watch("k/", await store.revision()) as events:
+        await store.create("k/a", text("one"))
+        await store.close()
+        async with asyncio.timeout(5):
+            assert [change.key async for change in events] == ["k/a"]
+
+
+OPERATIONS = st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), st.sampled_from("abcd")), max_size=40)
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
+@settings(max_examples=60, deadline=None)
+@given(operations=OPERATIONS)
+def test_replaying_a_watch_gives_the_list_at_every_revision(make: Callable[[], Store], operations: list) -> None:
+    async def run() -> None:
+        store = make()
+        start = await store.revision()
+        snapshots = {start: {}}
+        writes = 0
+        for verb, name in operations:
+            current = await store.get(f"k/{name}")
+            with suppress(StoreConflict):
+                if verb == "create":
+                    await store.create(f"k/{name}", text(name))
+                else:
+                    revision = current.revision if current else 0
+                    await getattr(store, verb)(f"k/{name}", revision, text(name))
+                writes += 1
+            entries, revision, _ = await store.list("k/")
+            snapshots[revision] = {entry.key: entry for entry in entries}
+        state: dict[str, bytes] = {}
+        async with store.watch("k/", start) as events:
+            for change in await take(events, writes):
+                if change.type == "DELETED":
+                    del state[change.key]
+                else:
+                    state[change.key] = change.value
+                assert state == {key: entry.value for key, entry in snapshots[change.revision].items()}
+        for revision, snapshot in snapshots.items():
+            entries, _, _ = await store.list("k/", revision=revision)
+            assert {entry.key: entry for entry in entries} == snapshot
+        await store.close()
+
+    asyncio.run(run())
