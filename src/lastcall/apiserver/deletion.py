@@ -1,0 +1,307 @@
+"""What a DELETE does to an object: pure decisions, no store, no clock of their own.
+
+A DELETE is at most two writes. The first marks the object (deletionTimestamp, deletionGracePeriodSeconds, finalizers),
+the second removes it. `decide_delete` says which of them to do for the object as it is now; the registry performs them
+and asks again when the object has changed meanwhile. Updates can complete a deletion too: `should_delete_during_update`.
+
+Sources: apiserver registry/rest/delete.go:BeforeDelete, registry/generic/registry/store.go:Delete,
+pkg/registry/core/pod/strategy.go:CheckGracefulDelete, pkg/registry/core/namespace/storage/storage.go:Delete.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Literal, cast
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import Object, copy_object, metadata
+from lastcall.world.clock import parse_rfc3339, rfc3339
+
+ORPHAN_DEPENDENTS = "orphan"
+FOREGROUND_DELETION = "foregroundDeletion"
+
+PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """`metav1.DeleteOptions`, decoded and validated. `uid` and `resource_version` are the preconditions."""
+
+    grace_period_seconds: int | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation_policy: PropagationPolicy | None = None
+    orphan_dependents: bool | None = None
+    dry_run: bool = False
+
+
+class GarbageCollectionPolicy(Enum):
+    """What a kind does with its dependents when the caller gives no policy (rest.GarbageCollectionPolicy)."""
+
+    DELETE_DEPENDENTS = "DeleteDependents"
+    ORPHAN_DEPENDENTS = "OrphanDependents"
+    UNSUPPORTED = "Unsupported"
+
+
+CheckGracefulDelete = Callable[[Object, int | None], int]
+"""Given the object and the asked grace period, the grace period to use in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRules:
+    """What differs between kinds. `check_graceful_delete` is None for kinds without graceful deletion (all but Pods)."""
+
+    kind: str = ""
+    group: str = ""
+    check_graceful_delete: CheckGracefulDelete | None = None
+    default_policy: GarbageCollectionPolicy = GarbageCollectionPolicy.DELETE_DEPENDENTS
+
+
+Action = Literal["pending", "remove", "mark", "mark and remove"]
+"""
+pending: nothing changes, answer the object as it is. remove: one write, DELETED. mark: one write, MODIFIED, the object
+stays. mark and remove: two writes, MODIFIED and DELETED.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`object` is what to write first; None when the first write is not needed. `rule` names the deciding function."""
+
+    action: Action
+    object: Object | None
+    rule: str
+
+
+RULE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
+RULE_BEFORE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go:BeforeDelete"
+RULE_MARK_AS_DELETING = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:markAsDeleting"
+RULE_DURING_UPDATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:ShouldDeleteDuringUpdate"
+RULE_NAMESPACE = "pkg/registry/core/namespace/storage/storage.go:Delete"
+
+
+def check_graceful_delete_pod(pod: Object, asked: int | None) -> int:
+    """The grace period of a Pod that is not yet terminating, in seconds (CheckGracefulDelete)."""
+    spec = pod.get("spec", {})
+    if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    period = asked if asked is not None else (spec.get("terminationGracePeriodSeconds") or 0)
+    return 1 if period < 0 else period
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeDelete:
+    """graceful: `object` carries a new deletion mark. pending: a grace period runs and stays as it is."""
+
+    graceful: bool
+    pending: bool
+    object: Object
+
+
+def before_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: datetime) -> BeforeDelete:
+    """Decide the grace period of `obj` (never changed; the answer may be a changed copy).
+
+    Raises the 409 StatusError of a failed precondition. `now` is aware UTC time.
+    """
+    check_preconditions(rules, obj, options)
+    asked = options.grace_period_seconds
+    if asked is not None and asked < 0:
+        asked = 1
+    meta = obj["metadata"]
+    if (meta.get("deletionGracePeriodSeconds") or 0) < 0:
+        obj = copy_object(obj)
+        meta = obj["metadata"]
+        meta["deletionGracePeriodSeconds"] = 1
+    if rules.check_graceful_delete is None:
+        return BeforeDelete(False, False, obj)
+    if meta.get("deletionTimestamp") is not None:
+        return _shorten(obj, asked, now)
+    period = rules.check_graceful_delete(obj, asked)
+    obj = copy_object(obj)
+    meta = obj["metadata"]
+    meta["deletionTimestamp"] = rfc3339(now + timedelta(seconds=period))
+    meta["deletionGracePeriodSeconds"] = period
+    if meta.get("generation", 0) > 0:
+        meta["generation"] += 1
+    return BeforeDelete(True, False, obj)
+
+
+def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
+    """A DELETE of an object that is already terminating: the grace period can only become shorter."""
+    meta = obj["metadata"]
+    stored = meta.get("deletionGracePeriodSeconds") or 0
+    if stored == 0:
+        # The mark was written and the removal was not (or waits for finalizers): go on with the removal.
+        return BeforeDelete(False, False, obj)
+    if asked is None or asked >= stored:
+        return BeforeDelete(False, True, obj)
+    deadline = parse_rfc3339(meta["deletionTimestamp"]) + timedelta(seconds=asked - stored)
+    if deadline < now:
+        deadline = now
+        asked = 1 if asked else 0
+    obj = copy_object(obj)
+    obj["metadata"]["deletionTimestamp"] = rfc3339(deadline)
+    obj["metadata"]["deletionGracePeriodSeconds"] = asked
+    return BeforeDelete(True, False, obj)
+
+
+def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
+    """What a DELETE with `options` does to `obj` as stored now (store.go:Delete).
+
+    Raises the 409 StatusError of a failed precondition.
+    """
+    before = before_delete(rules, obj, options, now)
+    if before.pending:
+        return Decision("pending", None, RULE_BEFORE_DELETE)
+    had = finalizers_of(obj)
+    finalizers = deletion_finalizers(rules.default_policy, had, options)
+    if not (before.graceful or had or finalizers != had):
+        return Decision("remove", None, RULE_DELETE)
+    marked = copy_object(before.object)
+    _set_finalizers(marked, finalizers)
+    if before.graceful:
+        stays = bool(finalizers) or marked["metadata"]["deletionGracePeriodSeconds"] > 0
+        return Decision("mark" if stays else "mark and remove", marked, RULE_BEFORE_DELETE)
+    if finalizers:
+        mark_as_deleting(marked, now)
+        return Decision("mark", None if marked == obj else marked, RULE_MARK_AS_DELETING)
+    return Decision("mark and remove", marked, RULE_DELETE)
+
+
+def mark_as_deleting(obj: Object, now: datetime) -> None:
+    """Set the mark of an object that finalizers hold: deletionTimestamp at most `now`, grace 0 (changes `obj`)."""
+    meta = metadata(obj)
+    marked = meta.get("deletionTimestamp")
+    if marked is None and meta.get("generation", 0) > 0:
+        meta["generation"] += 1
+    if marked is None or parse_rfc3339(marked) > now:
+        meta["deletionTimestamp"] = rfc3339(now)
+    meta["deletionGracePeriodSeconds"] = 0
+
+
+def deletion_finalizers(policy: GarbageCollectionPolicy, had: list[str], options: DeleteOptions) -> list[str]:
+    """The finalizers after the garbage collector's two are set as asked (deletionFinalizersForGarbageCollection)."""
+    wanted = [name for name in had if name not in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION)]
+    if should_orphan_dependents(policy, had, options):
+        wanted.append(ORPHAN_DEPENDENTS)
+    if should_delete_dependents(policy, had, options):
+        wanted.append(FOREGROUND_DELETION)
+    return had if sorted(wanted) == sorted(had) else wanted
+
+
+def should_orphan_dependents(policy: GarbageCollectionPolicy, had: list[str], options: DeleteOptions) -> bool:
+    """orphanDependents, then propagationPolicy, then the object's own finalizer, then the kind's default."""
+    if policy is GarbageCollectionPolicy.UNSUPPORTED:
+        return False
+    if options.orphan_dependents is not None:
+        return options.orphan_dependents
+    if options.propagation_policy is not None:
+        return options.propagation_policy == "Orphan"
+    for name in had:
+        if name in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION):
+            return name == ORPHAN_DEPENDENTS
+    return policy is GarbageCollectionPolicy.ORPHAN_DEPENDENTS
+
+
+def should_delete_dependents(policy: GarbageCollectionPolicy, had: list[str], options: DeleteOptions) -> bool:
+    """Whether the object waits for its dependents (Foreground)."""
+    if policy is GarbageCollectionPolicy.UNSUPPORTED or options.orphan_dependents is not None:
+        return False
+    if options.propagation_policy is not None:
+        return options.propagation_policy == "Foreground"
+    for name in had:
+        if name in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION):
+            return name == FOREGROUND_DELETION
+    return False
+
+
+def should_delete_during_update(new: Object, old: Object) -> bool:
+    """Whether an update of `old` to `new` removes the object instead of writing it (ShouldDeleteDuringUpdate)."""
+    meta = old["metadata"]
+    return (
+        not finalizers_of(new)
+        and meta.get("deletionTimestamp") is not None
+        and not (meta.get("deletionGracePeriodSeconds") or 0)
+    )
+
+
+def decide_namespace_delete(namespace: Object, options: DeleteOptions, now: datetime) -> Decision:
+    """A DELETE of a Namespace: the first one turns the phase, the last one (spec.finalizers empty) removes.
+
+    Raises the 409 StatusError of a failed precondition.
+    """
+    meta = namespace["metadata"]
+    for field, wanted, found in (
+        ("UID", options.uid, meta.get("uid", "")),
+        ("ResourceVersion", options.resource_version, meta.get("resourceVersion", "")),
+    ):
+        if wanted is not None and wanted != found:
+            why = f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
+            raise _conflict("namespaces", "", meta.get("name", ""), why)
+    if meta.get("deletionTimestamp") is None:
+        marked = copy_object(namespace)
+        marked["metadata"]["deletionTimestamp"] = rfc3339(now)
+        marked.setdefault("status", {})["phase"] = "Terminating"
+        _set_finalizers(marked, _namespace_finalizers(finalizers_of(namespace), options))
+        return Decision("mark", marked, RULE_NAMESPACE)
+    if namespace.get("spec", {}).get("finalizers"):
+        return Decision("pending", None, RULE_NAMESPACE)
+    return decide_delete(DeleteRules("Namespace"), namespace, options, now)
+
+
+def _namespace_finalizers(had: list[str], options: DeleteOptions) -> list[str]:
+    """The Namespace's own variant of the finalizer rule: orphanDependents=false means Foreground here."""
+    policy = options.propagation_policy
+    orphan = foreground = None
+    if options.orphan_dependents is not None:
+        orphan, foreground = options.orphan_dependents, not options.orphan_dependents
+    elif policy is not None:
+        orphan, foreground = policy == "Orphan", policy == "Foreground"
+    wanted = list(had)
+    for name, want in ((ORPHAN_DEPENDENTS, orphan), (FOREGROUND_DELETION, foreground)):
+        if want and name not in wanted:
+            wanted.append(name)
+        elif want is False and name in wanted:
+            wanted.remove(name)
+    return wanted
+
+
+def should_delete_namespace_during_update(new: Object, old: Object) -> bool:
+    """As `should_delete_during_update`, and spec.finalizers must be empty too."""
+    return not new.get("spec", {}).get("finalizers") and should_delete_during_update(new, old)
+
+
+def check_preconditions(rules: DeleteRules, obj: Object, options: DeleteOptions) -> None:
+    """Raises 409 Conflict; the message names the Kind where other conflicts name the resource."""
+    meta = obj["metadata"]
+    uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+    if options.uid is not None and options.uid != uid:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise _conflict(rules.kind, rules.group, meta.get("name", ""), why)
+    if options.resource_version is not None and options.resource_version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+            f"ResourceVersion in record ({version}). The object might have been modified"
+        )
+        raise _conflict(rules.kind, rules.group, meta.get("name", ""), why)
+
+
+def _conflict(kind: str, group: str, name: str, why: str) -> StatusError:
+    shown = f"{kind}.{group}" if group else kind
+    details: Object = {"name": name, "group": group, "kind": kind} if group else {"name": name, "kind": kind}
+    return status_failure(409, "Conflict", f'Operation cannot be fulfilled on {shown} "{name}": {why}', details)
+
+
+def finalizers_of(obj: Object) -> list[str]:
+    return cast("list[str]", obj["metadata"].get("finalizers") or [])
+
+
+def _set_finalizers(obj: Object, finalizers: list[str]) -> None:
+    if finalizers:
+        obj["metadata"]["finalizers"] = list(finalizers)
+    else:
+        obj["metadata"].pop("finalizers", None)
