@@ -12,32 +12,30 @@ from lastcall.cluster.options import STATE_DIR
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
+_OLD = ".host"
 
 
 def make_root(state_size: str) -> None:
     """Give this process's (already private) mount namespace its new root. Raises OSError."""
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     place = next(path for path in _CANDIDATES if os.path.isdir(path))
-    # Opened before the new root hides one of them.
-    entries = [(name, os.open(f"/{name}", os.O_PATH | os.O_NOFOLLOW)) for name in sorted(os.listdir("/"))]
     linux.mount("lastcall", place, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
-    for name, fd in entries:
-        _bind_entry(name, fd, f"{place}/{name}")
-        os.close(fd)
-    state = f"{place}{STATE_DIR}"
-    os.mkdir(state, 0o755)
-    linux.mount("lastcall", state, "tmpfs", 0, f"mode=755,size={state_size}")
-    os.chdir(place)
-    linux.pivot_root(".", ".")
-    linux.umount2(".", linux.MNT_DETACH)
+    os.mkdir(f"{place}/{_OLD}")
+    linux.pivot_root(place, f"{place}/{_OLD}")
     os.chdir("/")
+    for entry in sorted(os.listdir(f"/{_OLD}")):
+        _bring_in(entry)
+    os.mkdir(STATE_DIR, 0o755)
+    linux.mount("lastcall", STATE_DIR, "tmpfs", 0, f"mode=755,size={state_size}")
+    linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
+    os.rmdir(f"/{_OLD}")
 
 
-def _bind_entry(name: str, fd: int, target: str) -> None:
-    mode = os.fstat(fd).st_mode
-    source = f"/proc/self/fd/{fd}"
+def _bring_in(name: str) -> None:
+    source, target = f"/{_OLD}/{name}", f"/{name}"
+    mode = os.lstat(source).st_mode
     if stat.S_ISLNK(mode):
-        os.symlink(os.readlink("", dir_fd=fd), target)
+        os.symlink(os.readlink(source), target)
     elif name == "proc":
         os.mkdir(target)
         linux.mount("proc", target, "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
