@@ -1,0 +1,60 @@
+"""What the sandbox runtime asks of the image store and of the Pod network.
+
+`images.py` and `network.py` implement these; `runtime.py` uses nothing else of them.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from lastcall.cri.api import Mount
+
+
+@dataclass(frozen=True, slots=True)
+class ImageConfig:
+    """The part of an OCI image configuration that decides how a container runs.
+
+    `env` holds `NAME=value` texts; `user` is `uid[:gid]` or names, "" is root; `stop_signal` is a name or number, "" is
+    SIGTERM.
+    """
+
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    working_dir: str = ""
+    user: str = ""
+    stop_signal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RootFilesystem:
+    """What a container's root is made of.
+
+    `lowerdirs` are absolute directories in the node's mount namespace, the uppermost layer first; the runtime never
+    writes to them. `binds` are further (read-only) bind mounts that belong to the image, such as the host's /usr.
+    `image_ref` is the image id for ContainerStatus.
+    """
+
+    lowerdirs: tuple[str, ...]
+    binds: tuple[Mount, ...] = ()
+    config: ImageConfig = ImageConfig()
+    image_ref: str = ""
+
+
+class RootFilesystems(Protocol):
+    """The image store, as the runtime sees it."""
+
+    def rootfs(self, image: str) -> RootFilesystem:
+        """The unpacked image. Raises RuntimeServiceError with reason ImageNotFound."""
+        ...
+
+
+class Network(Protocol):
+    """The Pod network, as the runtime sees it. The runtime writes the NetworkAttached and NetworkDetached records."""
+
+    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> str:
+        """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""
+        ...
+
+    async def detach(self, sandbox_id: str, ip: str) -> None:
+        """Release the address and take the links away; "" when attach never answered. Idempotent."""
+        ...

@@ -1,0 +1,473 @@
+"""Linux system calls that Python's standard library lacks, as thin functions over libc.
+
+Standard library only (`ctypes`): init and the shim use it. Every failure is an OSError whose text names the call, so
+that "mount: Operation not permitted" never has to be guessed from a bare errno.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Mapping
+
+# clone(2), unshare(2), setns(2)
+CLONE_NEWNS = 0x0002_0000
+CLONE_NEWCGROUP = 0x0200_0000
+CLONE_NEWUTS = 0x0400_0000
+CLONE_NEWIPC = 0x0800_0000
+CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWPID = 0x2000_0000
+CLONE_NEWNET = 0x4000_0000
+_CLONE_PIDFD = 0x0000_1000
+_CLONE_CHILD_CLEARTID = 0x0020_0000
+_CLONE_CHILD_SETTID = 0x0100_0000
+
+# mount(2), umount2(2)
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
+MS_NOATIME = 0x400
+MS_BIND = 0x1000
+MS_MOVE = 0x2000
+MS_REC = 0x4000
+MS_PRIVATE = 0x4_0000
+MS_SLAVE = 0x8_0000
+MS_RELATIME = 0x20_0000
+MNT_DETACH = 0x2
+UMOUNT_NOFOLLOW = 0x8
+
+# open_tree(2), move_mount(2), mount_setattr(2), openat2(2)
+AT_FDCWD = -100
+AT_EMPTY_PATH = 0x1000
+AT_RECURSIVE = 0x8000
+OPEN_TREE_CLONE = 0x1
+OPEN_TREE_CLOEXEC = os.O_CLOEXEC
+MOVE_MOUNT_F_EMPTY_PATH = 0x4
+MOVE_MOUNT_T_EMPTY_PATH = 0x40
+MOUNT_ATTR_RDONLY = 0x1
+MOUNT_ATTR_NOSUID = 0x2
+MOUNT_ATTR_NODEV = 0x4
+MOUNT_ATTR_NOEXEC = 0x8
+RESOLVE_NO_MAGICLINKS = 0x2
+RESOLVE_NO_SYMLINKS = 0x4
+RESOLVE_BENEATH = 0x8
+RESOLVE_IN_ROOT = 0x10
+
+# prctl(2)
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_KEEPCAPS = 8
+PR_SET_NAME = 15
+PR_CAPBSET_READ = 23
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_GET_TID_ADDRESS = 40
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_RAISE = 2
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+
+CLOSE_RANGE_CLOEXEC = 0x4
+
+# Numbers that are the same on every architecture with the generic table from Linux 5.x on.
+_SYS_OPEN_TREE = 428
+_SYS_MOVE_MOUNT = 429
+_SYS_PIDFD_SEND_SIGNAL = 424
+_SYS_CLONE3 = 435
+_SYS_CLOSE_RANGE = 436
+_SYS_OPENAT2 = 437
+_SYS_MOUNT_SETATTR = 442
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
+_SYS_CAPGET = {"x86_64": 125, "aarch64": 90, "riscv64": 90, "ppc64le": 183, "s390x": 184}
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s390x": 185}
+_MACHINE = os.uname().machine
+
+# PyDLL keeps the GIL: none of these calls blocks, and a clone must not let another thread in.
+_libc = ctypes.PyDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+_prctl = _libc.prctl
+_prctl.restype = ctypes.c_int
+_before_fork = ctypes.pythonapi.PyOS_BeforeFork
+_after_fork_parent = ctypes.pythonapi.PyOS_AfterFork_Parent
+_after_fork_child = ctypes.pythonapi.PyOS_AfterFork_Child
+for _function in (_before_fork, _after_fork_parent, _after_fork_child):
+    _function.argtypes, _function.restype = [], None
+
+
+def _failure(call: str, detail: str = "", number: int | None = None) -> OSError:
+    number = ctypes.get_errno() if number is None else number
+    text = f"{call}: {os.strerror(number)}"
+    return OSError(number, f"{text} ({detail})" if detail else text)
+
+
+def _call(name: str, number: int, *arguments: object, detail: str = "") -> int:
+    result: int = _syscall(ctypes.c_long(number), *arguments)
+    if result < 0:
+        raise _failure(name, detail)
+    return result
+
+
+def _long(value: int) -> ctypes.c_long:
+    return ctypes.c_long(value)
+
+
+def _path(path: str | bytes) -> ctypes.c_char_p:
+    return ctypes.c_char_p(os.fsencode(path))
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def _thread_id_address() -> int:
+    """Where glibc keeps this thread's id. fork(2) lets the kernel refresh it in the child; so must a raw clone."""
+    try:
+        if not (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
+            return 0
+    except (ValueError, OSError):
+        return 0
+    address = ctypes.c_void_p()
+    if _prctl(PR_GET_TID_ADDRESS, ctypes.byref(address), _long(0), _long(0), _long(0)) != 0:
+        return 0
+    return address.value or 0
+
+
+def clone3(flags: int) -> int:
+    """`os.fork()` into new namespaces: 0 in the child, the child's pid (as the parent sees it) in the parent.
+
+    Python's fork hooks run on both sides. The process must have one thread only, as with any fork.
+    Raises OSError (EPERM, ENOSPC, EINVAL, ENOMEM) when the kernel refuses.
+    """
+    return _clone3(flags, 0)
+
+
+def clone3_pidfd(flags: int) -> tuple[int, int]:
+    """`clone3` that answers (pid, pidfd) in the parent and (0, -1) in the child."""
+    pidfd = ctypes.c_int(-1)
+    pid = _clone3(flags | _CLONE_PIDFD, ctypes.addressof(pidfd))
+    return (pid, pidfd.value) if pid else (0, -1)
+
+
+def _clone3(flags: int, pidfd: int) -> int:
+    thread_id = _thread_id_address()
+    if thread_id:
+        flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
+    # struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal (SIGCHLD), stack, stack_size, tls, set_tid,
+    # set_tid_size, cgroup
+    arguments = struct.pack("=11Q", flags, pidfd, thread_id, 0, 17, 0, 0, 0, 0, 0, 0)
+    number, size = ctypes.c_long(_SYS_CLONE3), ctypes.c_size_t(len(arguments))
+    _before_fork()
+    pid: int = _syscall(number, arguments, size)
+    if pid == 0:
+        _after_fork_child()
+        return 0
+    code = ctypes.get_errno()
+    _after_fork_parent()
+    if pid < 0:
+        raise _failure("clone3", number=code)
+    return pid
+
+
+def unshare(flags: int) -> None:
+    """Move this process into new namespaces (a new PID namespace is for its next children only)."""
+    if _libc.unshare(ctypes.c_int(flags)) != 0:
+        raise _failure("unshare")
+
+
+def setns(fd: int, flags: int = 0) -> None:
+    """Join the namespace(s) of `fd`: a namespace file, or a pidfd together with CLONE_NEW* flags."""
+    if _libc.setns(ctypes.c_int(fd), ctypes.c_int(flags)) != 0:
+        raise _failure("setns")
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """prctl(2) with integer arguments."""
+    padded = (*arguments, 0, 0, 0, 0)[:4]
+    result: int = _prctl(ctypes.c_int(option), *(ctypes.c_ulong(argument) for argument in padded))
+    if result < 0:
+        raise _failure(f"prctl({option})")
+    return result
+
+
+def set_parent_death_signal(number: int) -> None:
+    """Have the kernel send `number` to this process when the thread that made it ends; 0 switches it off."""
+    prctl(PR_SET_PDEATHSIG, number)
+
+
+def set_no_new_privs() -> None:
+    """From now on no execve gives this process or its children more privileges."""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def set_child_subreaper(on: bool = True) -> None:
+    """Become the parent of orphaned descendants."""
+    prctl(PR_SET_CHILD_SUBREAPER, int(on))
+
+
+def set_dumpable(on: bool) -> None:
+    """Whether others of the same user may trace this process and open its /proc files."""
+    prctl(PR_SET_DUMPABLE, int(on))
+
+
+def set_process_name(name: str) -> None:
+    """The name in /proc/self/comm; the kernel keeps 15 bytes."""
+    if _prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), _long(0), _long(0), _long(0)) != 0:
+        raise _failure("prctl(PR_SET_NAME)")
+
+
+def pidfd_open(pid: int) -> int:
+    """A close-on-exec fd that means this very process. Raises ProcessLookupError."""
+    return os.pidfd_open(pid)
+
+
+def pidfd_send_signal(pidfd: int, number: int) -> None:
+    """Signal exactly the process behind `pidfd`. Raises ProcessLookupError when it has been reaped."""
+    _call("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, _long(pidfd), _long(number), None, _long(0))
+
+
+def waitid_pidfd(pidfd: int, options: int = os.WEXITED | os.WNOHANG) -> os.waitid_result | None:
+    """waitid(P_PIDFD); None when the child has not ended (WNOHANG)."""
+    return os.waitid(os.P_PIDFD, pidfd, options)
+
+
+def close_range(first: int, last: int = 0xFFFF_FFFF, flags: int = 0) -> None:
+    """Close (or, with CLOSE_RANGE_CLOEXEC, mark) every fd from `first` to `last`."""
+    _call("close_range", _SYS_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(flags))
+
+
+# -- mounts ------------------------------------------------------------------------------------------------------------
+
+
+def mount(source: str, target: str, fstype: str | None, flags: int = 0, data: str | None = None) -> None:
+    """mount(2)."""
+    result = _libc.mount(
+        _path(source),
+        _path(target),
+        None if fstype is None else _path(fstype),
+        ctypes.c_ulong(flags),
+        None if data is None else _path(data),
+    )
+    if result != 0:
+        raise _failure("mount", f"{fstype or source} on {target}")
+
+
+def umount2(target: str, flags: int = 0) -> None:
+    """umount2(2)."""
+    if _libc.umount2(_path(target), ctypes.c_int(flags)) != 0:
+        raise _failure("umount2", target)
+
+
+def pivot_root(new_root: str, put_old: str) -> None:
+    """pivot_root(2). `pivot_root(".", ".")` stacks the old root on the new one, to be detached with `umount2(".")`."""
+    _call("pivot_root", _SYS_PIVOT_ROOT[_MACHINE], _path(new_root), _path(put_old), detail=new_root)
+
+
+def open_tree(dirfd: int, path: str, flags: int) -> int:
+    """open_tree(2): with OPEN_TREE_CLONE a detached bind mount as an fd, else an O_PATH fd."""
+    return _call("open_tree", _SYS_OPEN_TREE, _long(dirfd), _path(path), ctypes.c_uint(flags), detail=path)
+
+
+def move_mount(from_fd: int, to_fd: int) -> None:
+    """Attach the detached mount `from_fd` on the file or directory behind `to_fd` (no path is looked up)."""
+    flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
+    _call("move_mount", _SYS_MOVE_MOUNT, _long(from_fd), _path(""), _long(to_fd), _path(""), ctypes.c_uint(flags))
+
+
+def mount_setattr(dirfd: int, path: str, flags: int, attr_set: int, attr_clear: int = 0, propagation: int = 0) -> None:
+    """mount_setattr(2), Linux 5.12. Raises OSError ENOSYS before."""
+    attributes = struct.pack("=4Q", attr_set, attr_clear, propagation, 0)
+    size = ctypes.c_size_t(len(attributes))
+    _call(
+        "mount_setattr",
+        _SYS_MOUNT_SETATTR,
+        _long(dirfd),
+        _path(path),
+        ctypes.c_uint(flags),
+        attributes,
+        size,
+        detail=path,
+    )
+
+
+def openat2(dirfd: int, path: str, flags: int, resolve: int, mode: int = 0) -> int:
+    """openat2(2): an open whose path resolution is confined by RESOLVE_* (close-on-exec is added)."""
+    how = struct.pack("=3Q", flags | os.O_CLOEXEC, mode, resolve)
+    while True:
+        try:
+            return _call(
+                "openat2", _SYS_OPENAT2, _long(dirfd), _path(path), how, ctypes.c_size_t(len(how)), detail=path
+            )
+        except OSError as error:
+            if error.errno != errno.EAGAIN:  # a rename raced with a confined lookup: the kernel asks to try again
+                raise
+
+
+# -- hostname, network -------------------------------------------------------------------------------------------------
+
+
+def sethostname(name: str) -> None:
+    """The name of this process's UTS namespace."""
+    try:
+        socket.sethostname(name)
+    except OSError as error:
+        raise _failure("sethostname", name, error.errno) from error
+
+
+def bring_up_loopback() -> None:
+    """Set `lo` of this process's network namespace up (its addresses come by themselves)."""
+    get_flags, set_flags, up = 0x8913, 0x8914, 0x1
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+        try:
+            request = fcntl.ioctl(sock, get_flags, struct.pack("16sH14x", b"lo", 0))
+            flags = struct.unpack_from("H", request, 16)[0]
+            fcntl.ioctl(sock, set_flags, struct.pack("16sH14x", b"lo", flags | up))
+        except OSError as error:
+            raise _failure("ioctl(SIOCSIFFLAGS)", "lo", error.errno) from error
+
+
+# -- capabilities ------------------------------------------------------------------------------------------------------
+
+_CAPABILITY_NAMES = (
+    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
+    "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
+    "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE "
+    "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE"
+)
+CAPABILITIES: Mapping[str, int] = {name: number for number, name in enumerate(_CAPABILITY_NAMES.split())}
+"""Capability names without `CAP_`, and their numbers."""
+
+_CAP_HEADER = struct.pack("=Ii", 0x2008_0522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
+
+
+def capget() -> tuple[int, int, int]:
+    """(effective, permitted, inheritable) as bit masks of this thread."""
+    data = ctypes.create_string_buffer(24)
+    _call("capget", _SYS_CAPGET[_MACHINE], _CAP_HEADER, data)
+    low = struct.unpack("=6I", data.raw)
+    return low[0] | low[3] << 32, low[1] | low[4] << 32, low[2] | low[5] << 32
+
+
+def capset(effective: int, permitted: int, inheritable: int) -> None:
+    """Set this thread's capability masks."""
+    low, high = 0xFFFF_FFFF, 32
+    data = struct.pack(
+        "=6I",
+        effective & low,
+        permitted & low,
+        inheritable & low,
+        effective >> high,
+        permitted >> high,
+        inheritable >> high,
+    )
+    _call("capset", _SYS_CAPSET[_MACHINE], _CAP_HEADER, data)
+
+
+def capability_mask(names: tuple[str, ...] | list[str]) -> int:
+    """Bit mask of capability names (with or without `CAP_`, any case). Raises ValueError for an unknown one."""
+    mask = 0
+    for name in names:
+        key = name.upper().removeprefix("CAP_")
+        if key not in CAPABILITIES:
+            raise ValueError(f"unknown capability {name!r}")
+        mask |= 1 << CAPABILITIES[key]
+    return mask
+
+
+def last_capability() -> int:
+    """The highest capability number this kernel knows."""
+    number = len(CAPABILITIES) - 1
+    while number > 0 and _prctl(ctypes.c_int(PR_CAPBSET_READ), ctypes.c_ulong(number)) < 0:
+        number -= 1
+    return number
+
+
+def drop_bounding_set(keep: int) -> None:
+    """Drop every capability not in the mask `keep` from the bounding set. Needs CAP_SETPCAP."""
+    for number in range(64):
+        if not keep >> number & 1 and _prctl(ctypes.c_int(PR_CAPBSET_DROP), ctypes.c_ulong(number)) != 0:
+            if ctypes.get_errno() == errno.EINVAL:
+                return  # past the kernel's last capability
+            raise _failure("prctl(PR_CAPBSET_DROP)")
+
+
+def clear_ambient_set() -> None:
+    """No capability survives an execve by the ambient set."""
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+
+
+# -- user namespaces ---------------------------------------------------------------------------------------------------
+
+
+def write_id_maps(pid: int, uid: int, gid: int) -> None:
+    """Map ids into the new user namespace of child `pid`, of which `uid` and `gid` become root.
+
+    As root every id maps to itself. An ordinary user gets the ranges of /etc/subuid and /etc/subgid by newuidmap and
+    newgidmap where these exist and work, else only the own id (and setgroups is denied, as the kernel demands).
+    Raises OSError when the kernel refuses even that.
+    """
+    if uid == 0 and _has_setuid():
+        # The last id is the kernel's "nobody at all" and cannot be mapped.
+        _write_map(pid, "uid_map", "0 0 4294967295")
+        _write_map(pid, "gid_map", "0 0 4294967295")
+    elif not _map_subordinate_ids(pid, uid, gid):
+        _write_map(pid, "uid_map", f"0 {uid} 1")
+        _write_map(pid, "setgroups", "deny")
+        _write_map(pid, "gid_map", f"0 {gid} 1")
+
+
+def _has_setuid() -> bool:
+    wanted = capability_mask(("SETUID", "SETGID"))
+    return capget()[0] & wanted == wanted
+
+
+def _write_map(pid: int, name: str, text: str) -> None:
+    path = f"/proc/{pid}/{name}"
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise _failure("write", f"{text!r} to {path}", error.errno) from error
+
+
+def _map_subordinate_ids(pid: int, uid: int, gid: int) -> bool:
+    """Whether newuidmap and newgidmap mapped the subordinate ranges."""
+    import shutil
+    import subprocess
+
+    uids, gids = subordinate_range("/etc/subuid", uid), subordinate_range("/etc/subgid", uid)
+    programs = shutil.which("newuidmap"), shutil.which("newgidmap")
+    if uids is None or gids is None or programs[0] is None or programs[1] is None:
+        return False
+    for program, own, (first, count) in ((programs[0], uid, uids), (programs[1], gid, gids)):
+        command = [program, str(pid), "0", str(own), "1", "1", str(first), str(count)]
+        # A fixed program of the distribution with numbers only; when it fails the map is still unwritten.
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:  # noqa: S603
+            return False
+    return True
+
+
+def subordinate_range(path: str, uid: int) -> tuple[int, int] | None:
+    """(first, count) of the first range that /etc/subuid or /etc/subgid gives to a user, by name or number."""
+    import pwd
+
+    names = [str(uid)]
+    with contextlib.suppress(KeyError):
+        names.append(pwd.getpwuid(uid).pw_name)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                owner, _, rest = line.strip().partition(":")
+                first, _, count = rest.partition(":")
+                if owner in names and first.isdecimal() and count.isdecimal() and int(count) > 0:
+                    return int(first), int(count)
+    except OSError:
+        return None
+    return None
