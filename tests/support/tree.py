@@ -1,0 +1,118 @@
+"""Looks at a running lastcall from outside: its processes by role, its namespaces, and what it left behind."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def children(pid: int) -> list[int]:
+    """Direct children, [] when the process is gone."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def comm(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def cmdline(pid: int) -> list[str]:
+    try:
+        return [word.decode(errors="replace") for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+    except OSError:
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+@dataclass
+class Tree:
+    """The process tree below one front."""
+
+    front: int
+    init: int
+    roles: dict[str, int]
+    namespaces: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def find(cls, front: int, timeout: float = 20.0) -> "Tree":
+        """Wait until front's tree is complete."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            for init in children(front):
+                roles = {comm(pid): pid for pid in children(init)}
+                if {"lastcall-contro", "lastcall-node-1", "lastcall-shim-1"} <= roles.keys():
+                    namespaces = {kind: os.readlink(f"/proc/{init}/ns/{kind}") for kind in ("pid", "net", "mnt", "user")}
+                    return cls(
+                        front,
+                        init,
+                        {
+                            "front": front,
+                            "init": init,
+                            "control-plane": roles["lastcall-contro"],
+                            "node": roles["lastcall-node-1"],
+                            "shim": roles["lastcall-shim-1"],
+                        },
+                        namespaces,
+                    )
+            time.sleep(0.01)
+        raise AssertionError(f"no complete tree below {front}: {[(pid, comm(pid)) for pid in descendants(front)]}")
+
+    def containers(self) -> list[int]:
+        """Host pids of the containers' PID 1 and of running execs: the shim's children."""
+        return children(self.roles["shim"])
+
+
+def processes_in(namespaces: dict[str, str]) -> list[tuple[int, str]]:
+    """Every process of the machine that is still in one of the given namespaces."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        for kind, link in namespaces.items():
+            try:
+                if os.readlink(f"/proc/{entry}/ns/{kind}") == link:
+                    found.append((int(entry), comm(int(entry))))
+                    break
+            except OSError:
+                continue
+    return found
+
+
+@dataclass(frozen=True)
+class MachineState:
+    """What a clean machine must look like again afterwards."""
+
+    mounts: frozenset[str]
+    links: frozenset[str]
+    state_files: frozenset[str]
+
+    @classmethod
+    def take(cls, home: Path) -> "MachineState":
+        """`home` is the HOME (and XDG and TMPDIR root) that the tested commands are given."""
+        mounts = frozenset(line.split(" ", 3)[3] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        links = frozenset(os.listdir("/sys/class/net"))
+        files = frozenset(str(path) for path in home.rglob("*"))
+        return cls(mounts, links, files)
+
+
+def assert_clean(before: MachineState, home: Path, namespaces: dict[str, str], timeout: float = 10.0) -> None:
+    """Nothing is left: no process in the cluster's namespaces, no mount, no link, no file."""
+    deadline = time.monotonic() + timeout
+    while (left := processes_in(namespaces)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left, f"processes left behind: {left}"
+    after = MachineState.take(home)
+    assert after.mounts == before.mounts
+    assert after.links == before.links
+    assert after.state_files == before.state_files
