@@ -61,7 +61,7 @@ class Scheduler:
             world=world,
         )
         self._nodes = Informer(client, NODES, world=world)
-        self._pods.add_handler(self._pod_changed, lambda _, pod: self._pod_changed(pod), self._pod_gone)
+        self._pods.add_handler(self._pod_changed, self._pod_updated, self._pod_gone)
         self._nodes.add_handler(lambda _: self._try_all_again(), self._node_updated)
 
     async def run(self) -> None:
@@ -88,6 +88,11 @@ class Scheduler:
             self._unschedulable.pop(_key(pod), None)
         elif _is_ours(pod) and uid_of(pod) not in self._assumed and _key(pod) not in self._unschedulable:
             self._queue.add(_key(pod))
+
+    def _pod_updated(self, old: Object, new: Object) -> None:
+        if old.get("spec") != new.get("spec"):
+            self._unschedulable.pop(_key(new), None)  # a toleration, a lifted gate: worth another look
+        self._pod_changed(new)
 
     def _pod_gone(self, pod: Object) -> None:
         self._assumed.pop(uid_of(pod), None)

@@ -1,0 +1,641 @@
+"""A runtime for the virtual world: containers are `Program`s, everything else is CRI's own behaviour.
+
+It implements `RuntimeService` and `ImageService`, in any world that has a clock. Nothing here touches the kernel, so
+every record it writes says `predicted`. Source of the stop rules: containerd internal/cri/server/container_stop.go.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from lastcall.cri.api import (
+    ContainerConfig,
+    ContainerEventResponse,
+    ContainerEventType,
+    ContainerState,
+    ContainerStatus,
+    ExecSyncResponse,
+    Image,
+    PodSandboxConfig,
+    PodSandboxState,
+    PodSandboxStatus,
+    RuntimeServiceError,
+)
+from lastcall.cri.simulated_program import Program, Programs, find_program
+from lastcall.timeline.kinds import (
+    EXEC_EXITED,
+    EXEC_STARTED,
+    NETWORK_ATTACHED,
+    NETWORK_DETACHED,
+    OUTPUT,
+    PROCESS_EXITED,
+    PROCESS_SIGNAL_STATE,
+    PROCESS_STARTED,
+    SIGNAL_SENT,
+)
+from lastcall.timeline.record import Recorder
+from lastcall.world.clock import monotonic
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
+SIGKILL_EXIT = 137
+START_ERROR_EXIT = 128
+_DISPOSITION = {"exit": "handled", "ignore": "handled", "default": "default"}
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """Virtual seconds that the runtime's own work takes (the defaults are what the real sandbox needs)."""
+
+    run_pod_sandbox: float = 0.005
+    stop_pod_sandbox: float = 0.001
+    create_container: float = 0.001
+    start_container: float = 0.003
+    exec_start: float = 0.002
+    signal: float = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedImage:
+    """How pulling an image goes. `present`: it is on the node already. `error`: the pull fails with this text."""
+
+    present: bool = True
+    pull_seconds: float = 0.0
+    error: str = ""
+    reason: str = "ImageNotFound"
+
+
+@dataclass(slots=True)
+class _Sandbox:
+    id: str
+    sequence: int
+    config: PodSandboxConfig
+    created_at: int
+    ip: str
+    state: PodSandboxState = PodSandboxState.SANDBOX_READY
+    attached: bool = True
+
+    @property
+    def pod_uid(self) -> str:
+        return self.config.metadata.uid
+
+
+@dataclass(slots=True)
+class _Container:
+    id: str
+    sequence: int
+    config: ContainerConfig
+    sandbox: _Sandbox
+    program: Program
+    created_at: int
+    pid: int = 0
+    state: ContainerState = ContainerState.CONTAINER_CREATED
+    started_at: int = 0
+    started: float = 0.0
+    finished_at: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    stop_signal_sent: bool = False
+    term_at: float | None = None
+    exec_calls: dict[tuple[str, ...], int] = field(default_factory=dict)
+    exited: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def running(self) -> bool:
+        return self.state == ContainerState.CONTAINER_RUNNING
+
+    @property
+    def name(self) -> str:
+        return self.config.metadata.name
+
+
+@dataclass(slots=True)
+class _Failure:
+    error: Exception
+    times: int
+    seconds: float
+
+
+class SimulatedRuntime:
+    """`async with SimulatedRuntime(world, recorder, programs) as runtime: …`; leaving ends its containers' tasks.
+
+    `programs` says what each container does (see `find_program`). `images` overrides how pulls go; an image that is
+    not named there is present.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        recorder: Recorder,
+        programs: Programs,
+        *,
+        images: Mapping[str, SimulatedImage] | None = None,
+        durations: Durations | None = None,
+        ip_prefix: str = "10.244.0.",
+    ) -> None:
+        self._world = world
+        self._recorder = recorder
+        self._programs = programs
+        self._images = dict(images or {})
+        self._pulled: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
+        self._durations = durations or Durations()
+        self._ip_prefix = ip_prefix
+        self._sandboxes: dict[str, _Sandbox] = {}
+        self._containers: dict[str, _Container] = {}
+        self._failures: dict[str, list[_Failure]] = {}
+        self._subscribers: dict[_EventStream, None] = {}
+        self._sequence = 0
+        self._next_pid = 100
+        self._next_ip = 2
+        self._tasks: Tasks | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = Tasks()
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+        tasks, self._tasks = self._tasks, None
+        assert tasks is not None
+        tasks.cancel()
+        await tasks.__aexit__(kind, error, traceback)
+
+    # Failure injection
+
+    def fail_next(self, verb: str, error: Exception | str, *, times: int = 1, seconds: float = 0.0) -> None:
+        """The next `times` calls of `verb` wait `seconds` and then raise `error` (a text becomes RuntimeServiceError).
+
+        Verbs are the method names (`stop_container`, `exec_sync`, …), and `cni_add`, `cni_del` for the network part of
+        run_pod_sandbox and stop_pod_sandbox. Failures of one verb are used up in the order they were asked for.
+        """
+        wrapped = RuntimeServiceError(error) if isinstance(error, str) else error
+        self._failures.setdefault(verb, []).append(_Failure(wrapped, times, seconds))
+
+    async def _may_fail(self, verb: str) -> None:
+        queue = self._failures.get(verb)
+        if not queue:
+            return
+        failure = queue[0]
+        failure.times -= 1
+        if failure.times <= 0:
+            queue.pop(0)
+        if failure.seconds:
+            await self._world.clock.sleep(failure.seconds)
+        raise failure.error
+
+    def kill(self, container_id: str, exit_code: int = SIGKILL_EXIT, *, oom: bool = False) -> None:
+        """A foreign hand ends a container at once: `kill -9` on the host, or the OOM killer."""
+        container = self._containers[container_id]
+        self._exit(container, exit_code, "OOMKilled" if oom else "")
+
+    # RuntimeService: sandboxes
+
+    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
+        await self._may_fail("run_pod_sandbox")
+        started = monotonic(self._world.clock)
+        await self._world.clock.sleep(self._durations.run_pod_sandbox)
+        await self._may_fail("cni_add")
+        ip = ""
+        if config.namespace_options.network != "NODE":
+            ip = f"{self._ip_prefix}{self._next_ip}"
+            self._next_ip += 1
+        sandbox = _Sandbox(self._new_id(), self._count(), config, self._world.clock.wall_ns(), ip)
+        self._sandboxes[sandbox.id] = sandbox
+        if ip:
+            self._record(
+                NETWORK_ATTACHED, sandbox.pod_uid, facts={"ip": ip, "seconds": monotonic(self._world.clock) - started}
+            )
+        self._emit(sandbox.id, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
+        self._emit(sandbox.id, ContainerEventType.CONTAINER_STARTED_EVENT, sandbox)
+        return sandbox.id
+
+    async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await self._may_fail("stop_pod_sandbox")
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            return
+        started = monotonic(self._world.clock)
+        for container in [c for c in self._containers.values() if c.sandbox is sandbox]:
+            if container.running:
+                await self._sigkill(container, "StopPodSandbox")
+        await self._world.clock.sleep(self._durations.stop_pod_sandbox)
+        if sandbox.attached:
+            facts: dict[str, Any] = {"ip": sandbox.ip, "error": ""}
+            try:
+                await self._may_fail("cni_del")
+            except Exception as error:
+                facts |= {"error": str(error), "seconds": monotonic(self._world.clock) - started}
+                self._record(NETWORK_DETACHED, sandbox.pod_uid, facts=facts)
+                raise
+            sandbox.attached = False
+            if sandbox.ip:
+                facts["seconds"] = monotonic(self._world.clock) - started
+                self._record(NETWORK_DETACHED, sandbox.pod_uid, facts=facts)
+        if sandbox.state == PodSandboxState.SANDBOX_READY:
+            sandbox.state = PodSandboxState.SANDBOX_NOTREADY
+            self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
+
+    async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await self._may_fail("remove_pod_sandbox")
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            return
+        if sandbox.attached or sandbox.state == PodSandboxState.SANDBOX_READY:
+            await self.stop_pod_sandbox(pod_sandbox_id)
+        for container in [c for c in self._containers.values() if c.sandbox is sandbox]:
+            await self.remove_container(container.id)
+        if self._sandboxes.pop(pod_sandbox_id, None) is not None:
+            self._emit(sandbox.id, ContainerEventType.CONTAINER_DELETED_EVENT, sandbox)
+
+    async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
+        await self._may_fail("pod_sandbox_status")
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            text = f'an error occurred when try to find sandbox "{pod_sandbox_id}": not found'
+            raise RuntimeServiceError(text, "NotFound")
+        return _sandbox_status(sandbox)
+
+    async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
+        await self._may_fail("list_pod_sandbox")
+        found = [s for s in self._sandboxes.values() if pod_uid in ("", s.pod_uid)]
+        return [_sandbox_status(s) for s in sorted(found, key=lambda s: -s.sequence)]
+
+    # RuntimeService: containers
+
+    async def create_container(
+        self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
+    ) -> str:
+        await self._may_fail("create_container")
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
+        try:
+            program = find_program(self._programs, config, sandbox_config)
+        except KeyError as error:
+            raise RuntimeServiceError(str(error.args[0])) from error
+        await self._world.clock.sleep(self._durations.create_container)
+        container = _Container(self._new_id(), self._count(), config, sandbox, program, self._world.clock.wall_ns())
+        self._containers[container.id] = container
+        self._emit(container.id, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
+        return container.id
+
+    async def start_container(self, container_id: str) -> None:
+        await self._may_fail("start_container")
+        container = self._find(container_id)
+        if container.state != ContainerState.CONTAINER_CREATED:
+            raise RuntimeServiceError(f"container is in {container.state.name} state")
+        await self._world.clock.sleep(self._durations.start_container)
+        if container.state != ContainerState.CONTAINER_CREATED or container.id not in self._containers:
+            raise RuntimeServiceError(f"container is in {container.state.name} state")
+        if container.sandbox.state != PodSandboxState.SANDBOX_READY:
+            raise RuntimeServiceError(f"sandbox container {container.sandbox.id!r} is not running")
+        program = container.program
+        if program.start_error:
+            container.message = program.start_error
+            self._exit(container, START_ERROR_EXIT, "StartError")
+            raise RuntimeServiceError(program.start_error, "StartError")
+        container.state = ContainerState.CONTAINER_RUNNING
+        container.pid, self._next_pid = self._next_pid, self._next_pid + 1
+        container.started_at = self._world.clock.wall_ns()
+        container.started = monotonic(self._world.clock)
+        argv = [*container.config.command, *container.config.args]
+        self._record(
+            PROCESS_STARTED,
+            container.sandbox.pod_uid,
+            container.name,
+            {"containerId": container.id, "pid": container.pid, "exe": argv[0] if argv else "", "argv": argv},
+        )
+        self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
+        self._print(container, program.output)
+        if program.exits_after is not None:
+            self._end_later(container, program.exits_after, program.natural_exit_code)
+
+    async def stop_container(self, container_id: str, timeout: int) -> None:
+        await self._may_fail("stop_container")
+        container = self._containers.get(container_id)
+        if container is None or not container.running:
+            return
+        if timeout > 0:
+            if not container.stop_signal_sent:
+                # Once per container lifetime: a second stop with a timeout only waits.
+                container.stop_signal_sent = True
+                self._stop_signal(container)
+            # When the caller goes away in here there is no SIGKILL, as in containerd.
+            with contextlib.suppress(TimeoutError):
+                await self._wait_exit(container, timeout)
+        if container.running:
+            await self._sigkill(container, "grace over" if timeout > 0 else "StopContainer")
+
+    async def remove_container(self, container_id: str) -> None:
+        await self._may_fail("remove_container")
+        container = self._containers.get(container_id)
+        if container is None:
+            return
+        if container.running:
+            await self._sigkill(container, "RemoveContainer")
+        if self._containers.pop(container_id, None) is not None:
+            self._emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
+
+    async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
+        await self._may_fail("list_containers")
+        found = [c for c in self._containers.values() if pod_uid in ("", c.sandbox.pod_uid)]
+        return [self._status(c) for c in sorted(found, key=lambda c: -c.sequence)]
+
+    async def container_status(self, container_id: str) -> ContainerStatus:
+        await self._may_fail("container_status")
+        return self._status(self._find(container_id))
+
+    async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
+        await self._may_fail("exec_sync")
+        container = self._find(container_id)
+        if not container.running:
+            raise RuntimeServiceError(f"failed to exec in container: container is in {container.state.name} state")
+        calls = container.exec_calls.get(cmd, 0)
+        container.exec_calls[cmd] = calls + 1
+        result = container.program.exec_result(cmd, calls)
+        deadline = monotonic(self._world.clock) + timeout if timeout > 0 else None
+        await self._world.clock.sleep(self._durations.exec_start)
+        if result.error:
+            raise RuntimeServiceError(f"failed to exec in container: {result.error}")
+        exec_id = self._new_id()
+        pid, self._next_pid = self._next_pid, self._next_pid + 1
+        uid, name = container.sandbox.pod_uid, container.name
+        self._record(EXEC_STARTED, uid, name, {"execId": exec_id, "pid": pid, "argv": list(cmd)})
+        ended = {"execId": exec_id, "pid": pid, "exitCode": SIGKILL_EXIT, "signal": "SIGKILL", "killedBecause": ""}
+        until_end = result.seconds
+        left = None if deadline is None else max(0.0, deadline - monotonic(self._world.clock))
+        cut = left is not None and left < until_end
+        try:
+            await self._wait_exit(container, left if cut and left is not None else until_end)
+        except TimeoutError:
+            if cut:
+                self._record(EXEC_EXITED, uid, name, {**ended, "killedBecause": "exec timeout"})
+                text = f"command {' '.join(cmd)!r} timed out after {timeout:g}s"
+                raise RuntimeServiceError(text, "DeadlineExceeded") from None
+        except asyncio.CancelledError:
+            self._record(EXEC_EXITED, uid, name, {**ended, "killedBecause": "caller gone"})
+            raise
+        else:
+            self._record(EXEC_EXITED, uid, name, {**ended, "killedBecause": "container exited"})
+            return ExecSyncResponse(b"", b"", SIGKILL_EXIT)
+        self._record(EXEC_EXITED, uid, name, {**ended, "exitCode": result.exit_code, "signal": ""})
+        return ExecSyncResponse(result.stdout, result.stderr, result.exit_code)
+
+    def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
+        stream = _EventStream(self._subscribers)
+        self._subscribers[stream] = None
+        return stream
+
+    async def close(self) -> None:
+        for stream in list(self._subscribers):
+            stream.end()
+
+    # ImageService
+
+    async def image_status(self, image: str) -> Image | None:
+        await self._may_fail("image_status")
+        return _image(image) if self._is_present(image) else None
+
+    async def pull_image(self, image: str) -> str:
+        await self._may_fail("pull_image")
+        known = self._images.get(image, SimulatedImage())
+        if known.pull_seconds:
+            await self._world.clock.sleep(known.pull_seconds)
+        if known.error:
+            raise RuntimeServiceError(known.error, known.reason)
+        self._pulled[image] = None
+        self._removed.pop(image, None)
+        return _image(image).id
+
+    async def list_images(self) -> list[Image]:
+        await self._may_fail("list_images")
+        names = dict.fromkeys((*self._images, *self._pulled))
+        return [_image(name) for name in names if self._is_present(name)]
+
+    async def remove_image(self, image: str) -> None:
+        await self._may_fail("remove_image")
+        self._pulled.pop(image, None)
+        self._removed[image] = None
+
+    def _is_present(self, image: str) -> bool:
+        if image in self._removed:
+            return False
+        return image in self._pulled or self._images.get(image, SimulatedImage()).present
+
+    # What a dialer may ask
+
+    def listening_containers(self, ip: str) -> list[tuple[Program, float, float | None, asyncio.Event]]:
+        """Of the running containers behind `ip`: program, start, SIGTERM (seconds, monotonic; None) and end."""
+        return [
+            (c.program, c.started, c.term_at, c.exited)
+            for c in self._containers.values()
+            if c.running and c.sandbox.attached and c.sandbox.ip == ip
+        ]
+
+    def has_address(self, ip: str) -> bool:
+        return any(s.ip == ip and s.attached for s in self._sandboxes.values())
+
+    # The ends of containers
+
+    def _stop_signal(self, container: _Container) -> None:
+        program = container.program
+        name = container.config.stop_signal or "SIGTERM"
+        uid = container.sandbox.pod_uid
+        state = {
+            "pid": container.pid,
+            "exe": "",
+            "signal": name,
+            "disposition": _DISPOSITION[program.on_term],
+            "caught": [] if program.on_term == "default" else [name],
+            "ignored": [],
+            "blocked": [],
+        }
+        self._record(PROCESS_SIGNAL_STATE, uid, container.name, state, rule=RULE_STOP)
+        sent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
+        self._record(SIGNAL_SENT, uid, container.name, sent, rule=RULE_STOP)
+        container.term_at = monotonic(self._world.clock)
+        if program.on_term == "exit":
+            self._print(container, program.term_output)
+            self._end_later(container, max(program.drain_seconds, self._durations.signal), program.exit_code)
+
+    async def _sigkill(self, container: _Container, why: str) -> None:
+        sent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
+        self._record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=RULE_STOP)
+        await self._world.clock.sleep(self._durations.signal)
+        self._exit(container, SIGKILL_EXIT)
+
+    def _end_later(self, container: _Container, seconds: float, exit_code: int) -> None:
+        """Whichever end comes first is the end; a later plan does not postpone an earlier one."""
+        self._spawn(self._end_after(container, seconds, exit_code), f"end of {container.name}")
+
+    async def _end_after(self, container: _Container, seconds: float, exit_code: int) -> None:
+        if not await self._pause(container, seconds):
+            self._exit(container, exit_code)
+
+    def _exit(self, container: _Container, exit_code: int, reason: str = "") -> None:
+        if container.state == ContainerState.CONTAINER_EXITED:
+            return
+        had_started = container.running
+        container.state = ContainerState.CONTAINER_EXITED
+        container.finished_at = self._world.clock.wall_ns()
+        container.exit_code = exit_code
+        container.reason = reason or ("Completed" if exit_code == 0 else "Error")
+        container.exited.set()
+        if had_started:
+            facts = {
+                "containerId": container.id,
+                "pid": container.pid,
+                "exitCode": exit_code,
+                "signal": "SIGKILL" if exit_code == SIGKILL_EXIT else "",
+                "oomKilled": reason == "OOMKilled",
+            }
+            self._record(PROCESS_EXITED, container.sandbox.pod_uid, container.name, facts)
+        self._emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
+
+    def _print(self, container: _Container, lines: tuple[tuple[float, str], ...]) -> None:
+        if lines:
+            self._spawn(self._print_later(container, lines), f"output of {container.name}")
+
+    async def _print_later(self, container: _Container, lines: tuple[tuple[float, str], ...]) -> None:
+        begun = monotonic(self._world.clock)
+        for seconds, text in sorted(lines):
+            if await self._pause(container, begun + seconds - monotonic(self._world.clock)):
+                return
+            facts = {"stream": "stdout", "text": text, "attempt": container.config.metadata.attempt}
+            self._record(OUTPUT, container.sandbox.pod_uid, container.name, facts)
+
+    async def _pause(self, container: _Container, seconds: float) -> bool:
+        """Wait; True when the container has ended meanwhile."""
+        try:
+            await self._wait_exit(container, seconds)
+        except TimeoutError:
+            return not container.running
+        return True
+
+    async def _wait_exit(self, container: _Container, seconds: float) -> None:
+        """Wait for the container's end; TimeoutError when it has not ended after `seconds`, not earlier."""
+        deadline = monotonic(self._world.clock) + seconds
+        while True:
+            left = deadline - monotonic(self._world.clock)
+            try:
+                async with asyncio.timeout(max(0.0, left)):
+                    await container.exited.wait()
+                    return
+            except TimeoutError:
+                if monotonic(self._world.clock) >= deadline:
+                    raise
+
+    # Small things
+
+    def _spawn(self, coroutine: Any, name: str) -> None:
+        if self._tasks is None:
+            coroutine.close()
+            raise RuntimeError("SimulatedRuntime runs containers only inside `async with`")
+        self._tasks.spawn(coroutine, name=name)
+
+    def _find(self, container_id: str) -> _Container:
+        container = self._containers.get(container_id)
+        if container is None:
+            text = f'an error occurred when try to find container "{container_id}": not found'
+            raise RuntimeServiceError(text, "NotFound")
+        return container
+
+    def _new_id(self) -> str:
+        return f"{self._world.random.getrandbits(256):064x}"
+
+    def _count(self) -> int:
+        self._sequence += 1
+        return self._sequence
+
+    def _record(
+        self,
+        kind: str,
+        pod_uid: str,
+        container: str = "",
+        facts: dict[str, Any] | None = None,
+        *,
+        rule: str = "",
+    ) -> None:
+        self._recorder.record(kind, pod_uid=pod_uid, container=container, rule=rule, facts=facts, evidence="predicted")
+
+    def _emit(self, container_id: str, kind: ContainerEventType, sandbox: _Sandbox) -> None:
+        event = ContainerEventResponse(container_id, kind, self._world.clock.wall_ns(), sandbox.pod_uid)
+        for stream in list(self._subscribers):
+            stream.put(event)
+
+    def _status(self, container: _Container) -> ContainerStatus:
+        config = container.config
+        return ContainerStatus(
+            id=container.id,
+            metadata=config.metadata,
+            pod_sandbox_id=container.sandbox.id,
+            state=container.state,
+            image=config.image,
+            image_ref=_image(config.image).id,
+            created_at=container.created_at,
+            started_at=container.started_at,
+            finished_at=container.finished_at,
+            exit_code=container.exit_code,
+            reason=container.reason,
+            message=container.message,
+            log_path=f"{container.sandbox.config.log_directory}/{config.log_path}" if config.log_path else "",
+            mounts=config.mounts,
+            labels=config.labels,
+            annotations=config.annotations,
+        )
+
+
+class _EventStream:
+    """One subscriber's events; iteration ends when the runtime closes."""
+
+    def __init__(self, subscribers: "dict[_EventStream, None]") -> None:
+        self._queue: asyncio.Queue[ContainerEventResponse | None] = asyncio.Queue()
+        self._subscribers = subscribers
+
+    def put(self, event: ContainerEventResponse) -> None:
+        self._queue.put_nowait(event)
+
+    def end(self) -> None:
+        self._subscribers.pop(self, None)
+        self._queue.put_nowait(None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ContainerEventResponse:
+        event = await self._queue.get()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def aclose(self) -> None:
+        self._subscribers.pop(self, None)
+
+
+def _sandbox_status(sandbox: _Sandbox) -> PodSandboxStatus:
+    config = sandbox.config
+    return PodSandboxStatus(
+        id=sandbox.id,
+        metadata=config.metadata,
+        state=sandbox.state,
+        created_at=sandbox.created_at,
+        ips=(sandbox.ip,) if sandbox.ip else (),
+        namespace_options=config.namespace_options,
+        labels=config.labels,
+        annotations=config.annotations,
+    )
+
+
+def _image(name: str) -> Image:
+    """An image whose id follows from its name."""
+    return Image(id=f"sha256:{hashlib.sha256(name.encode()).hexdigest()}", repo_tags=(name,), size=1)
