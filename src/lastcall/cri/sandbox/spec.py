@@ -49,7 +49,7 @@ class RootFilesystems(Protocol):
 
 
 class Network(Protocol):
-    """The Pod network, as the runtime sees it. The runtime writes the NetworkAttached and NetworkDetached records."""
+    """The Pod network, as the runtime sees it. It writes the NetworkAttached and NetworkDetached records itself."""
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> str:
         """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""
