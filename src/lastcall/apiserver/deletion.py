@@ -2,7 +2,8 @@
 
 A DELETE is at most two writes. The first marks the object (deletionTimestamp, deletionGracePeriodSeconds, finalizers),
 the second removes it. `decide_delete` says which of them to do for the object as it is now; the registry performs them
-and asks again when the object has changed meanwhile. Updates can complete a deletion too: `should_delete_during_update`.
+and asks again when the object has changed meanwhile. Updates can complete a deletion too:
+`should_delete_during_update`.
 
 Sources: apiserver registry/rest/delete.go:BeforeDelete, registry/generic/registry/store.go:Delete,
 pkg/registry/core/pod/strategy.go:CheckGracefulDelete, pkg/registry/core/namespace/storage/storage.go:Delete.
@@ -50,7 +51,7 @@ CheckGracefulDelete = Callable[[Object, int | None], int]
 
 @dataclass(frozen=True, slots=True)
 class DeleteRules:
-    """What differs between kinds. `check_graceful_delete` is None for kinds without graceful deletion (all but Pods)."""
+    """What differs between kinds. `check_graceful_delete` is None for kinds without graceful deletion: all but Pods."""
 
     kind: str = ""
     group: str = ""

@@ -1,10 +1,12 @@
 """The deletion rules as tables (control plane reference, cases 1-29) and as properties."""
 
+import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
 from lastcall.apiserver.deletion import (
@@ -259,7 +261,7 @@ def test_whatever_is_asked_the_deadline_and_the_grace_never_grow(obj: dict, step
             assert meta["deletionGracePeriodSeconds"] == 0
             return
     assert marks, "every accepted delete leaves a mark"
-    for (_, deadline, grace), (moment, later, shorter) in zip(marks, marks[1:], strict=False):
+    for (_, deadline, grace), (moment, later, shorter) in itertools.pairwise(marks):
         assert shorter <= grace
         assert later <= max(deadline, moment), "a deadline only moves forward to be now, when it has passed"
 

@@ -1,0 +1,109 @@
+"""Service addresses and node ports: who holds which, and a free one when none is asked for.
+
+The allocators live in memory and are filled from the store when the server starts; the registry takes before a write
+and gives back when the write fails or the Service goes.
+
+Sources: pkg/registry/core/service/ipallocator, pkg/registry/core/service/portallocator.
+"""
+
+from ipaddress import IPv4Address, IPv4Network
+from random import Random
+
+NODE_PORT_FIRST, NODE_PORT_LAST = 30000, 32767
+
+
+class AllocationError(Exception):
+    """The asked value is taken or out of range, or nothing is free. The text is Kubernetes's own."""
+
+
+class Allocator:
+    """Hands out integers of [first, last]."""
+
+    def __init__(self, first: int, last: int, random: Random) -> None:
+        self._first = first
+        self._last = last
+        self._random = random
+        self._taken: set[int] = set()
+
+    def take(self, number: int) -> bool:
+        """False when somebody has it. Raises ValueError outside the range."""
+        if not self._first <= number <= self._last:
+            raise ValueError(f"{number} is not in {self._first}-{self._last}")
+        if number in self._taken:
+            return False
+        self._taken.add(number)
+        return True
+
+    def take_any(self) -> int | None:
+        """A free one, None when all are taken."""
+        size = self._last - self._first + 1
+        if len(self._taken) >= size:
+            return None
+        offset = self._random.randrange(size)
+        for step in range(size):
+            number = self._first + (offset + step) % size
+            if self.take(number):
+                return number
+        return None
+
+    def give_back(self, number: int) -> None:
+        self._taken.discard(number)
+
+
+class ClusterIPAllocator:
+    """Addresses of the Service CIDR, without its network and broadcast address."""
+
+    def __init__(self, cidr: str, random: Random) -> None:
+        self._network = IPv4Network(cidr)
+        first, last = int(self._network.network_address) + 1, int(self._network.broadcast_address) - 1
+        self._allocator = Allocator(first, last, random)
+
+    def take(self, address: str) -> None:
+        """Raises AllocationError."""
+        try:
+            taken = self._allocator.take(int(IPv4Address(address)))
+        except ValueError:
+            raise AllocationError(
+                f"failed to allocate IP {address}: the provided network does not match the current range"
+            ) from None
+        if not taken:
+            raise AllocationError(f"failed to allocate IP {address}: provided IP is already allocated")
+
+    def take_any(self) -> str:
+        """Raises AllocationError when the range is full."""
+        number = self._allocator.take_any()
+        if number is None:
+            raise AllocationError("failed to allocate a serviceIP: range is full")
+        return str(IPv4Address(number))
+
+    def give_back(self, address: str) -> None:
+        self._allocator.give_back(int(IPv4Address(address)))
+
+
+class NodePortAllocator:
+    """Ports 30000-32767."""
+
+    def __init__(self, random: Random) -> None:
+        self._allocator = Allocator(NODE_PORT_FIRST, NODE_PORT_LAST, random)
+
+    def take(self, port: int) -> None:
+        """Raises AllocationError."""
+        try:
+            taken = self._allocator.take(port)
+        except ValueError:
+            raise AllocationError(
+                f"provided port is not in the valid range. The range of valid ports is "
+                f"{NODE_PORT_FIRST}-{NODE_PORT_LAST}"
+            ) from None
+        if not taken:
+            raise AllocationError("provided port is already allocated")
+
+    def take_any(self) -> int:
+        """Raises AllocationError when the range is full."""
+        port = self._allocator.take_any()
+        if port is None:
+            raise AllocationError("failed to allocate a nodePort: range is full")
+        return port
+
+    def give_back(self, port: int) -> None:
+        self._allocator.give_back(port)

@@ -1,0 +1,143 @@
+"""Who is asking, and may they.
+
+Authentication tries, in this order: the verified client certificate (CN = user, O = groups), a static bearer token,
+a ServiceAccount token. A bearer token that nobody accepts is 401; no credentials at all is `system:anonymous`.
+
+Source: apiserver pkg/authentication/request/{union,x509,bearertoken,anonymous}.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.apiserver.requestinfo import RequestInfo
+
+ALL_AUTHENTICATED = "system:authenticated"
+ALL_UNAUTHENTICATED = "system:unauthenticated"
+MASTERS = "system:masters"
+NODES_GROUP = "system:nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    """A user as authentication saw it (authentication/user.Info)."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+ANONYMOUS = UserInfo("system:anonymous", (ALL_UNAUTHENTICATED,))
+
+VerifyToken = Callable[[str], Awaitable[UserInfo | None]]
+"""The ServiceAccount user of a token, None when the token is not acceptable."""
+
+
+class Authenticator:
+    """Finds the user of a request. `tokens` are static bearer tokens, `verify_token` checks ServiceAccount tokens."""
+
+    def __init__(self, tokens: Mapping[str, UserInfo], verify_token: VerifyToken) -> None:
+        # By digest, so that how long a lookup takes says nothing about a token.
+        self._tokens = {_digest(token): user for token, user in tokens.items()}
+        self._verify_token = verify_token
+
+    async def authenticate(self, authorization: str, peer_certificate: Mapping[str, Any] | None) -> UserInfo:
+        """`authorization` is the header's value, `peer_certificate` what `ssl` says of a verified client certificate.
+
+        Raises the 401 StatusError for a bearer token that nobody accepts.
+        """
+        if peer_certificate:
+            user = certificate_user(peer_certificate)
+            if user is not None:
+                return user
+        token = bearer_token(authorization)
+        if not token:
+            return ANONYMOUS
+        user = self._tokens.get(_digest(token)) or await self._verify_token(token)
+        if user is None:
+            raise status_failure(401, "Unauthorized", "Unauthorized")
+        if ALL_AUTHENTICATED in user.groups:
+            return user
+        return UserInfo(user.name, (*user.groups, ALL_AUTHENTICATED), user.uid, user.extra)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def bearer_token(authorization: str) -> str:
+    """The token of an `Authorization: Bearer …` header, "" for any other header."""
+    scheme, _, token = authorization.strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def certificate_user(peer_certificate: Mapping[str, Any]) -> UserInfo | None:
+    """CN and O of the subject, in the form of `ssl.SSLSocket.getpeercert()`; None without a CN."""
+    name = ""
+    groups = []
+    for relative_name in peer_certificate.get("subject", ()):
+        for key, value in relative_name:
+            if key == "commonName":
+                name = value
+            elif key == "organizationName":
+                groups.append(value)
+    return UserInfo(name, (*groups, ALL_AUTHENTICATED)) if name else None
+
+
+# Non-resource paths and who may GET them: the default roles system:public-info-viewer and system:discovery. A trailing
+# `/` stands for everything below.
+_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_DISCOVERY_PATHS = ("/api", "/api/", "/apis", "/apis/", "/openapi", "/openapi/")
+_ISSUER_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
+
+# Users and groups that may do everything. Roles of their own come with RBAC.
+_PRIVILEGED_GROUPS = frozenset({MASTERS, NODES_GROUP})
+_PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
+
+
+def authorize(user: UserInfo, request: RequestInfo) -> bool:
+    """May `user` do this? RBAC comes later; until then this table is the whole policy:
+
+    | who | may |
+    |---|---|
+    | group system:masters, group system:nodes, the controller manager, the scheduler | everything |
+    | everybody | GET health endpoints and /version |
+    | group system:authenticated | GET discovery and OpenAPI documents |
+    | group system:serviceaccounts | GET the issuer's documents |
+    | ServiceAccounts and all others | nothing more, as in a new cluster without role bindings |
+    """
+    if user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups):
+        return True
+    if request.is_resource_request or request.verb not in ("get", "head"):
+        return False
+    if _covers(_PUBLIC_PATHS, request.path):
+        return True
+    if ALL_AUTHENTICATED in user.groups and _covers(_DISCOVERY_PATHS, request.path):
+        return True
+    return "system:serviceaccounts" in user.groups and _covers(_ISSUER_PATHS, request.path)
+
+
+def _covers(paths: Sequence[str], path: str) -> bool:
+    return any(path == allowed or (allowed.endswith("/") and path.startswith(allowed)) for allowed in paths)
+
+
+def forbidden_request(user: UserInfo, request: RequestInfo) -> StatusError:
+    """The 403 of a refused request, in the words of responsewriters/errors.go:forbiddenMessage."""
+    if not request.is_resource_request:
+        message = f'forbidden: User "{user.name}" cannot {request.verb} path "{request.path}"'
+        return status_failure(403, "Forbidden", message, {})
+    resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+    where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
+    qualified = f"{request.resource}.{request.group}" if request.group else request.resource
+    subject = f'{qualified} "{request.name}"' if request.name else qualified
+    details = {"name": request.name, "group": request.group, "kind": request.resource}
+    return status_failure(
+        403,
+        "Forbidden",
+        f'{subject} is forbidden: User "{user.name}" cannot {request.verb} resource "{resource}" '
+        f'in API group "{request.group}" {where}',
+        {key: value for key, value in details.items() if value},
+    )

@@ -1,0 +1,224 @@
+"""Discovery documents: /api, /apis, group and resource lists, the aggregated form, /version, the root's path list.
+
+All are built once, from `lastcall.api.resources.SERVED`; the server never changes what it serves while it runs.
+
+Sources: apiserver pkg/endpoints/discovery, pkg/endpoints/discovery/aggregated, pkg/server/routes/version.go.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import BINDINGS, Resource
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+STATUS_VERBS = ("get", "patch", "update")
+
+AGGREGATED_MEDIA_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+VERSIONS = {"1.18": "1.18.20", "1.23": "1.23.17", "1.27": "1.27.16", "1.36": "1.36.2"}
+"""The release that stands for each supported minor version: its last one, or the newest one recorded."""
+
+GROUP_ORDER = ("events.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subresource:
+    """`response_kind` is (group, version, kind) where it is not the parent's."""
+
+    verbs: tuple[str, ...]
+    response_kind: tuple[str, str, str] | None = None
+
+
+_SUBRESOURCES = {
+    ("pods", "log"): _Subresource(("get",)),
+    ("pods", "binding"): _Subresource(("create",), ("", "", "Binding")),
+    ("namespaces", "finalize"): _Subresource(("update",)),
+    ("serviceaccounts", "token"): _Subresource(("create",), ("authentication.k8s.io", "v1", "TokenRequest")),
+}
+
+
+def verbs_of(resource: Resource) -> tuple[str, ...]:
+    """What can be done with the resource itself, in discovery's (alphabetical) order."""
+    if resource == BINDINGS:
+        return ("create",)
+    if resource.plural == "namespaces":
+        return tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
+    return ALL_VERBS
+
+
+def _subresource(resource: Resource, name: str) -> _Subresource:
+    return _SUBRESOURCES.get((resource.plural, name), _Subresource(STATUS_VERBS))
+
+
+class Discovery:
+    """Answers by path. `address` is `host:port` as clients should see it in /api."""
+
+    def __init__(self, resources: Sequence[Resource], kubernetes_version: str, address: str = "") -> None:
+        self._resources = sorted(resources, key=lambda resource: resource.plural)
+        groups = {resource.group: None for resource in resources if resource.group}
+        self._groups = [name for name in GROUP_ORDER if name in groups]
+        self._groups += sorted(name for name in groups if name not in GROUP_ORDER)
+        documents: dict[str, Object] = {
+            "/api": {
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+            },
+            "/apis": {
+                "kind": "APIGroupList",
+                "apiVersion": "v1",
+                "groups": [self._group(name) for name in self._groups],
+            },
+            "/api/v1": self._resource_list("", "v1"),
+            "/version": version_info(kubernetes_version),
+        }
+        for name in self._groups:
+            documents[f"/apis/{name}"] = {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)}
+            for version in self._versions(name):
+                documents[f"/apis/{name}/{version}"] = {
+                    "kind": "APIResourceList",
+                    "apiVersion": "v1",
+                    **self._resource_list(name, version),
+                }
+        documents["/"] = {"paths": sorted([*documents, "/healthz", "/livez", "/readyz", "/openid/v1/jwks"])}
+        self.documents = {path: orjson.dumps(document) for path, document in documents.items()}
+        self.aggregated = {
+            "/api": _with_etag(self._aggregated([""])),
+            "/apis": _with_etag(self._aggregated(self._groups)),
+        }
+
+    def has_group_version(self, group: str, version: str) -> bool:
+        return (f"/apis/{group}/{version}" if group else f"/api/{version}") in self.documents
+
+    def has_group(self, group: str) -> bool:
+        return not group or group in self._groups
+
+    def _versions(self, group: str) -> list[str]:
+        return sorted({resource.version for resource in self._resources if resource.group == group})
+
+    def _group(self, name: str) -> Object:
+        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._versions(name)]
+        return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+    def _of(self, group: str, version: str) -> list[Resource]:
+        return [resource for resource in self._resources if (resource.group, resource.version) == (group, version)]
+
+    def _resource_list(self, group: str, version: str) -> Object:
+        entries: list[Object] = []
+        for resource in self._of(group, version):
+            entries.append(_resource_entry(resource))
+            for name in sorted(resource.subresources):
+                entries.append(_subresource_entry(resource, name))
+        api_version = f"{group}/{version}" if group else version
+        return {"kind": "APIResourceList", "groupVersion": api_version, "resources": entries}
+
+    def _aggregated(self, groups: Sequence[str]) -> Object:
+        items = [
+            {
+                "metadata": {"name": group} if group else {},
+                "versions": [
+                    {
+                        "version": version,
+                        "resources": [_aggregated_entry(resource) for resource in self._of(group, version)],
+                        "freshness": "Current",
+                    }
+                    for version in self._versions(group)
+                ],
+            }
+            for group in groups
+        ]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
+
+
+def _resource_entry(resource: Resource) -> Object:
+    entry: Object = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": verbs_of(resource),
+    }
+    if resource.short_names:
+        entry["shortNames"] = resource.short_names
+    if resource.categories:
+        entry["categories"] = resource.categories
+    return entry
+
+
+def _subresource_entry(resource: Resource, name: str) -> Object:
+    subresource = _subresource(resource, name)
+    group, version, kind = subresource.response_kind or ("", "", resource.kind)
+    entry: Object = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
+    if version:
+        entry |= {"group": group, "version": version}
+    return {**entry, "kind": kind, "verbs": subresource.verbs}
+
+
+def _aggregated_entry(resource: Resource) -> Object:
+    entry: Object = {
+        "resource": resource.plural,
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": verbs_of(resource),
+    }
+    if resource.short_names:
+        entry["shortNames"] = resource.short_names
+    if resource.categories:
+        entry["categories"] = resource.categories
+    if resource.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": dict(
+                    zip(
+                        ("group", "version", "kind"),
+                        _subresource(resource, name).response_kind or ("", "", resource.kind),
+                        strict=True,
+                    )
+                ),
+                "verbs": _subresource(resource, name).verbs,
+            }
+            for name in sorted(resource.subresources)
+        ]
+    return entry
+
+
+def _with_etag(document: Object) -> tuple[bytes, str]:
+    """(body, ETag): the ETag is the upper-case hex SHA-512 of the JSON, in quotes."""
+    body = orjson.dumps(document)
+    return body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
+
+
+def version_info(minor_version: str) -> Object:
+    """/version for `1.18`, `1.23`, … Raises ValueError for a version that is not in `VERSIONS`."""
+    if minor_version not in VERSIONS:
+        raise ValueError(f"kubernetes_version {minor_version!r}: must be one of {', '.join(VERSIONS)}")
+    major, minor = minor_version.split(".")
+    info: Object = {"major": major, "minor": minor}
+    if int(minor) >= 33:
+        info |= {
+            "emulationMajor": major,
+            "emulationMinor": minor,
+            "minCompatibilityMajor": major,
+            "minCompatibilityMinor": str(int(minor) - 1),
+        }
+    return {
+        **info,
+        "gitVersion": f"v{VERSIONS[minor_version]}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "lastcall",
+        "platform": "linux/amd64",
+    }

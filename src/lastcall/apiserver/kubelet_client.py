@@ -1,0 +1,123 @@
+"""The API server as a client of the kubelet: container logs over HTTPS.
+
+Sources: pkg/registry/core/pod/strategy.go:LogLocation, pkg/kubelet/client/kubelet_client.go.
+"""
+
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import Object, name_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds to reach a kubelet."""
+READ_SIZE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PodLogOptions:
+    """`v1.PodLogOptions`. `since_time` is RFC 3339 text; None and "" mean not asked."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+    since_time: str = ""
+    limit_bytes: int | None = None
+
+    def query(self) -> dict[str, str]:
+        """As the kubelet's query parameters (LogLocation)."""
+        query = {name: "true" for name in ("follow", "previous", "timestamps") if getattr(self, name)}
+        for name, value in (
+            ("tailLines", self.tail_lines),
+            ("sinceSeconds", self.since_seconds),
+            ("limitBytes", self.limit_bytes),
+        ):
+            if value is not None:
+                query[name] = str(value)
+        if self.since_time:
+            query["sinceTime"] = self.since_time
+        return query
+
+
+class KubeletLogs(Protocol):
+    """Reads a container's log from the node it runs on."""
+
+    def container_logs(
+        self, node: Object, namespace: str, pod: str, container: str, options: PodLogOptions
+    ) -> AsyncIterator[bytes]:
+        """The log as it comes; with `follow` it ends when the container does.
+
+        Raises StatusError when the kubelet refuses (400: waiting to start, no previous container) or cannot be reached.
+        """
+        ...
+
+
+class KubeletClient:
+    """`KubeletLogs` over HTTPS. `ssl_context` trusts the kubelet's CA and holds the API server's client certificate."""
+
+    def __init__(self, ssl_context: ssl.SSLContext) -> None:
+        self._ssl = ssl_context
+        self._session: aiohttp.ClientSession | None = None
+
+    async def container_logs(
+        self, node: Object, namespace: str, pod: str, container: str, options: PodLogOptions
+    ) -> AsyncIterator[bytes]:
+        import aiohttp
+
+        host, port = kubelet_address(node)
+        path = "/".join(quote(part, safe="") for part in (namespace, pod, container))
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+            self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
+        try:
+            async with self._session.get(
+                f"https://{host}:{port}/containerLogs/{path}", params=options.query(), ssl=self._ssl
+            ) as response:
+                if response.status >= 400:
+                    raise _refused(response.status, await response.text())
+                async for chunk in response.content.iter_any():
+                    yield chunk
+        except aiohttp.ClientConnectorError as error:
+            raise status_failure(
+                500, "InternalError", f"Internal error occurred: cannot reach the kubelet of {name_of(node)}: {error}"
+            ) from None
+        except aiohttp.ClientError:
+            # The kubelet went away in the middle: what was read is what there is.
+            return
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def kubelet_address(node: Object) -> tuple[str, int]:
+    """(InternalIP, port) of a node's kubelet. Raises the 500 StatusError of a node that has not said them yet."""
+    status = node.get("status", {})
+    port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port", 10250)
+    for address in status.get("addresses") or []:
+        if address.get("type") == "InternalIP":
+            return address["address"], port
+    raise status_failure(
+        500,
+        "InternalError",
+        f"Internal error occurred: no preferred addresses found; known addresses: [] ({name_of(node)})",
+    )
+
+
+def _refused(status: int, text: str) -> StatusError:
+    text = text.strip()
+    if status == 400:
+        return status_failure(400, "BadRequest", text)
+    if status == 404:
+        details = {"causes": [{"reason": "UnexpectedServerResponse", "message": text}]}
+        return status_failure(404, "NotFound", f"the server could not find the requested resource ( {text})", details)
+    return status_failure(500, "InternalError", f"Internal error occurred: the kubelet answered {status}: {text}")

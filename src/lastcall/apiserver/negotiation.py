@@ -1,0 +1,112 @@
+"""Content negotiation: which form an answer takes, and how a body is read.
+
+Served are JSON and YAML, and of JSON the Table and PartialObjectMetadata forms. Protobuf is not served: a client that
+prefers it and also accepts JSON gets JSON.
+
+Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/response.go.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lastcall.api.errors import StatusError, status_failure
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+SUPPORTED = (JSON, YAML)
+
+As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """`as_` is the wanted form of the object, "" for the object itself."""
+
+    name: str = JSON
+    as_: As = ""
+    version: str = "v1"
+    pretty: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether stored bytes can be sent as they are."""
+        return self.name == JSON and not self.as_ and not self.pretty
+
+
+PLAIN = MediaType()
+
+
+def negotiate(accept: str, *, list_: bool, table: bool = True) -> MediaType:
+    """The first clause of `accept` that can be served. Raises the 406 StatusError.
+
+    `list_` says whether the answer is a list, `table` whether forms other than the object itself are allowed.
+    """
+    if not accept.strip():
+        return PLAIN
+    seen_supported = False
+    for name, parameters in _clauses(accept):
+        media_type = JSON if name == "*/*" else name
+        if media_type not in SUPPORTED:
+            continue
+        seen_supported = True
+        if not (as_ := parameters.get("as", "")):
+            if "g" in parameters or "v" in parameters:
+                continue
+            return MediaType(media_type)
+        if not table or parameters.get("g") != "meta.k8s.io" or media_type != JSON:
+            continue
+        version = parameters.get("v", "")
+        if as_ == "Table" and version in ("v1", "v1beta1"):
+            return MediaType(media_type, "Table", version)
+        if as_ == "PartialObjectMetadata" and version in ("v1", "v1beta1") and not list_:
+            return MediaType(media_type, "PartialObjectMetadata", version)
+        if as_ == "PartialObjectMetadataList" and version in ("v1", "v1beta1") and list_:
+            return MediaType(media_type, "PartialObjectMetadataList", version)
+    raise not_acceptable(seen_supported)
+
+
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """Media ranges with their parameters, best quality first, in the order given among equals."""
+    clauses = []
+    for part in accept.split(","):
+        name, *rest = (piece.strip() for piece in part.split(";"))
+        parameters = dict(piece.split("=", 1) for piece in rest if "=" in piece)
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        clauses.append((quality, name.lower(), parameters))
+    clauses.sort(key=lambda clause: -clause[0])
+    return [(name, parameters) for quality, name, parameters in clauses if quality > 0]
+
+
+def not_acceptable(known_media_type: bool) -> StatusError:
+    """406, in one of the two wordings: the form is not served, or the media type is unknown."""
+    if known_media_type:
+        message = f"only the following media types are accepted: {', '.join(SUPPORTED)}"
+    else:
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(SUPPORTED)}"
+    return status_failure(406, "NotAcceptable", message)
+
+
+def body_media_type(content_type: str) -> str:
+    """The serializer for a request body. Raises the 415 StatusError; an empty header means JSON."""
+    name = content_type.partition(";")[0].strip().lower()
+    if not name:
+        return JSON
+    if name in SUPPORTED:
+        return name
+    raise status_failure(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(SUPPORTED),
+    )
+
+
+def wants_pretty(query: Mapping[str, str], user_agent: str) -> bool:
+    """`?pretty` decides; without it, browsers and curl get indented JSON (negotiation.isPrettyPrint)."""
+    if "pretty" in query:
+        return query["pretty"].lower() not in ("0", "false")
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

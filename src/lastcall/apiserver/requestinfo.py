@@ -1,0 +1,65 @@
+"""What a request is about: verb, resource, namespace, name, subresource — from method, path and query alone.
+
+Source: apiserver pkg/endpoints/request/requestinfo.go:NewRequestInfo.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """`is_resource_request` False: only `path` and `verb` mean something.
+
+    `resource` is the plural name as in the URL, known or not. `name` is the object's, "" for a collection.
+    """
+
+    is_resource_request: bool
+    path: str
+    verb: str
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    parts: tuple[str, ...] = ()
+
+
+def is_true(query: Mapping[str, str], name: str) -> bool:
+    """A boolean query parameter is true when it is there and neither `0` nor `false`, whatever else it says."""
+    return name in query and query[name].lower() not in ("0", "false")
+
+
+def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:
+    """Resolve a request. `path` is percent-decoded; a trailing slash does not matter."""
+    parts = [part for part in path.split("/") if part]
+    plain = RequestInfo(False, path, method.lower())
+    if parts[:1] == ["api"] and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[:1] == ["apis"] and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return plain
+    verb = _VERBS.get(method, "")
+    if rest[0] == "watch" and len(rest) > 1:
+        # The deprecated prefix: /api/v1/watch/namespaces/ns/pods/name.
+        verb, rest = "watch", rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces":
+        if len(rest) > 1:
+            namespace = rest[1]
+        # /namespaces/x/status and /finalize are the namespace's own; anything else lives in it.
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    resource = rest[0]
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    if not name:
+        if verb == "get":
+            verb = "watch" if is_true(query, "watch") else "list"
+        elif verb == "delete":
+            verb = "deletecollection"
+    return RequestInfo(True, path, verb, group, version, namespace, resource, name, subresource, tuple(rest[3:]))
