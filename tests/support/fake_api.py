@@ -1,0 +1,277 @@
+"""A small API server in memory that speaks the Client protocol, with switches to make it fail.
+
+For tests of clients of the API only; what the real API server does is tested on the real one.
+"""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import copy_object
+from lastcall.api.resources import PODS, Resource
+from lastcall.client.api import ConnectionLost, ListResult, WatchEvent
+from lastcall.world.world import World
+
+
+@dataclass
+class Watcher:
+    resource: Resource
+    namespace: str
+    label_selector: str
+    field_selector: str
+    queue: asyncio.Queue = field(default_factory=asyncio.Queue)
+
+
+class FakeAPI:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.version = 100
+        self.objects: dict[tuple[str, str, str], dict] = {}
+        self.history: list[tuple[int, str, Resource, dict, dict | None]] = []
+        self.watchers: list[Watcher] = []
+        self.calls: list[tuple] = []
+        self.failures: list[tuple[str, str, Exception]] = []
+        self.latency = 0.0
+        self.compacted = 0
+        self.bookmark = True
+
+    # Switches
+
+    def fail_next(self, verb: str, plural: str, error: Exception, times: int = 1) -> None:
+        self.failures += [(verb, plural, error)] * times
+
+    def break_watches(self, error: Exception | None = None) -> None:
+        """End every open watch: with an error, or in good order (None)."""
+        for watcher in self.watchers:
+            watcher.queue.put_nowait(error or "closed")
+
+    def compact(self) -> None:
+        self.compacted = self.version
+
+    def of(self, resource: Resource, namespace: str = "") -> list[dict]:
+        return [o for k, o in self.objects.items() if k[0] == resource.plural and namespace in ("", k[1])]
+
+    # Set-up without going through a client
+
+    def put(self, resource: Resource, obj: dict) -> dict:
+        obj = copy_object(obj)
+        key = self._key(resource, obj)
+        old = self.objects.get(key)
+        obj.setdefault("kind", resource.kind)
+        obj.setdefault("apiVersion", resource.api_version)
+        meta = obj["metadata"]
+        if old is None:
+            meta.setdefault("uid", self.world.new_uid())
+            meta.setdefault("creationTimestamp", "2030-01-01T00:00:00Z")
+            meta.setdefault("generation", 1)
+        else:
+            meta.setdefault("uid", old["metadata"]["uid"])
+        return self._write("ADDED" if old is None else "MODIFIED", resource, key, obj, old)
+
+    def remove(self, resource: Resource, name: str, namespace: str = "") -> dict:
+        key = (resource.plural, namespace, name)
+        old = self.objects[key]
+        return self._write("DELETED", resource, key, copy_object(old), old)
+
+    # Client
+
+    async def get(self, resource, name, namespace=""):
+        await self._called("get", resource, name)
+        return self._existing(resource, name, namespace)
+
+    async def list(self, resource, namespace="", *, label_selector="", field_selector=""):
+        await self._called("list", resource, "")
+        items = [o for o in self.of(resource, namespace) if _matches(o, label_selector, field_selector)]
+        return ListResult(items, str(self.version))
+
+    @asynccontextmanager
+    async def watch(
+        self, resource, namespace="", *, resource_version="", label_selector="", field_selector="", bookmarks=False
+    ):
+        await self._called("watch", resource, "")
+        start = int(resource_version or self.version)
+        if start < self.compacted:
+            raise status_failure(410, "Expired", f"too old resource version: {start} ({self.compacted})")
+        watcher = Watcher(resource, namespace, label_selector, field_selector)
+        for version, kind, written, obj, old in self.history:
+            if version > start and written == resource:
+                self._tell(watcher, kind, obj, old)
+        if bookmarks and self.bookmark:
+            mark = {"kind": resource.kind, "metadata": {"resourceVersion": str(self.version)}}
+            watcher.queue.put_nowait(WatchEvent("BOOKMARK", mark))
+        self.watchers.append(watcher)
+        try:
+            yield self._events(watcher)
+        finally:
+            self.watchers.remove(watcher)
+
+    async def create(self, resource, obj, namespace="", *, name="", subresource=""):
+        await self._called("create", resource, name or obj["metadata"].get("name", ""))
+        if subresource == "binding":
+            pod = self._existing(PODS, name, namespace)
+            if pod["spec"].get("nodeName"):
+                raise status_failure(409, "Conflict", f"pod {name} is already assigned")
+            bound = copy_object(pod)
+            bound["spec"]["nodeName"] = obj["target"]["name"]
+            self.put(PODS, bound)
+            return {"kind": "Status", "status": "Success"}
+        obj = copy_object(obj)
+        meta = obj["metadata"]
+        meta.setdefault("namespace", namespace) if namespace else None
+        if not meta.get("name"):
+            meta["name"] = f"{meta['generateName']}{self.world.random.getrandbits(40):010x}"
+        if self._key(resource, obj) in self.objects:
+            raise status_failure(409, "AlreadyExists", f"{meta['name']} already exists")
+        return self.put(resource, obj)
+
+    async def update(self, resource, obj, namespace="", *, subresource=""):
+        await self._called("update", resource, obj["metadata"]["name"])
+        old = self._existing(resource, obj["metadata"]["name"], namespace)
+        version = obj["metadata"].get("resourceVersion")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise status_failure(409, "Conflict", "the object has been modified")
+        obj = copy_object(obj)
+        obj["metadata"]["uid"] = old["metadata"]["uid"]
+        return self.put(resource, obj)
+
+    async def patch(self, resource, name, patch, namespace="", *, content_type="", subresource=""):
+        await self._called("patch", resource, name)
+        old = self._existing(resource, name, namespace)
+        version = patch.get("metadata", {}).get("resourceVersion")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise status_failure(409, "Conflict", "the object has been modified")
+        return self.put(resource, _merge(old, patch))
+
+    async def delete(
+        self,
+        resource,
+        name,
+        namespace="",
+        *,
+        grace_period_seconds=None,
+        uid=None,
+        resource_version=None,
+        propagation_policy=None,
+    ):
+        await self._called("delete", resource, name)
+        old = self._existing(resource, name, namespace)
+        if uid is not None and uid != old["metadata"]["uid"]:
+            raise status_failure(409, "Conflict", "Precondition failed: UID")
+        return self.remove(resource, name, namespace)
+
+    async def close(self):
+        self.break_watches()
+
+    # Inside
+
+    async def _called(self, verb: str, resource: Resource, name: str) -> None:
+        self.calls.append((verb, resource.plural, name))
+        for failure in self.failures:
+            if failure[:2] == (verb, resource.plural):
+                self.failures.remove(failure)
+                raise failure[2]
+        if self.latency:
+            await self.world.clock.sleep(self.latency)
+
+    def _existing(self, resource: Resource, name: str, namespace: str) -> dict:
+        try:
+            return self.objects[(resource.plural, namespace, name)]
+        except KeyError:
+            raise status_failure(404, "NotFound", f'{resource.plural} "{name}" not found') from None
+
+    def _key(self, resource: Resource, obj: dict) -> tuple[str, str, str]:
+        meta = obj["metadata"]
+        return resource.plural, meta.get("namespace", ""), meta["name"]
+
+    def _write(self, kind, resource, key, obj, old) -> dict:
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        if kind == "DELETED":
+            del self.objects[key]
+        else:
+            self.objects[key] = obj
+        self.history.append((self.version, kind, resource, obj, old))
+        for watcher in self.watchers:
+            if watcher.resource == resource:
+                self._tell(watcher, kind, obj, old)
+        return obj
+
+    def _tell(self, watcher: Watcher, kind: str, obj: dict, old: dict | None) -> None:
+        if watcher.namespace not in ("", obj["metadata"].get("namespace", "")):
+            return
+        was = old is not None and _matches(old, watcher.label_selector, watcher.field_selector)
+        is_ = kind != "DELETED" and _matches(obj, watcher.label_selector, watcher.field_selector)
+        if is_:
+            watcher.queue.put_nowait(WatchEvent("MODIFIED" if was else "ADDED", obj))
+        elif was:
+            watcher.queue.put_nowait(WatchEvent("DELETED", obj))
+
+    async def _events(self, watcher: Watcher):
+        while True:
+            event = await watcher.queue.get()
+            if event == "closed":
+                return
+            if isinstance(event, StatusError):
+                yield WatchEvent("ERROR", event.status)
+                return
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+
+def _matches(obj: dict, label_selector: str, field_selector: str) -> bool:
+    labels = obj["metadata"].get("labels") or {}
+    for term in filter(None, label_selector.split(",")):
+        key, _, value = term.partition("=")
+        if labels.get(key) != value:
+            return False
+    for term in filter(None, field_selector.split(",")):
+        differs = "!=" in term
+        path, value = term.split("!=" if differs else "=")
+        found: Any = obj
+        for part in path.split("."):
+            found = (found or {}).get(part)
+        if ((found or "") == value) == differs:
+            return False
+    return True
+
+
+def _merge(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merge(result.get(key), value)
+    return result
+
+
+class ListRecorder:
+    """Keeps records in a list."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.records: list[dict] = []
+
+    def record(self, kind, *, pod_uid="", container="", rule="", facts=None, cause_id="", evidence="observed"):
+        entry = {
+            "at": self.world.clock.monotonic_ns() / 1e9,
+            "kind": kind,
+            "pod_uid": pod_uid,
+            "container": container,
+            "rule": rule,
+            "facts": facts or {},
+            "evidence": evidence,
+        }
+        self.records.append(entry)
+        return str(len(self.records))
+
+    def kinds(self) -> list[str]:
+        return [entry["kind"] for entry in self.records]
+
+
+__all__ = ["ConnectionLost", "FakeAPI", "ListRecorder"]

@@ -1,0 +1,357 @@
+"""HTTPClient against a small HTTPS server on loopback."""
+
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import itertools
+import ssl
+
+import orjson
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from lastcall.api.errors import StatusError
+from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS
+from lastcall.client.api import ConnectionLost
+from lastcall.client.http import HTTPClient
+from lastcall.client.kubeconfig import make_ssl_context
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    cert = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=36500))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    directory = tmp_path_factory.mktemp("pki")
+    cert_file, key_file = directory / "tls.crt", directory / "tls.key"
+    cert_file.write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return cert_file, key_file
+
+
+@contextlib.asynccontextmanager
+async def serving(certificate, handler, **options):
+    """A client of a server whose every request goes to `handler(request)`."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    port = site._server.sockets[0].getsockname()[1]
+    client = HTTPClient(
+        f"https://127.0.0.1:{port}",
+        ssl_context=make_ssl_context(ca_pem=certificate[0].read_bytes()),
+        **options,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+        await runner.cleanup()
+
+
+def answers(*bodies, status=200):
+    """A handler that notes requests and gives one JSON answer after the other."""
+    seen = []
+    left = list(bodies)
+
+    async def handler(request):
+        data = await request.read()
+        seen.append((request.method, request.path_qs, dict(request.headers), orjson.loads(data) if data else None))
+        return web.Response(body=orjson.dumps(left.pop(0)), status=status, content_type="application/json")
+
+    handler.seen = seen
+    return handler
+
+
+async def test_verbs_become_the_methods_paths_and_bodies_of_kubernetes(certificate):
+    handler = answers(*[{"metadata": {}} for _ in range(8)])
+    async with serving(certificate, handler, token="secret", user_agent="test/1") as client:
+        await client.get(PODS, "web", "default")
+        await client.create(PODS, {"metadata": {"name": "web"}}, "default")
+        await client.create(PODS, {"target": {}}, "default", name="web", subresource="binding")
+        await client.update(PODS, {"metadata": {"name": "web"}}, "default", subresource="status")
+        await client.patch(ENDPOINTSLICES, "s", {"a": None}, "default")
+        await client.delete(PODS, "web", "default", grace_period_seconds=0, uid="u", resource_version="3")
+        await client.delete(NODES, "n", propagation_policy="Foreground")
+        await client.list(PODS, label_selector="app=web,tier in (a, b)", field_selector="spec.nodeName=n")
+    assert [(method, path, body) for method, path, _, body in handler.seen] == [
+        ("GET", "/api/v1/namespaces/default/pods/web", None),
+        ("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "web"}}),
+        ("POST", "/api/v1/namespaces/default/pods/web/binding", {"target": {}}),
+        ("PUT", "/api/v1/namespaces/default/pods/web/status", {"metadata": {"name": "web"}}),
+        ("PATCH", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/s", {"a": None}),
+        (
+            "DELETE",
+            "/api/v1/namespaces/default/pods/web",
+            {
+                "kind": "DeleteOptions",
+                "apiVersion": "v1",
+                "gracePeriodSeconds": 0,
+                "preconditions": {"uid": "u", "resourceVersion": "3"},
+            },
+        ),
+        (
+            "DELETE",
+            "/api/v1/nodes/n",
+            {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"},
+        ),
+        (
+            "GET",
+            "/api/v1/pods?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2C%20b%29&fieldSelector=spec.nodeName%3Dn",
+            None,
+        ),
+    ]
+    headers = handler.seen[4][2]
+    assert headers["Content-Type"] == "application/merge-patch+json"
+    assert headers["Authorization"] == "Bearer secret"
+    assert headers["User-Agent"] == "test/1"
+
+
+async def test_a_name_cannot_break_out_of_its_place_in_the_path(certificate):
+    handler = answers({})
+    async with serving(certificate, handler) as client:
+        await client.get(PODS, "../../secrets?x#", "default")
+    assert handler.seen[0][1] == "/api/v1/namespaces/default/pods/..%2F..%2Fsecrets%3Fx%23"
+
+
+async def test_listed_objects_carry_kind_and_api_version(certificate):
+    handler = answers({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "a"}}]})
+    async with serving(certificate, handler) as client:
+        result = await client.list(PODS, "default")
+    assert result.resource_version == "9"
+    assert result.items == [{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}]
+
+
+async def test_an_empty_list_may_be_null(certificate):
+    async with serving(certificate, answers({"metadata": {"resourceVersion": "9"}, "items": None})) as client:
+        assert (await client.list(PODS)).items == []
+
+
+async def test_connections_are_kept_alive(certificate):
+    ports = []
+
+    async def handler(request):
+        ports.append(request.transport.get_extra_info("peername")[1])
+        return web.json_response({})
+
+    async with serving(certificate, handler) as client:
+        for _ in range(5):
+            await client.get(NODES, "n")
+    assert len(set(ports)) == 1
+
+
+async def test_a_status_body_becomes_a_status_error_with_headers(certificate):
+    status = {"kind": "Status", "status": "Failure", "message": "no", "reason": "NotFound", "code": 404}
+    async with serving(certificate, answers(status, status=404)) as client:
+        with pytest.raises(StatusError) as refused:
+            await client.get(PODS, "web", "default")
+    assert (refused.value.code, refused.value.reason, refused.value.message) == (404, "NotFound", "no")
+    assert refused.value.headers["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize(
+    ("code", "method", "reason"),
+    [
+        (401, "GET", "Unauthorized"),
+        (404, "GET", "NotFound"),
+        (409, "PUT", "Conflict"),
+        (409, "POST", "AlreadyExists"),
+        (429, "GET", "TooManyRequests"),
+        (500, "GET", "InternalError"),
+        (502, "GET", "InternalError"),
+        (418, "GET", ""),
+    ],
+)
+async def test_an_error_that_is_no_status_gets_the_reason_of_its_code(certificate, code, method, reason):
+    async def handler(request):
+        return web.Response(text="<html>proxy says no", status=code)
+
+    async with serving(certificate, handler) as client:
+        with pytest.raises(StatusError) as refused:
+            await client.request(method, "/api/v1/pods", body={} if method != "GET" else None)
+    assert (refused.value.code, refused.value.reason) == (code, reason)
+    assert "proxy says no" in str(refused.value.status)
+
+
+async def test_an_answer_that_is_not_json_is_a_lost_connection(certificate):
+    async def handler(request):
+        return web.Response(text="<html>")
+
+    async with serving(certificate, handler) as client:
+        with pytest.raises(ConnectionLost, match="not JSON"):
+            await client.get(NODES, "n")
+
+
+async def test_a_server_that_is_not_there_is_a_lost_connection():
+    client = HTTPClient("http://127.0.0.1:1", ssl_context=None)
+    with pytest.raises(ConnectionLost):
+        await client.get(NODES, "n")
+    await client.close()
+    with pytest.raises(ConnectionLost, match="closed"):
+        await client.get(NODES, "n")
+
+
+async def test_a_server_with_a_foreign_certificate_is_refused(certificate):
+    async with serving(certificate, answers({})) as client:
+        stranger = HTTPClient(client.server, ssl_context=ssl.create_default_context())
+        with pytest.raises(ConnectionLost, match="certificate"):
+            await stranger.get(NODES, "n")
+        await stranger.close()
+
+
+async def test_a_request_that_gets_no_answer_in_time_is_a_lost_connection(certificate):
+    async def handler(request):
+        await asyncio.sleep(30)
+
+    async with serving(certificate, handler, request_timeout=0.2) as client:
+        with pytest.raises(ConnectionLost, match="no answer in time"):
+            await client.get(NODES, "n")
+
+
+def streaming(*chunks, then="end"):
+    async def handler(request):
+        handler.paths.append(request.path_qs)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for chunk in chunks:
+            await response.write(chunk)
+            await asyncio.sleep(0.01)
+        if then == "hang":
+            await asyncio.sleep(30)
+        if then == "abort":
+            request.transport.abort()
+        return response
+
+    handler.paths = []
+    return handler
+
+
+async def collect(client, **options):
+    found = []
+    async with client.watch(PODS, "default", **options) as events:
+        async for event in events:
+            found.append((event.type, event.object))
+    return found
+
+
+async def test_a_watch_gives_events_however_the_bytes_are_cut(certificate):
+    big = {"type": "ADDED", "object": {"metadata": {"name": "x" * 300_000}}}
+    data = b"".join(
+        orjson.dumps(event) + b"\n"
+        for event in ({"type": "ADDED", "object": {"n": 1}}, big, {"type": "DELETED", "object": {"n": "\n"}})
+    )
+    cuts = [0, 1, 7, 41, 42, 43, 1000, 250_000, len(data) - 1, len(data)]
+    chunks = [data[a:b] for a, b in itertools.pairwise(cuts)]
+    handler = streaming(*chunks)
+    async with serving(certificate, handler) as client:
+        found = await collect(client, resource_version="5", label_selector="a=b", bookmarks=True)
+    assert [kind for kind, _ in found] == ["ADDED", "ADDED", "DELETED"]
+    assert found[1][1] == big["object"]
+    assert handler.paths == [
+        "/api/v1/namespaces/default/pods?watch=true&labelSelector=a%3Db&resourceVersion=5&allowWatchBookmarks=true"
+    ]
+
+
+async def test_bookmarks_are_handed_on_only_when_asked_for(certificate):
+    line = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}\n'
+    async with serving(certificate, streaming(line)) as client:
+        assert await collect(client) == []
+        assert [kind for kind, _ in await collect(client, bookmarks=True)] == ["BOOKMARK"]
+
+
+async def test_an_error_event_is_handed_on(certificate):
+    line = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n'
+    async with serving(certificate, streaming(line)) as client:
+        assert await collect(client) == [("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})]
+
+
+async def test_a_watch_refused_at_the_start_raises_on_entering(certificate):
+    async with serving(certificate, answers({"kind": "Status", "reason": "Expired"}, status=410)) as client:
+        with pytest.raises(StatusError) as refused:
+            await collect(client)
+    assert refused.value.code == 410
+
+
+async def test_events_before_a_broken_connection_arrive_and_then_the_loss(certificate):
+    line = b'{"type":"ADDED","object":{"n":1}}\n'
+    async with serving(certificate, streaming(line, then="abort")) as client:
+        async with client.watch(PODS) as events:
+            assert (await anext(events)).object == {"n": 1}
+            with pytest.raises(ConnectionLost):
+                await anext(events)
+
+
+async def test_half_an_event_at_the_end_is_a_loss(certificate):
+    async with serving(certificate, streaming(b'{"type":"ADDED","obj')) as client:
+        with pytest.raises(ConnectionLost, match="middle of an event"):
+            await collect(client)
+
+
+async def test_leaving_a_watch_frees_its_connection_at_once(certificate):
+    async with serving(certificate, streaming(b'{"type":"ADDED","object":{"n":1}}\n', then="hang")) as client:
+        async with asyncio.timeout(5):
+            async with client.watch(PODS) as events:
+                async for event in events:
+                    assert event.object == {"n": 1}
+                    break
+
+
+async def test_a_watch_has_no_time_limit_of_its_own(certificate):
+    async def handler(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.sleep(0.5)
+        await response.write(b'{"type":"ADDED","object":{"n":1}}\n')
+        return response
+
+    async with serving(certificate, handler, request_timeout=0.2) as client:
+        assert await collect(client) == [("ADDED", {"n": 1})]
+
+
+async def test_a_log_is_streamed_with_its_options(certificate):
+    handler = streaming(b"one\ntw", b"o\n")
+    async with serving(certificate, handler) as client:
+        data = b""
+        async for piece in client.pod_log(
+            "default", "web", "app", follow=True, previous=True, timestamps=True, tail_lines=0, since_seconds=5
+        ):
+            data += piece
+    assert data == b"one\ntwo\n"
+    assert handler.paths == [
+        "/api/v1/namespaces/default/pods/web/log?container=app&follow=true&previous=true&timestamps=true"
+        "&tailLines=0&sinceSeconds=5"
+    ]
+
+
+async def test_a_log_that_is_refused_raises(certificate):
+    async with serving(certificate, answers({"kind": "Status", "message": "waiting"}, status=400)) as client:
+        with pytest.raises(StatusError, match="waiting"):
+            async for _ in client.pod_log("default", "web"):
+                pass
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://h", "https://"])
+def test_a_server_that_is_no_url_is_refused(server):
+    with pytest.raises(ValueError, match="must be a URL"):
+        HTTPClient(server, ssl_context=ssl.create_default_context())
