@@ -1,0 +1,256 @@
+"""An OCI image layout: the directory form in which images are kept.
+
+Content addressed: a blob's name is the digest of its bytes, and what does not have its digest is never used. The index
+is replaced in one step, and writers exclude one another with a lock, so that a killed command leaves either the old or
+the new state. Source: opencontainers/image-spec image-layout.md.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from lastcall.cri.api import RuntimeServiceError
+
+INDEX = "application/vnd.oci.image.index.v1+json"
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar"
+_DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+
+IMAGE_NAME = "io.containerd.image.name"
+"""Index annotation with the whole normalised name, as `ctr image export` writes it."""
+REF_NAME = "org.opencontainers.image.ref.name"
+
+_MAX_DOCUMENT = 4 * 1024 * 1024  # the limit containerd has for manifests and configs
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+
+
+class ImageError(RuntimeServiceError):
+    """An image is broken, hostile, or cannot be stored; the text says what and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """`digest` is `sha256:<64 hex digits>`, `size` bytes."""
+
+    media_type: str
+    digest: str
+    size: int
+    annotations: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def parse(value: Any) -> "Descriptor":
+        """Raises ImageError for anything but a descriptor with a sha256 digest."""
+        if not isinstance(value, dict) or not _DIGEST.fullmatch(str(value.get("digest", ""))):
+            raise ImageError(f"not a descriptor with a sha256 digest: {json.dumps(value)[:200]}")
+        size = value.get("size")
+        if not isinstance(size, int) or size < 0:
+            raise ImageError(f"descriptor {value['digest']}: size {size!r} is not a number of bytes")
+        annotations = value.get("annotations") or {}
+        if not isinstance(annotations, dict):
+            raise ImageError(f"descriptor {value['digest']}: annotations is not an object")
+        texts = {str(key): str(text) for key, text in annotations.items()}
+        return Descriptor(str(value.get("mediaType", "")), value["digest"], size, texts)
+
+    def render(self) -> dict[str, Any]:
+        result: dict[str, Any] = {"mediaType": self.media_type, "digest": self.digest, "size": self.size}
+        return result | ({"annotations": self.annotations} if self.annotations else {})
+
+
+class ImageLayout:
+    """One layout directory. Reading one that is not there finds no images; the first write makes it."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def version(self) -> tuple[int, int]:
+        """Changes whenever the index changes."""
+        try:
+            status = os.stat(self.root / "index.json")
+        except OSError:
+            return (0, 0)
+        return (status.st_mtime_ns, status.st_ino)
+
+    def index(self) -> list[Descriptor]:
+        """The images' manifests, with their names as annotations. Raises ImageError for an unreadable index."""
+        path = self.root / "index.json"
+        try:
+            value = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []  # no store yet, or another user's: no images
+        except (OSError, ValueError) as error:
+            raise ImageError(f"cannot read the image store's index {path}: {error}") from error
+        manifests = value.get("manifests") if isinstance(value, dict) else None
+        if not isinstance(manifests, list):
+            raise ImageError(f"{path}: manifests is not a list")
+        return [Descriptor.parse(manifest) for manifest in manifests]
+
+    def document(self, descriptor: Descriptor) -> dict[str, Any]:
+        """A manifest, index or config, its digest verified. Raises ImageError."""
+        if descriptor.size > _MAX_DOCUMENT:
+            raise ImageError(f"{descriptor.digest}: {descriptor.size} bytes is too much for a manifest or config")
+        with self.open_blob(descriptor) as blob:
+            data = blob.read(_MAX_DOCUMENT + 1)
+        if f"sha256:{hashlib.sha256(data).hexdigest()}" != descriptor.digest:
+            raise ImageError(f"blob {descriptor.digest} in {self.root} has other bytes than its digest says")
+        try:
+            value = json.loads(data)
+        except ValueError as error:
+            raise ImageError(f"blob {descriptor.digest} in {self.root} is not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise ImageError(f"blob {descriptor.digest} in {self.root} is not a JSON object")
+        return cast(dict[str, Any], value)
+
+    def manifest(self, descriptor: Descriptor) -> tuple[Descriptor, dict[str, Any]]:
+        """The image manifest for this machine, and its own descriptor; looks into an index of platforms."""
+        value = self.document(descriptor)
+        if descriptor.media_type not in (INDEX, _DOCKER_LIST):
+            return descriptor, value
+        machine = os.uname().machine
+        architecture = _MACHINES.get(machine, machine)
+        entries = [entry for entry in value.get("manifests") or [] if isinstance(entry, dict)]
+        for entry in entries:
+            platform = entry.get("platform") or {}
+            if platform.get("os") == "linux" and platform.get("architecture") == architecture:
+                chosen = Descriptor.parse(entry)
+                return chosen, self.document(chosen)
+        raise ImageError(f"no match for platform linux/{architecture} in manifest {descriptor.digest}")
+
+    def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+        """The blob's bytes, not verified: the reader hashes what it reads. Raises ImageError."""
+        path = self._blob(descriptor.digest)
+        try:
+            return open(path, "rb")
+        except OSError as error:
+            raise ImageError(f"the image store lacks blob {descriptor.digest}: {error}") from error
+
+    def _blob(self, digest: str) -> Path:
+        return self.root / "blobs" / "sha256" / digest.removeprefix("sha256:")
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def new_blob(self, media_type: str) -> Iterator["BlobWriter"]:
+        """Write a blob; it gets its name when the block ends without an error. Raises ImageError."""
+        with self._writing():
+            directory = self.root / "blobs" / "sha256"
+            directory.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
+            try:
+                with open(descriptor, "wb") as file:
+                    writer = BlobWriter(file, media_type)
+                    yield writer
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(temporary, 0o644)
+                os.rename(temporary, self._blob(writer.descriptor().digest))
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+                raise
+
+    def add_document(self, media_type: str, value: dict[str, Any]) -> Descriptor:
+        """Store a JSON document as a blob."""
+        with self.new_blob(media_type) as blob:
+            blob.write(json.dumps(value, separators=(",", ":")).encode())
+        return blob.descriptor()
+
+    def put(self, name: str, descriptor: Descriptor) -> None:
+        """Give a manifest a name; another image of this name loses it. Raises ImageError."""
+        tag = name.rpartition(":")[2]
+        named = Descriptor(
+            descriptor.media_type,
+            descriptor.digest,
+            descriptor.size,
+            {**descriptor.annotations, IMAGE_NAME: name, REF_NAME: tag},
+        )
+        with self._locked():
+            self._write_index([*(d for d in self.index() if d.annotations.get(IMAGE_NAME) != name), named])
+
+    def remove(self, digest: str, name: str = "") -> None:
+        """Take one name, or without `name` all names, from a manifest, and drop the blobs nobody needs any more."""
+        with self._locked():
+            kept = [
+                entry
+                for entry in self.index()
+                if entry.digest != digest or (name and entry.annotations.get(IMAGE_NAME) != name)
+            ]
+            self._write_index(kept)
+            self._collect(kept)
+
+    def _collect(self, kept: list[Descriptor]) -> None:
+        used: set[str] = set()
+        for entry in kept:
+            used.add(entry.digest)
+            try:
+                chosen, manifest = self.manifest(entry)
+            except ImageError:
+                continue
+            used.add(chosen.digest)
+            for child in [manifest.get("config"), *(manifest.get("layers") or [])]:
+                used.add(Descriptor.parse(child).digest)
+        with suppress(FileNotFoundError):
+            for blob in sorted(os.listdir(self.root / "blobs" / "sha256")):
+                if f"sha256:{blob}" not in used:
+                    os.unlink(self.root / "blobs" / "sha256" / blob)
+
+    def _write_index(self, manifests: list[Descriptor]) -> None:
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry.render() for entry in manifests]}
+        self._replace("oci-layout", {"imageLayoutVersion": "1.0.0"})
+        self._replace("index.json", index)
+
+    def _replace(self, name: str, value: dict[str, Any]) -> None:
+        temporary = self.root / f".{name}.new"
+        with open(temporary, "w") as file:
+            json.dump(value, file, separators=(",", ":"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.root / name)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._writing():
+            self.root.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(lock)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ImageError(f"cannot write to the image store {self.root}: {error.strerror or error}") from error
+
+
+class BlobWriter:
+    """Counts and hashes what goes into a blob."""
+
+    def __init__(self, file: BinaryIO, media_type: str) -> None:
+        self._file = file
+        self._media_type = media_type
+        self._hash = hashlib.sha256()
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        self._size += len(data)
+        return self._file.write(data)
+
+    def descriptor(self) -> Descriptor:
+        """What was written so far."""
+        return Descriptor(self._media_type, f"sha256:{self._hash.hexdigest()}", self._size)

@@ -1,0 +1,392 @@
+"""The image store: CRI's ImageService, and the root file systems the runtime asks for.
+
+Images are kept as an OCI layout on disk, only `lastcall image` writes there. A cluster reads them and unpacks into its
+own tmpfs, each layer once and shared by all images and containers that have it. What stands in for an image that cannot
+be had (see `substitutes`) is made in the tmpfs too, so nothing of it stays.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from lastcall.cri.api import SUBSTITUTE_FOR, Image, Mount, RuntimeServiceError
+from lastcall.cri.sandbox.from_host import BINDABLE, host_image
+from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, ImageContent, write_image
+from lastcall.cri.sandbox.image_layers import NeedsMerge, merge_layer, unpack_layer
+from lastcall.cri.sandbox.image_layout import IMAGE_NAME, REF_NAME, Descriptor, ImageError, ImageLayout
+from lastcall.cri.sandbox.image_reference import Reference, parse_reference
+from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
+
+Substitutes = Mapping[str, Callable[[], ImageContent]]
+"""Repository as people write it (`busybox`) → what makes an image to stand in for any tag of it."""
+
+HOST_SUBSTITUTES: Substitutes = {"busybox": host_image}
+"""The host's own programs stand in for busybox."""
+
+_MAX_LAYERS = 40  # overlayfs' options must fit into one page; more layers are merged into one directory
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An image of a layout, read and checked."""
+
+    layout: ImageLayout
+    image: Image
+    config: ImageConfig
+    layers: tuple[Descriptor, ...]
+    diff_ids: tuple[str, ...]
+    binds: tuple[str, ...]
+    manifest_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A name whose image cannot be read."""
+
+    digest: str
+    error: ImageError
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalogue:
+    """What a layout holds."""
+
+    images: list[_Stored] = field(default_factory=list)
+    broken: dict[str, _Broken] = field(default_factory=dict)
+
+
+class ImageStore:
+    """Images in the layout `root`, unpacked below `unpacked`. One per node; also what `lastcall image` works on.
+
+    `image` arguments are names (`busybox:1.36`), names with a digest, or image ids. Raises RuntimeServiceError.
+    """
+
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        *,
+        unpacked: str | Path = "/run/lastcall/images",
+        substitutes: Substitutes | None = None,
+    ) -> None:
+        """`root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES."""
+        self.layout = ImageLayout(default_root() if root is None else root)
+        self._unpacked = Path(unpacked)
+        self._substitutes = substitutes or {}
+        self._substitute_layout = ImageLayout(self._unpacked / "substitutes")
+        # Asked from the event loop and from its worker threads: one lock for what is quick, one for what is not.
+        self._reading, self._unpacking = threading.Lock(), threading.Lock()
+        self._known: dict[ImageLayout, tuple[tuple[int, int], _Catalogue]] = {}
+        self._roots: dict[str, tuple[str, ...]] = {}
+
+    # -- CRI ImageService --------------------------------------------------------------------------------------------
+
+    async def image_status(self, image: str) -> Image | None:
+        """The image, ready to be used by `rootfs`; None when it is not there and nothing stands in for it.
+
+        An image that stands in has the annotation `SUBSTITUTE_FOR` with the asked name.
+        """
+        found = await self._quickly_ready(image)
+        if found is None:
+            return None
+        if found.layout is self.layout or image in (found.image.id, *found.image.repo_tags):
+            return found.image
+        return replace(found.image, annotations={**found.image.annotations, SUBSTITUTE_FOR: image})
+
+    async def pull_image(self, image: str) -> str:
+        """The reference of an image that is here already. Raises RuntimeServiceError, reason ImageNotFound or
+        InvalidImageName: lastcall does not pull from registries yet.
+        """
+        found = await self._quickly_ready(image)
+        if found is None:
+            raise _not_found(image)
+        return found.image.id
+
+    async def list_images(self) -> list[Image]:
+        layouts = (self.layout, self._substitute_layout)
+        return [stored.image for layout in layouts for stored in self._read(layout).images]
+
+    async def remove_image(self, image: str) -> None:
+        """Take an image away (one that is not there is a success). What is unpacked stays until the cluster ends, so
+        that its containers keep their files.
+        """
+        await asyncio.to_thread(self.remove, image)
+
+    # -- the runtime's side ------------------------------------------------------------------------------------------
+
+    def rootfs(self, image: str) -> RootFilesystem:
+        """What a container's root is made of. Quick after `image_status`; otherwise unpacks first.
+
+        Raises RuntimeServiceError, reason ImageNotFound, or ImageError for a broken image.
+        """
+        found = self._ready(image)
+        if found is None:
+            raise _not_found(image)
+        binds = tuple(Mount(path, path, readonly=True) for path in found.binds if os.path.isdir(path))
+        return RootFilesystem(self._roots[found.manifest_digest], binds, found.config, found.image.id)
+
+    # -- what the command line uses ----------------------------------------------------------------------------------
+
+    def images(self) -> list[Image]:
+        """All images of the store, without what only stands in."""
+        return [stored.image for stored in self._read(self.layout).images]
+
+    def add(self, name: str, content: ImageContent) -> Image:
+        """Keep a new image under `name`, which another image then loses. Raises RuntimeServiceError."""
+        reference = _tagged(name)
+        write_image(self.layout, str(reference), content)
+        return next(image for image in self.images() if str(reference) in image.repo_tags)
+
+    def remove(self, image: str) -> bool:
+        """Take a name away, and with the last name, or by its id or digest, the image; whether it was there."""
+        if _is_id(image):
+            found = self._find(self.layout, image)
+            name = ""
+        else:
+            reference = parse_reference(image)
+            name = "" if reference.digest else str(reference)
+            broken = self._read(self.layout).broken
+            if name in broken:
+                self.layout.remove(broken[name].digest, name)
+                return True
+            found = self._find(self.layout, image)
+        if found is not None:
+            self.layout.remove(found.manifest_digest, name)
+        return found is not None
+
+    # -- looking up --------------------------------------------------------------------------------------------------
+
+    async def _quickly_ready(self, image: str) -> _Stored | None:
+        """`_ready`, in a worker thread when there is something to unpack."""
+        found = self._available(image)
+        if found is not None and found.manifest_digest in self._roots:
+            return found
+        return await asyncio.to_thread(self._ready, image)
+
+    def _ready(self, image: str) -> _Stored | None:
+        """The image or its substitute, unpacked."""
+        found = self._available(image)
+        if found is None or found.manifest_digest not in self._roots:
+            with self._unpacking:
+                found = found or self._substitute(image)
+                if found is not None and found.manifest_digest not in self._roots:
+                    self._roots[found.manifest_digest] = self._unpack(found)
+        return found
+
+    def _available(self, image: str) -> _Stored | None:
+        """The image, or what was made to stand in for it already."""
+        found = self._find(self.layout, image)
+        if found is not None or _is_id(image):
+            return found or self._find(self._substitute_layout, image)
+        reference = parse_reference(image)
+        for name in (image, *([_stand_in(reference)] if reference.familiar in self._substitutes else [])):
+            found = found or self._find(self._substitute_layout, name)
+        return found
+
+    def _find(self, layout: ImageLayout, image: str) -> _Stored | None:
+        """Raises RuntimeServiceError with reason InvalidImageName."""
+        catalogue = self._read(layout)
+        if _is_id(image):
+            digest = f"sha256:{image.removeprefix('sha256:')}"
+            return next((one for one in catalogue.images if one.image.id == digest), None)
+        name = str(parse_reference(image))
+        if name in catalogue.broken:
+            raise catalogue.broken[name].error
+        return next((one for one in catalogue.images if name in one.image.repo_tags + one.image.repo_digests), None)
+
+    def _substitute(self, image: str) -> _Stored | None:
+        if _is_id(image):
+            return None
+        reference = parse_reference(image)
+        make = self._substitutes.get(reference.familiar)
+        if make is None:
+            return None
+        name = _stand_in(reference)
+        if self._find(self._substitute_layout, name) is None:
+            write_image(self._substitute_layout, name, make())
+        return self._find(self._substitute_layout, name)
+
+    def _read(self, layout: ImageLayout) -> "_Catalogue":
+        with self._reading:
+            version = layout.version()
+            known = self._known.get(layout)
+            if known is None or known[0] != version:
+                known = self._known[layout] = (version, _read_layout(layout))
+            return known[1]
+
+    # -- unpacking ---------------------------------------------------------------------------------------------------
+
+    def _unpack(self, stored: _Stored) -> tuple[str, ...]:
+        """The image's lower directories, the uppermost first."""
+        try:
+            if len(stored.layers) > _MAX_LAYERS:
+                raise NeedsMerge
+            pairs = list(zip(stored.layers, stored.diff_ids, strict=True))
+            directories = [self._layer(stored.layout, layer, diff_id) for layer, diff_id in pairs]
+        except NeedsMerge:
+            directories = [self._merged(stored)]
+        return tuple(reversed(directories))
+
+    def _layer(self, layout: ImageLayout, layer: Descriptor, diff_id: str) -> str:
+        def fill(target: str) -> None:
+            with layout.open_blob(layer) as blob:
+                unpack_layer(blob, layer.digest, diff_id, target)
+
+        return self._directory(f"l{_short(diff_id)}", fill)
+
+    def _merged(self, stored: _Stored) -> str:
+        def fill(target: str) -> None:
+            for layer, diff_id in zip(stored.layers, stored.diff_ids, strict=True):
+                merge_layer(partial(stored.layout.open_blob, layer), layer.digest, diff_id, target)
+
+        return self._directory(f"m{_short(stored.image.id)}", fill)
+
+    def _directory(self, name: str, fill: Callable[[str], None]) -> str:
+        """A directory that is either filled completely or not there."""
+        final = self._unpacked / name
+        if final.is_dir():
+            return str(final)
+        try:
+            self._unpacked.mkdir(parents=True, exist_ok=True)
+            temporary = tempfile.mkdtemp(prefix=".unpacking-", dir=self._unpacked)
+            os.chmod(temporary, 0o755)  # noqa: S103 (a container's other users read it)
+        except OSError as error:
+            raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
+        try:
+            fill(temporary)
+            os.rename(temporary, final)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        return str(final)
+
+
+def default_root(environ: Mapping[str, str] | None = None) -> Path:
+    """`$XDG_DATA_HOME/lastcall/images`, by default below ~/.local/share."""
+    environment = os.environ if environ is None else environ
+    data = environment.get("XDG_DATA_HOME", "")
+    if not data.startswith("/"):  # the XDG specification: a relative path is to be ignored
+        data = os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".local/share")
+    return Path(data) / "lastcall" / "images"
+
+
+def build_image(store: ImageStore, name: str, files: Any, config: ImageConfig = ImageConfig()) -> Image:  # noqa: B008
+    """Make an image of `files` (see `image_build.Files`) and keep it as `name`. Raises RuntimeServiceError."""
+    return store.add(name, ImageContent(files, config))
+
+
+def _tagged(name: str) -> Reference:
+    reference = parse_reference(name)
+    if reference.digest:
+        raise RuntimeServiceError(f"image name {name!r} must not have a digest; use NAME:TAG", "InvalidImageName")
+    return reference
+
+
+def _stand_in(reference: Reference) -> str:
+    """The name of what stands in for all tags of a repository."""
+    return str(Reference("localhost", f"from-host/{reference.path.rpartition('/')[2]}", "latest"))
+
+
+def _is_id(image: str) -> bool:
+    digits = image.removeprefix("sha256:")
+    return len(digits) == 64 and all(c in "0123456789abcdef" for c in digits)
+
+
+def _short(digest: str) -> str:
+    """Enough of a digest for a name: overlayfs' options have to fit into one page."""
+    return digest.removeprefix("sha256:")[:32]
+
+
+def _not_found(image: str) -> RuntimeServiceError:
+    name = str(parse_reference(image)) if not _is_id(image) else image
+    return RuntimeServiceError(
+        f'failed to pull and unpack image "{name}": lastcall does not pull from registries in this version; '
+        f"make an image of this machine's own programs with: lastcall image from-host {image}",
+        "ImageNotFound",
+    )
+
+
+def _read_layout(layout: ImageLayout) -> _Catalogue:
+    """The images of a layout, each manifest with all its names. A broken one does not hide the others."""
+    grouped: dict[str, list[Descriptor]] = {}
+    for entry in layout.index():
+        grouped.setdefault(entry.digest, []).append(entry)
+    catalogue = _Catalogue()
+    for digest, entries in grouped.items():
+        try:
+            catalogue.images.append(_read_image(layout, entries))
+        except ImageError as error:
+            names = [name for entry in entries if (name := _name_of(entry)) is not None]
+            catalogue.broken.update({str(name): _Broken(digest, error) for name in names})
+    return catalogue
+
+
+def _read_image(layout: ImageLayout, entries: list[Descriptor]) -> _Stored:
+    chosen, manifest = layout.manifest(entries[0])
+    config_descriptor = Descriptor.parse(manifest.get("config"))
+    layers = tuple(Descriptor.parse(layer) for layer in cast(list[Any], manifest.get("layers") or []))
+    value = layout.document(config_descriptor)
+    diff_ids = tuple(str(diff_id) for diff_id in (value.get("rootfs") or {}).get("diff_ids") or [])
+    if len(diff_ids) != len(layers):
+        raise ImageError(f"image {chosen.digest}: {len(layers)} layers but {len(diff_ids)} diff_ids")
+    references = [reference for entry in entries if (reference := _name_of(entry)) is not None]
+    config = parse_config(value.get("config"))
+    annotations = {
+        key: text for entry in entries for key, text in entry.annotations.items() if key not in (IMAGE_NAME, REF_NAME)
+    }
+    image = Image(
+        id=config_descriptor.digest,
+        repo_tags=tuple(dict.fromkeys(str(reference) for reference in references)),
+        repo_digests=tuple(dict.fromkeys(f"{one.repository}@{entries[0].digest}" for one in references)),
+        size=config_descriptor.size + sum(layer.size for layer in layers),
+        user=config.user,
+        annotations={key: text for key, text in annotations.items() if key == MADE_FROM},
+    )
+    asked = [path for path in annotations.get(HOST_BINDS, "").split(":") if path]
+    binds = tuple(path for path in asked if path in BINDABLE)
+    return _Stored(layout, image, config, layers, diff_ids, binds, entries[0].digest)
+
+
+def _name_of(entry: Descriptor) -> Reference | None:
+    """The name in the index; other tools' layouts may hold just a tag, which is no name."""
+    name = entry.annotations.get(IMAGE_NAME) or entry.annotations.get(REF_NAME, "")
+    if entry.annotations.get(IMAGE_NAME) is None and "/" not in name:
+        return None
+    with suppress(RuntimeServiceError):
+        return parse_reference(name)
+    return None
+
+
+def parse_config(value: Any) -> ImageConfig:
+    """The `config` object of an image configuration. Raises ImageError for fields of a wrong type."""
+    fields = value or {}
+    if not isinstance(fields, dict):
+        raise ImageError("the image's config is not an object")
+
+    def texts(key: str) -> tuple[str, ...]:
+        items = fields.get(key) or []
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ImageError(f"the image's config.{key} is not a list of texts")
+        return tuple(items)
+
+    def text(key: str) -> str:
+        item = fields.get(key) or ""
+        if not isinstance(item, str):
+            raise ImageError(f"the image's config.{key} is not a text")
+        return item
+
+    return ImageConfig(
+        entrypoint=texts("Entrypoint"),
+        cmd=texts("Cmd"),
+        env=texts("Env"),
+        working_dir=text("WorkingDir"),
+        user=text("User"),
+        stop_signal=text("StopSignal"),
+    )
