@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from lastcall.api.meta import Object
-from lastcall.cri.api import ContainerState, ContainerStatus, Image, Mount, PodSandboxState, PodSandboxStatus
+from lastcall.cri.api import (
+    ContainerState,
+    ContainerStatus,
+    DNSConfig,
+    Image,
+    Mount,
+    PodSandboxState,
+    PodSandboxStatus,
+)
 
 ProbeType = Literal["readiness", "liveness", "startup"]
 ProbeResult = Literal["success", "failure", "unknown"]
@@ -68,6 +76,10 @@ class StatusManager(Protocol):
     """status/status_manager.go: caches statuses, PATCHes them, deletes finished Pods."""
 
     def set_pod_status(self, pod: Object, status: Object) -> None: ...
+    def set_pod_sandbox_ready(self, pod: Object) -> None:
+        """The sandbox was just created: PodReadyToStartContainers turns True (1.36; kubelet.go:OnPodSandboxReady)."""
+        ...
+
     def terminate_pod(self, pod: Object) -> None: ...
     def get_pod_status(self, uid: str) -> Object | None: ...
     def set_container_readiness(self, pod_uid: str, container_id: str, ready: bool) -> None: ...
@@ -105,12 +117,34 @@ class ProbeManager(Protocol):
 class VolumeManager(Protocol):
     """volumemanager/volume_manager.go."""
 
-    async def wait_for_attach_and_mount(self, pod: Object) -> None:
-        """Raises VolumeError with the text for FailedMount."""
+    def prepare(self, pod: Object) -> None:
+        """Start what the Pod's volumes need from the API (token, ConfigMaps) before its worker asks; never blocks."""
         ...
 
-    def mounts(self, pod: Object, container: Object, pod_ips: tuple[str, ...]) -> tuple[Mount, ...]:
-        """Bind mounts for one container: volumeMounts, /etc/hosts, /etc/hostname, resolv.conf, the termination log."""
+    async def wait_for_attach_and_mount(self, pod: Object) -> None:
+        """Called at every sync; quick when everything is mounted, and refreshes what has changed meanwhile.
+
+        Each failing volume gets its own FailedMount Event. Raises VolumeError after 2 m 3 s with the text that follows
+        `Unable to attach or mount volumes: `. Cancel the call when the Pod's end begins.
+        """
+        ...
+
+    def mounts(
+        self, pod: Object, container: Object, pod_ips: tuple[str, ...], *, attempt: int = 0
+    ) -> tuple[Mount, ...]:
+        """Bind mounts for one container: volumeMounts, /etc/hosts, /etc/hostname, resolv.conf, the termination log.
+
+        `attempt` is the container's restart count: each attempt has a termination log of its own.
+        Raises VolumeError (waiting reason CreateContainerConfigError) for a volumeMount that cannot be resolved.
+        """
+        ...
+
+    def dns_config(self, pod: Object) -> DNSConfig:
+        """For PodSandboxConfig, by dnsPolicy and dnsConfig (network/dns/dns.go)."""
+        ...
+
+    def hostname(self, pod: Object) -> str:
+        """For PodSandboxConfig (kubelet_pods.go:GeneratePodHostNameAndDomain)."""
         ...
 
     async def wait_for_unmount(self, pod: Object) -> None: ...
@@ -131,7 +165,7 @@ class ImagePullError(Exception):
 
 
 class ImageManager(Protocol):
-    """images/image_manager.go; emits the Events of node-semantics 15 itself."""
+    """images/image_manager.go; emits all Events of node-semantics 15 itself, `Error: ErrImagePull` included."""
 
     async def ensure_image_exists(self, pod: Object, container: Object) -> Image: ...
 

@@ -1,0 +1,171 @@
+"""Image pull policy, back-off and Events. Source: images/image_manager.go."""
+
+import asyncio
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.cri.api import SUBSTITUTE_FOR, Image, ImageService, RuntimeServiceError
+from lastcall.node.gotext import go_duration, go_quote
+from lastcall.node.interfaces import EventRecorder, ImagePullError
+from lastcall.node.pod_rules import container_field_path
+from lastcall.node.status_features import StatusFeatures
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Recorder
+from lastcall.world.clock import monotonic
+from lastcall.world.world import World
+
+BACKOFF_INITIAL = 10.0
+BACKOFF_MAX = 300.0
+"""Seconds; a failed pull is not tried again before 10, 20, 40 … 300 s, forgotten 600 s after the last failure."""
+
+_RULE = "pkg/kubelet/images/image_manager.go:EnsureImageExists"
+
+
+class _Backoff:
+    """client-go util/flowcontrol.Backoff, without jitter."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[float, float]] = {}
+
+    def is_in_backoff(self, key: str, now: float) -> bool:
+        delay, updated = self._entries.get(key, (0.0, 0.0))
+        return delay > 0 and now - updated < delay
+
+    def next(self, key: str, now: float) -> None:
+        delay, updated = self._entries.get(key, (0.0, 0.0))
+        if not delay or now - updated > 2 * BACKOFF_MAX:
+            delay = BACKOFF_INITIAL
+        else:
+            delay = min(delay * 2, BACKOFF_MAX)
+        self._entries[key] = (delay, now)
+
+    def collect(self, now: float) -> None:
+        for key in [key for key, (_, updated) in self._entries.items() if now - updated > 2 * BACKOFF_MAX]:
+            del self._entries[key]
+
+
+class PodImageManager:
+    """Implements `interfaces.ImageManager`. Pulls of all Pods are serial, as by default in Kubernetes."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        images: ImageService,
+        events: EventRecorder,
+        recorder: Recorder,
+        features: StatusFeatures,
+    ) -> None:
+        self._world = world
+        self._images = images
+        self._events = events
+        self._recorder = recorder
+        self._features = features
+        self._backoff = _Backoff()
+        self._errors: dict[str, str] = {}
+        self._serial = asyncio.Lock()
+
+    async def ensure_image_exists(self, pod: Object, container: Object) -> Image:
+        """The image a container starts from. Raises ImagePullError with the waiting reason."""
+        name = container.get("image", "")
+        policy = container.get("imagePullPolicy") or default_pull_policy(name)
+        try:
+            image = await self._images.image_status(name)
+        except RuntimeServiceError as error:
+            raise self._inspect_failed(pod, container, name, error) from error
+        if image is not None and policy != "Always":
+            self._present(pod, container, name, image)
+            return image
+        if image is None and policy == "Never":
+            message = f"Container image {go_quote(name)} is not present with pull policy of Never"
+            self._event(pod, container, "Warning", "ErrImageNeverPull", message)
+            raise self._failed(pod, container, "ErrImageNeverPull", message)
+        return await self._pull(pod, container, name)
+
+    async def _pull(self, pod: Object, container: Object, name: str) -> Image:
+        key = f"{uid_of(pod)}_{name}"
+        clock = self._world.clock
+        self._backoff.collect(monotonic(clock))
+        if self._backoff.is_in_backoff(key, monotonic(clock)):
+            message = f"Back-off pulling image {go_quote(name)}"
+            self._event(pod, container, "Normal", "BackOff", message)
+            if cause := self._errors.get(key):
+                message = f"{message}: {cause}"
+            raise self._failed(pod, container, "ImagePullBackOff", message)
+        self._event(pod, container, "Normal", "Pulling", f"Pulling image {go_quote(name)}")
+        asked = monotonic(clock)
+        async with self._serial:
+            began = monotonic(clock)
+            try:
+                reference = await self._images.pull_image(name)
+            except RuntimeServiceError as error:
+                raise self._pull_failed(pod, container, name, key, error) from error
+        ended = monotonic(clock)
+        self._errors.pop(key, None)
+        image = await self._images.image_status(name) or Image(id=reference)
+        message = f"Successfully pulled image {go_quote(name)} in {go_duration(ended - began)}"
+        if self._features.minor >= 27:
+            message += f" ({go_duration(ended - asked)} including waiting)"
+        if self._features.minor >= 30:
+            message += f". Image size: {image.size} bytes."
+        self._event(pod, container, "Normal", "Pulled", message)
+        self._note_substitute(pod, container, name, image)
+        return image
+
+    def _present(self, pod: Object, container: Object, name: str, image: Image) -> None:
+        tail = " and can be accessed by the pod" if self._features.image_present_access_text else ""
+        message = f"Container image {go_quote(name)} already present on machine{tail}"
+        self._event(pod, container, "Normal", "Pulled", message)
+        self._note_substitute(pod, container, name, image)
+
+    def _note_substitute(self, pod: Object, container: Object, name: str, image: Image) -> None:
+        """Nobody shall take a substitute for the image that was asked for."""
+        if SUBSTITUTE_FOR not in image.annotations:
+            return
+        substitute = image.repo_tags[0] if image.repo_tags else image.id
+        message = (
+            f"Container image {go_quote(name)} could not be had; using {substitute}, made from this machine's files"
+        )
+        self._event(pod, container, "Normal", "ImageSubstituted", message)
+        self._recorder.record(
+            kinds.IMAGE_SUBSTITUTED,
+            pod_uid=uid_of(pod),
+            container=container["name"],
+            facts={"image": name, "substitute": substitute},
+        )
+
+    def _inspect_failed(self, pod: Object, container: Object, name: str, error: RuntimeServiceError) -> ImagePullError:
+        if error.reason == "InvalidImageName":
+            message = f"Failed to apply default image tag {go_quote(name)}: {error}"
+            self._event(pod, container, "Warning", "InspectFailed", message)
+            return self._failed(pod, container, "InvalidImageName", message)
+        message = f"Failed to inspect image {go_quote(name)}: {error}"
+        self._event(pod, container, "Warning", "InspectFailed", message)
+        return self._failed(pod, container, "ImageInspectError", message)
+
+    def _pull_failed(
+        self, pod: Object, container: Object, name: str, key: str, error: RuntimeServiceError
+    ) -> ImagePullError:
+        self._event(pod, container, "Warning", "Failed", f"Failed to pull image {go_quote(name)}: {error}")
+        self._backoff.next(key, monotonic(self._world.clock))
+        reason = (
+            error.reason if error.reason in ("RegistryUnavailable", "SignatureValidationFailed") else "ErrImagePull"
+        )
+        self._errors[key] = f"{reason}: {error}"
+        return self._failed(pod, container, reason, str(error))
+
+    def _failed(self, pod: Object, container: Object, reason: str, message: str) -> ImagePullError:
+        """The Event that startContainer adds to every image error, and the error."""
+        self._event(pod, container, "Warning", "Failed", f"Error: {reason}")
+        return ImagePullError(reason, message)
+
+    def _event(self, pod: Object, container: Object, event_type: str, reason: str, message: str) -> None:
+        path = container_field_path(pod, container["name"])
+        self._events.event(pod, "Warning" if event_type == "Warning" else "Normal", reason, message, field_path=path)
+
+
+def default_pull_policy(image: str) -> str:
+    """Always for the tag `latest` or none, else IfNotPresent. Source: pkg/apis/core/v1/defaults.go."""
+    if "@" in image:
+        return "IfNotPresent"
+    tag = image.rsplit("/", 1)[-1].partition(":")[2] or "latest"
+    return "Always" if tag == "latest" else "IfNotPresent"

@@ -1,0 +1,113 @@
+"""Small questions about a Pod's spec that several parts of the kubelet ask.
+
+Sources: pkg/api/v1/pod/util.go, pkg/kubelet/types/pod_update.go, pkg/apis/core/v1/helper/qos/qos.go.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from lastcall.api.meta import Object, annotations_of
+
+TERMINAL_PHASES = ("Succeeded", "Failed")
+
+
+def containers_of(pod: Object) -> list[Object]:
+    return cast(list[Object], pod["spec"].get("containers") or [])
+
+
+def init_containers_of(pod: Object) -> list[Object]:
+    return cast(list[Object], pod["spec"].get("initContainers") or [])
+
+
+def all_containers_of(pod: Object) -> Iterator[Object]:
+    """Init, regular, then ephemeral containers."""
+    yield from init_containers_of(pod)
+    yield from containers_of(pod)
+    yield from pod["spec"].get("ephemeralContainers") or []
+
+
+def find_container(pod: Object, name: str) -> Object | None:
+    return next((c for c in all_containers_of(pod) if c["name"] == name), None)
+
+
+def is_restartable_init_container(container: Object) -> bool:
+    """A native sidecar. Only meaningful for a member of `initContainers`."""
+    return bool(container.get("restartPolicy") == "Always")
+
+
+def is_static_pod(pod: Object) -> bool:
+    """The Pod came from a file or URL, not from the API server."""
+    source = annotations_of(pod).get("kubernetes.io/config.source", "api")
+    return source != "api"
+
+
+def is_mirror_pod(pod: Object) -> bool:
+    return "kubernetes.io/config.mirror" in annotations_of(pod)
+
+
+def is_host_network_pod(pod: Object) -> bool:
+    return bool(pod["spec"].get("hostNetwork"))
+
+
+def is_terminal_phase(phase: str | None) -> bool:
+    return phase in TERMINAL_PHASES
+
+
+def container_field_path(pod: Object, name: str) -> str:
+    """`fieldPath` of Events about one container: `spec.containers{web}`. Source: container/ref.go:fieldPath."""
+    for field, items in (
+        ("spec.containers", containers_of(pod)),
+        ("spec.initContainers", init_containers_of(pod)),
+        ("spec.ephemeralContainers", pod["spec"].get("ephemeralContainers") or []),
+    ):
+        if any(c["name"] == name for c in items):
+            return f"{field}{{{name}}}"
+    return ""
+
+
+def container_should_restart(container: Object, pod: Object, exit_code: int) -> bool:
+    """Whether the restart policies want a new instance after this exit.
+
+    Source: pkg/api/v1/pod/util.go:ContainerShouldRestart. Restart rules count only when the container has a restart policy of its own.
+    """
+    policy = container.get("restartPolicy")
+    if policy:
+        for rule in container.get("restartPolicyRules") or []:
+            if _rule_matches(rule, exit_code):
+                return rule.get("action") in ("Restart", "RestartAllContainers")
+        return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def _rule_matches(rule: Object, exit_code: int) -> bool:
+    codes = rule.get("exitCodes") or {}
+    values = codes.get("values") or []
+    if codes.get("operator") == "In":
+        return exit_code in values
+    if codes.get("operator") == "NotIn":
+        return exit_code not in values
+    return False
+
+
+def get_pod_qos(pod: Object) -> str:
+    """Guaranteed, Burstable or BestEffort. Source: pkg/apis/core/v1/helper/qos/qos.go:ComputePodQOS."""
+    found = False
+    guaranteed = True
+    for container in (*init_containers_of(pod), *containers_of(pod)):
+        resources: dict[str, Any] = container.get("resources") or {}
+        limits = {k: v for k, v in (resources.get("limits") or {}).items() if k in ("cpu", "memory") and _nonzero(v)}
+        requests = {
+            k: v for k, v in (resources.get("requests") or {}).items() if k in ("cpu", "memory") and _nonzero(v)
+        }
+        found = found or bool(limits) or bool(requests)
+        requests = {**limits, **requests}
+        if len(limits) != 2 or {k: str(v) for k, v in limits.items()} != {k: str(v) for k, v in requests.items()}:
+            guaranteed = False
+    if not found:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _nonzero(quantity: object) -> bool:
+    return any(digit in "123456789" for digit in str(quantity))

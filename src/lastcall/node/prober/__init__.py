@@ -1,0 +1,1 @@
+"""Probes: readiness, liveness and startup."""

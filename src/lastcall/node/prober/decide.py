@@ -1,0 +1,105 @@
+"""Whether a probe worker probes now, and what a result changes. Source: prober/worker.go:doProbe. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lastcall.api.meta import Object
+from lastcall.node.interfaces import ProbeResult, ProbeType
+from lastcall.node.pod_rules import is_terminal_phase
+from lastcall.world.clock import parse_rfc3339
+
+Step = Literal["probe", "skip", "end"]
+
+INITIAL_RESULT: dict[ProbeType, ProbeResult] = {"readiness": "failure", "liveness": "success", "startup": "unknown"}
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """What a worker remembers between ticks. `container_id` is the API's, "" before the first container."""
+
+    container_id: str = ""
+    on_hold: bool = False
+    last_result: ProbeResult | None = None
+    result_run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`set_result` is to be stored first (a container that does not run, or whose probing has ended)."""
+
+    step: Step
+    set_result: ProbeResult | None = None
+
+
+def find_container_status(status: Object, name: str) -> Object | None:
+    """The status of a created container, regular before init."""
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for container in status.get(field) or []:
+            if container["name"] == name and container.get("containerID"):
+                found: Object = container
+                return found
+    return None
+
+
+def decide(
+    probe_type: ProbeType,
+    probe: Object,
+    pod: Object,
+    status: Object,
+    container: Object,
+    state: WorkerState,
+    now_seconds: float,
+    *,
+    is_sidecar: bool,
+) -> Decision:
+    """What to do at one tick. `container` is the container's status, already known to be `state.container_id`.
+
+    `now_seconds` is wall time since the epoch.
+    """
+    if is_terminal_phase(status.get("phase")):
+        return Decision("end")
+    if state.on_hold:
+        return Decision("skip")
+    container_state: Object = container.get("state") or {}
+    running = container_state.get("running")
+    if running is None:
+        may_run_again = (
+            is_sidecar
+            or "terminated" not in container_state
+            or pod["spec"].get("restartPolicy", "Always") != "Never"
+            or bool(_own_policy(pod, container["name"]))
+        )
+        return Decision("skip" if may_run_again else "end", "failure")
+    if pod["metadata"].get("deletionTimestamp") and probe_type != "readiness":
+        return Decision("end", "success")
+    age = now_seconds - parse_rfc3339(running["startedAt"]).timestamp()
+    if int(age) < int(probe.get("initialDelaySeconds") or 0):
+        return Decision("skip")
+    started = bool(container.get("started"))
+    if started == (probe_type == "startup"):
+        return Decision("skip")
+    return Decision("probe")
+
+
+def _own_policy(pod: Object, name: str) -> str:
+    for container in pod["spec"].get("containers") or []:
+        if container["name"] == name and container.get("restartPolicy") != "Never":
+            return str(container.get("restartPolicy") or "")
+    return ""
+
+
+def take_result(probe_type: ProbeType, probe: Object, state: WorkerState, result: ProbeResult) -> bool:
+    """Count one result; True when it has reached its threshold and becomes the container's result."""
+    if state.last_result == result:
+        state.result_run += 1
+    else:
+        state.last_result = result
+        state.result_run = 1
+    threshold = probe.get("failureThreshold") or 3 if result == "failure" else probe.get("successThreshold") or 1
+    if state.result_run < int(threshold):
+        return False
+    if probe_type == "startup" or (probe_type == "liveness" and result == "failure"):
+        # Decided: nothing to probe until there is a new container.
+        state.on_hold = True
+        state.result_run = 0
+    return True

@@ -1,0 +1,151 @@
+"""The probe workers of all Pods, and what their results mean for a status. Source: prober/prober_manager.go."""
+
+from collections.abc import Callable
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.cri.api import RuntimeService
+from lastcall.node.container_statuses import runtime_id
+from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
+from lastcall.node.pod_rules import containers_of, init_containers_of, is_restartable_init_container
+from lastcall.node.prober.decide import find_container_status
+from lastcall.node.prober.results import Changed, Results
+from lastcall.node.prober.worker import ProbeContext, ProbeWorker, Statuses
+from lastcall.node.status_features import StatusFeatures
+from lastcall.timeline.record import Recorder
+from lastcall.world.clock import parse_rfc3339
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+PROBE_TYPES: tuple[ProbeType, ...] = ("startup", "readiness", "liveness")
+RESTART_MARGIN = 10.0
+"""Seconds: containers started this long before the kubelet keep their readiness over its restart (1.35)."""
+
+
+class PodProbeManager:
+    """Implements `interfaces.ProbeManager`. Workers are tasks of `tasks`."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        tasks: Tasks,
+        runtime: RuntimeService,
+        dialer: Dialer,
+        events: EventRecorder,
+        recorder: Recorder,
+        statuses: Statuses,
+        features: StatusFeatures,
+    ) -> None:
+        self._tasks = tasks
+        self._context = ProbeContext(
+            world, runtime, dialer, events, recorder, statuses, features, world.clock.wall_ns() / 1e9
+        )
+        self._callbacks: list[Changed] = []
+        self._results: dict[ProbeType, Results] = {kind: Results(kind, self._changed) for kind in PROBE_TYPES}
+        self._workers: dict[tuple[str, str, ProbeType], ProbeWorker] = {}
+
+    def add_pod(self, pod: Object) -> None:
+        """A worker for every probe that has none yet."""
+        sidecars = [c for c in init_containers_of(pod) if is_restartable_init_container(c)]
+        for container in (*containers_of(pod), *sidecars):
+            for kind in PROBE_TYPES:
+                key = (uid_of(pod), container["name"], kind)
+                if not container.get(f"{kind}Probe") or key in self._workers:
+                    continue
+                worker = ProbeWorker(self._context, kind, pod, container, container in sidecars, self._results[kind])
+                self._workers[key] = worker
+                self._tasks.spawn(worker.run(self._ended), name=f"probe-{kind}-{key[0]}-{key[1]}")
+
+    def stop_liveness_and_startup(self, pod: Object) -> None:
+        """The Pod's end has begun; readiness goes on. Sidecars' liveness goes on too."""
+        for container in containers_of(pod):
+            for kind in ("liveness", "startup"):
+                self._stop((uid_of(pod), container["name"], kind))
+
+    def remove_pod(self, pod: Object) -> None:
+        self._remove(uid_of(pod))
+
+    def cleanup_pods(self, desired_uids: set[str]) -> None:
+        for uid in dict.fromkeys(key[0] for key in self._workers):
+            if uid not in desired_uids:
+                self._remove(uid)
+
+    def update_pod_status(self, pod: Object, status: Object) -> None:
+        """Fill `started` and `ready`; a started container whose readiness is unknown is probed at once."""
+        sidecars = {c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)}
+        for container in status.get("containerStatuses") or []:
+            container["started"] = self._is_started(pod, container)
+            container["ready"] = container["started"] and self._is_ready(pod, container)
+        for container in status.get("initContainerStatuses") or []:
+            container["started"] = self._is_started(pod, container)
+            if container["name"] in sidecars:
+                container["ready"] = container["started"] and self._is_ready(pod, container)
+            else:
+                ended = (container.get("state") or {}).get("terminated")
+                container["ready"] = ended is not None and ended["exitCode"] == 0
+
+    def liveness_result(self, container_id: str) -> ProbeResult:
+        """`success` where there is no probe or no result yet."""
+        return self._results["liveness"].get(runtime_id(container_id)) or "success"
+
+    def startup_result(self, container_id: str) -> ProbeResult:
+        """`success` where there is no probe."""
+        return self._results["startup"].get(runtime_id(container_id)) or "success"
+
+    def on_result(self, callback: Callable[[ProbeType, str, str, ProbeResult], None]) -> None:
+        self._callbacks.append(callback)
+
+    def _changed(self, kind: ProbeType, pod_uid: str, container_id: str, result: ProbeResult) -> None:
+        for callback in self._callbacks:
+            callback(kind, pod_uid, container_id, result)
+
+    def _is_started(self, pod: Object, container: Object) -> bool:
+        """Source: prober_manager.go:isContainerStarted."""
+        if "running" not in (container.get("state") or {}):
+            return False
+        result = self._results["startup"].get(runtime_id(container["containerID"]))
+        if result is not None:
+            return result == "success"
+        before = self._before_restart(pod, container)
+        if before is not None:
+            return bool(before.get("started"))
+        return (uid_of(pod), container["name"], "startup") not in self._workers
+
+    def _is_ready(self, pod: Object, container: Object) -> bool:
+        result = self._results["readiness"].get(runtime_id(container["containerID"]))
+        if result == "success":
+            return True
+        worker = self._workers.get((uid_of(pod), container["name"], "readiness"))
+        before = self._before_restart(pod, container)
+        if result is None and before is not None:
+            if worker is not None and not before.get("ready"):
+                worker.kick()
+            return bool(before.get("ready"))
+        if worker is None:
+            return True
+        worker.kick()
+        return False
+
+    def _before_restart(self, pod: Object, container: Object) -> Object | None:
+        """What the API said of a container that runs since well before this kubelet, else None."""
+        if not self._context.features.preserve_on_restart:
+            return None
+        started = parse_rfc3339(container["state"]["running"]["startedAt"]).timestamp()
+        if started > self._context.started_at - RESTART_MARGIN:
+            return None
+        before = find_container_status(pod.get("status") or {}, container["name"])
+        return before if before and before["containerID"] == container["containerID"] else None
+
+    def _stop(self, key: tuple[str, str, ProbeType]) -> None:
+        worker = self._workers.pop(key, None)
+        if worker is not None:
+            worker.stop()
+
+    def _remove(self, uid: str) -> None:
+        for key in [key for key in self._workers if key[0] == uid]:
+            self._stop(key)
+
+    def _ended(self, worker: ProbeWorker) -> None:
+        key = (uid_of(worker.pod), worker.container["name"], worker.probe_type)
+        if self._workers.get(key) is worker:
+            del self._workers[key]

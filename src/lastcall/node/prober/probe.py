@@ -1,0 +1,156 @@
+"""One probe: run its handler and say what came of it. Sources: prober/prober.go, pkg/probe/{exec,http,tcp}."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lastcall.api.meta import Object
+from lastcall.cri.api import RuntimeService, RuntimeServiceError
+from lastcall.node.gotext import go_duration, go_quote
+from lastcall.node.interfaces import Dialer, DialError
+from lastcall.node.status_features import StatusFeatures
+
+MAX_OUTPUT_BYTES = 10 * 1024
+
+Outcome = Literal["success", "warning", "failure"]
+
+
+class ProbeError(Exception):
+    """The probe could not be carried out; its result is thrown away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    outcome: Outcome
+    output: str
+
+
+async def run_probe(
+    probe: Object,
+    container: Object,
+    container_id: str,
+    pod_ip: str,
+    *,
+    runtime: RuntimeService,
+    dialer: Dialer,
+    features: StatusFeatures,
+) -> Probed:
+    """Run the probe's handler once. `container_id` is the runtime's. Raises ProbeError."""
+    timeout = float(probe.get("timeoutSeconds") or 1)
+    if "exec" in probe:
+        return await _exec(probe["exec"], container, container_id, timeout, runtime, features)
+    if "httpGet" in probe:
+        return await _http_get(probe["httpGet"], container, pod_ip, timeout, dialer, features)
+    if "tcpSocket" in probe:
+        return await _tcp_socket(probe["tcpSocket"], container, pod_ip, timeout, dialer)
+    if "grpc" in probe:
+        raise ProbeError("gRPC probes are not supported by this version of lastcall; use exec, httpGet or tcpSocket")
+    raise ProbeError(f"missing probe handler for container {container['name']}")
+
+
+async def _exec(
+    action: Object,
+    container: Object,
+    container_id: str,
+    timeout: float,
+    runtime: RuntimeService,
+    features: StatusFeatures,
+) -> Probed:
+    command = tuple(expand_static(argument, container) for argument in action.get("command") or [])
+    try:
+        answer = await runtime.exec_sync(container_id, command, timeout if features.exec_probe_timeout else 0)
+    except RuntimeServiceError as error:
+        if error.reason == "DeadlineExceeded":
+            text = f"command timed out: {go_quote(' '.join(command))} timed out after {go_duration(timeout)}"
+            return Probed("failure", text)
+        raise ProbeError(str(error)) from error
+    output = (answer.stdout + answer.stderr)[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+    return Probed("success" if answer.exit_code == 0 else "failure", output)
+
+
+async def _http_get(
+    action: Object, container: Object, pod_ip: str, timeout: float, dialer: Dialer, features: StatusFeatures
+) -> Probed:
+    scheme = str(action.get("scheme") or "HTTP").lower()
+    host = action.get("host") or pod_ip
+    port = resolve_port(action["port"], container)
+    path = str(action.get("path") or "/")
+    if not path.startswith("/"):
+        path = "/" + path
+    literal = f"[{host}]" if ":" in host else host
+    url = f"{scheme}://{literal}:{port}{path}"
+    try:
+        response = await dialer.http_get(url, probe_headers(action, features), timeout)
+    except DialError as error:
+        return Probed("failure", str(error))
+    body = response.body[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+    if 200 <= response.status < 300:
+        return Probed("success", body)
+    if 300 <= response.status < 400:
+        return Probed("warning", f"Probe terminated redirects, Response body: {body}")
+    return Probed("failure", f"HTTP probe failed with statuscode: {response.status}")
+
+
+async def _tcp_socket(action: Object, container: Object, pod_ip: str, timeout: float, dialer: Dialer) -> Probed:
+    try:
+        await dialer.tcp_connect(action.get("host") or pod_ip, resolve_port(action["port"], container), timeout)
+    except DialError as error:
+        return Probed("failure", str(error))
+    return Probed("success", "")
+
+
+def probe_headers(action: Object, features: StatusFeatures) -> list[tuple[str, str]]:
+    """Request headers in wire order. An empty custom `Accept` or `User-Agent` removes the default."""
+    custom = [(str(h["name"]), str(h.get("value", ""))) for h in action.get("httpHeaders") or []]
+    headers: list[tuple[str, str]] = []
+    for name, value in (("User-Agent", f"kube-probe/{features.short_version}"), ("Accept", "*/*")):
+        if not any(given.lower() == name.lower() for given, _ in custom):
+            headers.append((name, value))
+    return headers + [(name, value) for name, value in custom if value or name.lower() not in ("accept", "user-agent")]
+
+
+def resolve_port(port: Any, container: Object) -> int:
+    """A port by number or by the container's port name. Raises ProbeError. Source: pkg/probe/util.go."""
+    if isinstance(port, str) and not port.isdigit():
+        for declared in container.get("ports") or []:
+            if declared.get("name") == port:
+                return int(declared["containerPort"])
+        raise ProbeError(f"port {port} not found")
+    number = int(port)
+    if not 0 < number < 65536:
+        raise ProbeError(f"invalid port number: {number}")
+    return number
+
+
+def expand_static(text: str, container: Object) -> str:
+    """`$(NAME)` by the container's literal env values; `$$` is `$`. Source: third_party/forked/golang/expansion."""
+    env = {e["name"]: str(e["value"]) for e in container.get("env") or [] if "value" in e}
+    out: list[str] = []
+    index = 0
+    while index < len(text):
+        char = text[index]
+        if char == "$" and index + 1 < len(text):
+            following = text[index + 1]
+            if following == "$":
+                out.append("$")
+                index += 2
+                continue
+            if following == "(" and (end := text.find(")", index)) > 0:
+                name = text[index + 2 : end]
+                out.append(env.get(name, f"$({name})"))
+                index = end + 1
+                continue
+        out.append(char)
+        index += 1
+    return "".join(out)
+
+
+def describe_probe(probe: Object) -> str:
+    """One line for people: what the probe does."""
+    if "exec" in probe:
+        return "exec " + shlex.join(probe["exec"].get("command") or [])
+    if "httpGet" in probe:
+        return f"httpGet {probe['httpGet'].get('path') or '/'} on {probe['httpGet']['port']}"
+    if "tcpSocket" in probe:
+        return f"tcpSocket {probe['tcpSocket']['port']}"
+    return "grpc"

@@ -1,0 +1,1 @@
+"""Volumes of Pods as directories of the node."""

@@ -1,0 +1,75 @@
+"""Downward API: a Pod's own fields as text. Sources: pkg/fieldpath/fieldpath.go, pkg/volume/downwardapi."""
+
+import math
+import re
+from decimal import Decimal
+
+from lastcall.api.meta import Object, annotations_of, labels_of
+from lastcall.node.gotext import go_quote
+from lastcall.node.pod_rules import find_container
+
+_SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.*)'\]$")
+_SUFFIXES = {
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"), "": Decimal(1),
+    "k": Decimal(10) ** 3, "M": Decimal(10) ** 6, "G": Decimal(10) ** 9, "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15, "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10, "Mi": Decimal(2) ** 20, "Gi": Decimal(2) ** 30, "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50, "Ei": Decimal(2) ** 60,
+}  # fmt: skip
+
+
+def field_value(pod: Object, path: str) -> str:
+    """The text of `fieldRef.fieldPath`. Raises ValueError for an unsupported path."""
+    if match := _SUBSCRIPT.match(path):
+        source = labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)
+        return source.get(match.group(2), "")
+    metadata = pod["metadata"]
+    status: Object = pod.get("status") or {}
+    simple = {
+        "metadata.name": metadata.get("name", ""),
+        "metadata.namespace": metadata.get("namespace", ""),
+        "metadata.uid": metadata.get("uid", ""),
+        "spec.nodeName": pod["spec"].get("nodeName", ""),
+        "spec.serviceAccountName": pod["spec"].get("serviceAccountName", ""),
+        "status.hostIP": status.get("hostIP", ""),
+        "status.podIP": status.get("podIP", ""),
+        "status.hostIPs": ",".join(ip["ip"] for ip in status.get("hostIPs") or []),
+        "status.podIPs": ",".join(ip["ip"] for ip in status.get("podIPs") or []),
+    }
+    if path in simple:
+        return str(simple[path])
+    if path in ("metadata.labels", "metadata.annotations"):
+        source = labels_of(pod) if path.endswith("labels") else annotations_of(pod)
+        return "\n".join(f"{key}={go_quote(value)}" for key, value in sorted(source.items()))
+    raise ValueError(f"unsupported fieldPath: {path}")
+
+
+def resource_value(pod: Object, reference: Object, allocatable: dict[str, str]) -> str:
+    """The text of a `resourceFieldRef`: the container's limit or request divided by `divisor`, rounded up.
+
+    A missing limit is the node's allocatable. Raises ValueError.
+    """
+    name = reference.get("containerName", "")
+    container = find_container(pod, name)
+    if container is None:
+        raise ValueError(f"container {name} not found")
+    kind, _, resource = str(reference.get("resource", "")).partition(".")
+    if kind not in ("limits", "requests") or not resource:
+        raise ValueError(f"unsupported container resource : {reference.get('resource')}")
+    resources: Object = container.get("resources") or {}
+    quantity = (resources.get(kind) or {}).get(resource)
+    if quantity is None and kind == "limits":
+        quantity = allocatable.get(resource)
+    if quantity is None:
+        quantity = "0"
+    divisor = str(reference.get("divisor") or "1")
+    if divisor in ("0", ""):
+        divisor = "1"
+    return str(math.ceil(_quantity(quantity) / _quantity(divisor)))
+
+
+def _quantity(text: object) -> Decimal:
+    match = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?\d+)?)([a-zA-Z]{0,2})", str(text))
+    if match is None or match.group(2) not in _SUFFIXES:
+        raise ValueError(f"{text!r} is not a quantity")
+    return Decimal(match.group(1)) * _SUFFIXES[match.group(2)]

@@ -1,0 +1,67 @@
+"""emptyDir and hostPath: directories of the node. Sources: pkg/volume/emptydir, pkg/volume/hostpath."""
+
+import contextlib
+import os
+import re
+import stat
+from pathlib import Path
+
+from lastcall.api.meta import Object
+from lastcall.node.interfaces import VolumeError
+from lastcall.world import linux
+
+
+def set_up_empty_dir(directory: Path, source: Object, fs_group: int | None) -> None:
+    """Make the directory (mode 0777); medium Memory is a tmpfs where mounting is permitted. Idempotent."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if source.get("medium") == "Memory" and not directory.is_mount():
+        options = "mode=0777"
+        if size := bytes_of(source.get("sizeLimit")):
+            options += f",size={size}"
+        with contextlib.suppress(PermissionError):
+            linux.mount("tmpfs", str(directory), "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+    directory.chmod(0o777)
+    if fs_group is not None:
+        try:
+            os.chown(directory, -1, fs_group)
+        except OSError:
+            return  # the group is not mapped in this user namespace; 0777 lets everyone in
+        directory.chmod(0o2777)
+
+
+def bytes_of(quantity: object) -> int:
+    """Bytes of a memory quantity, 0 for none or anything unreadable."""
+    match = re.fullmatch(r"(\d+)(Ki|Mi|Gi|Ti|k|M|G|T)?", str(quantity or ""))
+    if match is None:
+        return 0
+    factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+    return int(match.group(1)) * factors.get(match.group(2) or "", 1)
+
+
+def check_host_path(source: Object) -> Path:
+    """The path after its type check, made where the type says so. Raises VolumeError.
+
+    Source: pkg/volume/hostpath/host_path.go:checkType.
+    """
+    path = Path(source.get("path") or "/")
+    kind = source.get("type") or ""
+    try:
+        if kind == "DirectoryOrCreate" and not path.exists():
+            path.mkdir(mode=0o755, parents=True)
+        elif kind == "FileOrCreate" and not path.exists():
+            path.touch(mode=0o644)
+        mode = path.stat().st_mode if kind else 0
+    except OSError as error:
+        raise VolumeError(f"hostPath type check failed: {path}: {(error.strerror or str(error)).lower()}") from None
+    tests = {
+        "Directory": (stat.S_ISDIR, "a directory"),
+        "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
+        "File": (stat.S_ISREG, "a file"),
+        "FileOrCreate": (stat.S_ISREG, "a file"),
+        "Socket": (stat.S_ISSOCK, "a socket file"),
+        "CharDevice": (stat.S_ISCHR, "a character device"),
+        "BlockDevice": (stat.S_ISBLK, "a block device"),
+    }
+    if kind in tests and not tests[kind][0](mode):
+        raise VolumeError(f"hostPath type check failed: {path} is not {tests[kind][1]}")
+    return path

@@ -1,0 +1,402 @@
+"""The volume manager: what a Pod mounts is there before its containers start and gone after they have ended.
+
+Source: volumemanager/volume_manager.go, with its reconciler's back-off per volume. Directories, under `root`:
+
+    pods/<uid>/volumes/kubernetes.io~<plugin>/<volume>   pods/<uid>/volume-subpaths/<volume>/<container>/<index>
+    pods/<uid>/containers/<name>/<attempt>               the termination log
+    pods/<uid>/etc-hosts, etc-hostname, resolv.conf
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.client.api import Client
+from lastcall.cri.api import DNSConfig, Mount
+from lastcall.node.gotext import go_list, go_quote
+from lastcall.node.interfaces import EventRecorder, VolumeError
+from lastcall.node.pod_rules import all_containers_of
+from lastcall.node.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
+from lastcall.node.volumes.atomic_writer import write_payload
+from lastcall.node.volumes.downward import field_value
+from lastcall.node.volumes.host_volumes import check_host_path, set_up_empty_dir
+from lastcall.node.volumes.pod_files import ClusterDNS, dns_config_of, hostname_of, hosts_file, resolv_conf
+from lastcall.node.volumes.sources import Files, PodTokens, VolumeSources
+from lastcall.node.volumes.subpath import bind_sub_path
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Recorder
+from lastcall.world import linux
+from lastcall.world.clock import monotonic
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+log = logging.getLogger(__name__)
+
+MOUNT_TIMEOUT = 123.0
+"""Seconds one sync waits for its volumes (2 m 3 s)."""
+BACKOFF_INITIAL, BACKOFF_MAX = 0.5, 122.0
+"""Seconds between tries of one failing volume, doubling."""
+REFRESH_SECONDS = 60.0
+"""A mounted volume's sources are read again no sooner than this after the last time."""
+MANY_FILES = 64
+"""A volume with more entries than this is removed in a thread."""
+
+CONTENT = ("configMap", "secret", "downwardAPI", "projected")
+PLUGINS = {
+    "emptyDir": "empty-dir",
+    "configMap": "configmap",
+    "secret": "secret",
+    "downwardAPI": "downward-api",
+    "projected": "projected",
+}
+_MOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForAttachAndMount"
+_UNMOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForUnmount"
+
+
+@dataclass(slots=True)
+class _PodVolumes:
+    mounted: dict[str, Path] = field(default_factory=dict)
+    tokens: PodTokens = field(default_factory=PodTokens)
+    prefetched: dict[str, asyncio.Task[Files | VolumeError]] = field(default_factory=dict)
+    backoff: dict[str, float] = field(default_factory=dict)
+    refreshed_at: float = 0.0
+    refreshing: bool = False
+
+
+class HostVolumeManager:
+    """Implements `interfaces.VolumeManager` on the node's file system under `root`."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        tasks: Tasks,
+        client: Client,
+        events: EventRecorder,
+        recorder: Recorder,
+        root: Path,
+        node_name: str,
+        allocatable: dict[str, str] | None = None,
+        cluster_dns: ClusterDNS | None = None,
+        node_hosts: Callable[[], str] = lambda: "127.0.0.1\tlocalhost\n",
+    ) -> None:
+        self._world = world
+        self._tasks = tasks
+        self._events = events
+        self._recorder = recorder
+        self._root = root
+        self._node_name = node_name
+        self._dns = cluster_dns or ClusterDNS()
+        self._node_hosts = node_hosts
+        self._sources = VolumeSources(client, world.clock, allocatable or {})
+        self._pods: dict[str, _PodVolumes] = {}
+
+    # Mounting
+
+    def prepare(self, pod: Object) -> None:
+        known = self._known(pod)
+        for volume in self._used_volumes(pod):
+            name = volume["name"]
+            if _kind(volume) in CONTENT and name not in known.mounted and name not in known.prefetched:
+                known.prefetched[name] = self._tasks.spawn(
+                    self._fetch(pod, volume, known), name=f"volume-{uid_of(pod)}-{name}"
+                )
+
+    async def wait_for_attach_and_mount(self, pod: Object) -> None:
+        known = self._known(pod)
+        pending = [volume for volume in self._used_volumes(pod) if volume["name"] not in known.mounted]
+        if not pending:
+            self._refresh_later(pod, known)
+            return
+        self._pod_dir(pod).mkdir(parents=True, exist_ok=True)
+        try:
+            async with asyncio.timeout(MOUNT_TIMEOUT), Tasks() as tasks:
+                for volume in pending:
+                    tasks.spawn(self._mount_until_done(pod, volume, known), name=f"mount-{volume['name']}")
+        except TimeoutError:
+            missing = [volume["name"] for volume in pending if volume["name"] not in known.mounted]
+            raise VolumeError(
+                f"unmounted volumes={go_list(missing)}, unattached volumes=[], "
+                "failed to process volumes=[]: context deadline exceeded"
+            ) from None
+        known.refreshed_at = monotonic(self._world.clock)
+        self._recorder.record(
+            kinds.VOLUMES_MOUNTED,
+            pod_uid=uid_of(pod),
+            rule=_MOUNT_RULE,
+            facts={"volumes": [volume["name"] for volume in self._used_volumes(pod)]},
+        )
+
+    async def _mount_until_done(self, pod: Object, volume: Object, known: _PodVolumes) -> None:
+        name = volume["name"]
+        while True:
+            try:
+                known.mounted[name] = await self._set_up(pod, volume, known)
+            except VolumeError as error:
+                self._events.event(
+                    pod, "Warning", "FailedMount", f"MountVolume.SetUp failed for volume {go_quote(name)} : {error}"
+                )
+            else:
+                known.backoff.pop(name, None)
+                return
+            delay = known.backoff.get(name, BACKOFF_INITIAL)
+            known.backoff[name] = min(delay * 2, BACKOFF_MAX)
+            await self._world.clock.sleep(delay)
+
+    async def _set_up(self, pod: Object, volume: Object, known: _PodVolumes) -> Path:
+        """Mount one volume. Raises VolumeError."""
+        kind = _kind(volume)
+        if kind == "hostPath":
+            return check_host_path(volume["hostPath"])
+        if kind not in PLUGINS:
+            raise VolumeError(
+                f"volume type {kind} is not supported by lastcall; "
+                "use emptyDir, hostPath, configMap, secret, downwardAPI or projected"
+            )
+        directory: Path = self._pod_dir(pod) / "volumes" / f"kubernetes.io~{PLUGINS[kind]}" / volume["name"]
+        fs_group = _fs_group(pod)
+        try:
+            if kind == "emptyDir":
+                set_up_empty_dir(directory, volume["emptyDir"] or {}, fs_group)
+                return directory
+            files = await self._fetched(pod, volume, known)
+            directory.mkdir(parents=True, exist_ok=True)
+            write_payload(directory, files, self._world.clock.wall_ns(), fs_group)
+        except OSError as error:
+            raise VolumeError(error.strerror or str(error)) from None
+        except ValueError as error:
+            raise VolumeError(str(error)) from None
+        return directory
+
+    async def _fetched(self, pod: Object, volume: Object, known: _PodVolumes) -> Files:
+        early = known.prefetched.pop(volume["name"], None)
+        files = await early if early is not None else await self._fetch(pod, volume, known)
+        if isinstance(files, VolumeError):
+            raise files
+        return files
+
+    async def _fetch(self, pod: Object, volume: Object, known: _PodVolumes) -> Files | VolumeError:
+        """Never raises: a prefetch that fails must not end the node."""
+        try:
+            return await self._sources.files(pod, volume, known.tokens)
+        except VolumeError as error:
+            return error
+
+    def _refresh_later(self, pod: Object, known: _PodVolumes) -> None:
+        age = monotonic(self._world.clock) - known.refreshed_at
+        content = [v for v in self._used_volumes(pod) if _kind(v) in CONTENT]
+        if content and age >= REFRESH_SECONDS and not known.refreshing:
+            known.refreshing = True
+            known.refreshed_at = monotonic(self._world.clock)
+            self._tasks.spawn(self._refresh(pod, content, known), name=f"refresh-{uid_of(pod)}")
+
+    async def _refresh(self, pod: Object, volumes: list[Object], known: _PodVolumes) -> None:
+        """Bring new contents of ConfigMaps, Secrets and tokens in; on any failure the old files stay."""
+        try:
+            for volume in volumes:
+                files = await self._fetch(pod, volume, known)
+                directory = known.mounted.get(volume["name"])
+                if directory is None or self._pods.get(uid_of(pod)) is not known:
+                    return
+                if isinstance(files, VolumeError):
+                    log.warning("volume %s of pod %s not refreshed: %s", volume["name"], uid_of(pod), files)
+                    continue
+                try:
+                    write_payload(directory, files, self._world.clock.wall_ns(), _fs_group(pod))
+                except (OSError, ValueError) as error:
+                    log.warning("volume %s of pod %s not refreshed: %s", volume["name"], uid_of(pod), error)
+        finally:
+            known.refreshing = False
+
+    # What a container sees
+
+    def mounts(
+        self, pod: Object, container: Object, pod_ips: tuple[str, ...], *, attempt: int = 0
+    ) -> tuple[Mount, ...]:
+        directory = self._pod_dir(pod)
+        known = self._known(pod)
+        mounts: list[Mount] = []
+        for index, mount in enumerate(container.get("volumeMounts") or []):
+            volume = known.mounted.get(mount["name"])
+            if volume is None:
+                raise VolumeError(
+                    f"cannot find volume {go_quote(mount['name'])} to mount into container "
+                    f"{go_quote(container['name'])}"
+                )
+            sub_path = mount.get("subPath") or self._expand(pod, container, mount.get("subPathExpr") or "")
+            if sub_path:
+                place = directory / "volume-subpaths" / mount["name"] / container["name"] / str(index)
+                volume = bind_sub_path(volume, sub_path, place)
+            mounts.append(Mount(mount["mountPath"], str(volume), bool(mount.get("readOnly"))))
+        taken = {mount.container_path for mount in mounts}
+        files = {
+            "/etc/hosts": ("etc-hosts", hosts_file(pod, pod_ips, self._node_hosts(), self._dns.domain)),
+            "/etc/hostname": ("etc-hostname", self.hostname(pod) + "\n"),
+            "/etc/resolv.conf": ("resolv.conf", resolv_conf(self.dns_config(pod))),
+        }
+        for path, (name, text) in files.items():
+            if path not in taken:
+                _write(directory / name, text)
+                mounts.append(Mount(path, str(directory / name)))
+        message_path = container.get("terminationMessagePath") or DEFAULT_PATH
+        if message_path not in taken:
+            file = self._termination_log(uid_of(pod), container["name"], attempt)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            file.chmod(0o666)
+            mounts.append(Mount(message_path, str(file)))
+        return tuple(mounts)
+
+    def dns_config(self, pod: Object) -> DNSConfig:
+        return dns_config_of(pod, self._dns)
+
+    def hostname(self, pod: Object) -> str:
+        return hostname_of(pod, self._node_name)
+
+    def read_termination_message(self, pod_uid: str, container_name: str, attempt: int) -> str:
+        file = self._termination_log(pod_uid, container_name, attempt)
+        return read_at_most(file, MAX_FILE_BYTES).decode("utf-8", "replace")
+
+    def _expand(self, pod: Object, container: Object, expression: str) -> str:
+        """subPathExpr by the container's literal and fieldRef variables. Raises VolumeError for an unknown one."""
+        out = expression
+        for variable in container.get("env") or []:
+            reference = f"$({variable['name']})"
+            if reference in out:
+                field_ref = (variable.get("valueFrom") or {}).get("fieldRef")
+                value = field_value(pod, field_ref["fieldPath"]) if field_ref else variable.get("value", "")
+                out = out.replace(reference, value)
+        if "$(" in out:
+            raise VolumeError(f"missing value for {go_quote(expression)}")
+        return out
+
+    # Unmounting
+
+    async def wait_for_unmount(self, pod: Object) -> None:
+        """Take every volume of the Pod down; its termination logs stay until the Pod is forgotten."""
+        uid = uid_of(pod)
+        began = monotonic(self._world.clock)
+        known = self._pods.pop(uid, None)
+        for task in (known.prefetched if known else {}).values():
+            task.cancel()
+        names: list[str] = []
+        directory = self._root / "pods" / uid
+        if (directory / "volume-subpaths").exists():
+            _unmount_below(directory / "volume-subpaths")
+            await self._remove(directory / "volume-subpaths")
+        for plugin in _entries(directory / "volumes"):
+            for volume in _entries(plugin):
+                names.append(volume.name)
+                if volume.is_mount():
+                    linux.umount2(str(volume), linux.UMOUNT_NOFOLLOW)
+                await self._remove(volume)
+        seconds = monotonic(self._world.clock) - began
+        self._recorder.record(
+            kinds.VOLUMES_UNMOUNTED,
+            pod_uid=uid,
+            rule=_UNMOUNT_RULE,
+            facts={"volumes": sorted(names), "seconds": seconds},
+        )
+
+    async def remove_orphans(self, known_uids: set[str]) -> None:
+        """Remove the directories of Pods that nobody knows any more (kubelet_volumes.go:cleanupOrphanedPodDirs)."""
+        for directory in _entries(self._root / "pods"):
+            if directory.name not in known_uids and directory.name not in self._pods:
+                _unmount_below(directory)
+                await self._remove(directory)
+        for uid in [uid for uid in self._pods if uid not in known_uids]:
+            for task in self._pods.pop(uid).prefetched.values():
+                task.cancel()
+
+    async def _remove(self, directory: Path) -> None:
+        """Remove a tree; a big one in a thread, so that nobody waits for it on the loop."""
+        if _count(directory, MANY_FILES) < MANY_FILES:
+            _remove_tree(directory)
+        else:
+            await asyncio.to_thread(_remove_tree, directory)
+
+    def _known(self, pod: Object) -> _PodVolumes:
+        return self._pods.setdefault(uid_of(pod), _PodVolumes())
+
+    def _pod_dir(self, pod: Object) -> Path:
+        return self._root / "pods" / uid_of(pod)
+
+    def _termination_log(self, uid: str, container: str, attempt: int) -> Path:
+        return self._root / "pods" / uid / "containers" / container / str(attempt)
+
+    def _used_volumes(self, pod: Object) -> list[Object]:
+        """Volumes that some container mounts (desired_state_of_world_populator.go skips the others)."""
+        used = {m["name"] for c in all_containers_of(pod) for m in c.get("volumeMounts") or []}
+        return [volume for volume in pod["spec"].get("volumes") or [] if volume["name"] in used]
+
+
+def _kind(volume: Object) -> str:
+    return next((key for key in volume if key != "name"), "emptyDir")
+
+
+def _fs_group(pod: Object) -> int | None:
+    group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
+    return None if group is None else int(group)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write in place: containers have the inode mounted."""
+    data = text.encode()
+    try:
+        if path.read_bytes() == data:
+            return
+    except OSError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(0o644)
+
+
+def _entries(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except OSError:
+        return []
+
+
+def _count(directory: Path, limit: int) -> int:
+    """Entries of a tree, counted up to `limit`."""
+    total = 0
+    for _, directories, files in os.walk(directory):
+        total += len(directories) + len(files)
+        if total >= limit:
+            return limit
+    return total
+
+
+def _unmount_below(directory: Path) -> None:
+    """Unmount whatever is mounted under a directory, the deepest first."""
+    prefix = str(directory.resolve()) + "/"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+        points = [line.split(" ")[4] for line in mounts]
+    for point in reversed(points):
+        path = point.encode("utf-8", "surrogateescape").decode("unicode_escape")
+        if path.startswith(prefix):
+            with contextlib.suppress(OSError):
+                linux.umount2(path, linux.MNT_DETACH | linux.UMOUNT_NOFOLLOW)
+
+
+def _remove_tree(directory: Path) -> None:
+    """Remove a tree whose directories a container may have made unreadable."""
+
+    def make_writable(function: Callable[..., object], path: str, error: object) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), 0o700)
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.chmod(path, 0o700)
+            function(path)
+
+    if directory.is_symlink():
+        directory.unlink(missing_ok=True)
+        return
+    shutil.rmtree(directory, onerror=make_writable)
