@@ -60,7 +60,12 @@ def test_an_invalid_name_is_refused_with_the_text_kubernetes_shows(name: str, te
 
 @pytest.mark.parametrize(
     ("name", "familiar"),
-    [("busybox:1", "busybox"), ("a/b", "a/b"), ("localhost/busybox", "localhost/busybox"), ("quay.io/a/b", "quay.io/a/b")],
+    [
+        ("busybox:1", "busybox"),
+        ("a/b", "a/b"),
+        ("localhost/busybox", "localhost/busybox"),
+        ("quay.io/a/b", "quay.io/a/b"),
+    ],
 )
 def test_the_familiar_name_leaves_the_default_registry_out(name: str, familiar: str) -> None:
     assert parse_reference(name).familiar == familiar
