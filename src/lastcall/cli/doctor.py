@@ -1,0 +1,73 @@
+"""`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from lastcall.world import needs
+from lastcall.world.needs import Need
+
+SCHEMA = "lastcall/doctor/v1"
+
+_STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
+
+
+@click.command()
+@click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show the result."
+)
+def doctor(output: str) -> None:
+    """Try everything a cluster needs of this machine.
+
+    Every need is really tried in a short-lived process: ok, degraded (what you lose) or missing (what to do).
+    Exit status 0 when nothing is missing, 1 otherwise.
+    """
+    found = needs.check()
+    if output == "json":
+        click.echo(render_json(found))
+    else:
+        _print_table(found)
+    if any(need.status == "missing" for need in found):
+        raise SystemExit(1)
+
+
+def render_json(found: Sequence[Need]) -> str:
+    """`{"schema", "ready", "needs": [{"name", "status", "found", "lose", "fix"}]}`."""
+    entries = [
+        {"name": need.name, "status": need.status, "found": need.found, "lose": need.lose, "fix": need.fix}
+        for need in found
+    ]
+    ready = all(need.status != "missing" for need in found)
+    return json.dumps({"schema": SCHEMA, "ready": ready, "needs": entries}, indent=2, ensure_ascii=False)
+
+
+def _print_table(found: Sequence[Need]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(soft_wrap=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("need", "", "found"):
+        table.add_column(title, overflow="fold")
+    for need in found:
+        # Text, not markup: what the kernel says may have brackets.
+        table.add_row(Text(need.name), Text(need.status, style=_STYLES[need.status]), Text(need.found))
+        for what, words in (("you lose", need.lose), ("to fix it", need.fix)):
+            if words:
+                table.add_row("", Text(what, style="dim"), Text(words))
+    console.print(table)
+    console.print()
+    console.print(Text(summary(found)))
+
+
+def summary(found: Sequence[Need]) -> str:
+    """The last line."""
+    missing = [need.name for need in found if need.status == "missing"]
+    degraded = [need.name for need in found if need.status == "degraded"]
+    if missing:
+        return f"A cluster cannot start here: {missing[0]} must be fixed first."
+    if degraded:
+        return f"A cluster can start here, with less: {', '.join(degraded)}."
+    return "A cluster can start here, nothing is missing."

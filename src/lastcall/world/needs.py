@@ -1,0 +1,276 @@
+"""What a cluster needs of the machine, whether it is there, and what to do where it is not.
+
+`check` looks and judges; the judging (`decide`) is a pure function of what `probes.look` saw, so that every machine can
+be had in a test. `lastcall doctor` shows all needs. `lastcall run` asks `first_missing` after a start has failed, never
+before.
+"""
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from lastcall.world.probes import NAMESPACES, Machine, Probe, look
+
+Status = Literal["ok", "degraded", "missing"]
+
+MINIMUM_KERNEL = (5, 11)
+"""The first Linux with overlayfs in unprivileged user namespaces."""
+
+_APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
+_CLONE = "kernel.unprivileged_userns_clone"
+_MAX = "user.max_user_namespaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a cluster needs.
+
+    `found` is what the machine showed. A degraded need says in `lose` what will not work, a missing one cannot be done
+    without. `fix` is the command, or the setting and where to change it; "" when there is nothing to fix or no way to.
+    """
+
+    name: str
+    status: Status
+    found: str
+    lose: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        """One line for a person whose cluster did not start."""
+        return f"{self.name}: {self.found}" + (f"; to fix it: {self.fix}" if self.fix else "")
+
+
+def check() -> list[Need]:
+    """All needs, judged on this machine now. Takes about 0.1 s."""
+    return decide(look())
+
+
+def first_missing() -> Need | None:
+    """The need that keeps a cluster from starting; None when everything is there that we know of."""
+    return next((need for need in check() if need.status == "missing"), None)
+
+
+def decide(machine: Machine) -> list[Need]:
+    """Judge what was seen. The order is the order of causes: the first missing need explains those after it."""
+    return [rule(machine) for rule in _RULES]
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def _kernel(machine: Machine) -> Need:
+    name = "Linux kernel"
+    version = kernel_version(machine.release)
+    if version >= MINIMUM_KERNEL:
+        return Need(name, "ok", machine.release)
+    found = f"{machine.release} is older than {MINIMUM_KERNEL[0]}.{MINIMUM_KERNEL[1]}"
+    if "microsoft" in machine.release.lower():
+        return Need(name, "missing", f"{found} (WSL 1?)", fix="in Windows: wsl --set-version <distribution> 2")
+    return Need(name, "missing", found, fix="install a newer kernel (Debian 12 and Ubuntu 22.04 have one)")
+
+
+def _seccomp(machine: Machine) -> Need:
+    name = "system calls"
+    probe = machine.probes.get("clone3", _NOT_TRIED)
+    if probe.ok:
+        return Need(name, "ok", "clone3 works" + (" behind a seccomp filter" if machine.seccomp == 2 else ""))
+    if probe.errno in (errno.ENOSYS, errno.EPERM) and machine.seccomp == 2:
+        found = f"a seccomp filter forbids clone3 ({probe.detail})"
+        return Need(name, "missing", found, fix=_container_fix(machine))
+    return Need(name, "missing", f"clone3 fails: {probe.detail}")
+
+
+def _apparmor(machine: Machine) -> Need:
+    name = "AppArmor"
+    restricted = machine.sysctls.get(_APPARMOR, 0) != 0
+    if not restricted:
+        return Need(name, "ok", "does not restrict user namespaces")
+    denied = [probe for key, probe in machine.probes.items() if key in _DENIED_BY_APPARMOR and _denied(probe)]
+    if machine.uid == 0 or not denied:
+        return Need(name, "ok", f"{_APPARMOR}=1, but this program may use user namespaces")
+    return Need(
+        name,
+        "missing",
+        f"{_APPARMOR}=1 keeps ordinary users' user namespaces from having any rights",
+        fix=_sysctl_fix(_APPARMOR, 0),
+    )
+
+
+def _user_namespaces(machine: Machine) -> Need:
+    name = "user namespaces"
+    probe = machine.probes.get("user namespace", _NOT_TRIED)
+    if probe.ok:
+        return Need(name, "ok", "can be made" + ("" if machine.uid == 0 else " by an ordinary user"))
+    if machine.sysctls.get(_CLONE) == 0 and machine.uid != 0:
+        return Need(name, "missing", f"{_CLONE}=0 forbids them to ordinary users", fix=_sysctl_fix(_CLONE, 1))
+    if machine.sysctls.get(_MAX) == 0:
+        return Need(name, "missing", f"{_MAX}=0 forbids them", fix=_sysctl_fix(_MAX, 15000))
+    if probe.errno == errno.ENOSPC:
+        found = (
+            f"no more of them may be made here ({_MAX}={machine.sysctls.get(_MAX, '?')}, or they are nested too deep)"
+        )
+        return Need(name, "missing", found, fix=_sysctl_fix(_MAX, 15000))
+    if probe.errno == errno.EINVAL:
+        found = f"this kernel has none ({probe.detail})"
+        return Need(name, "missing", found, fix="boot a kernel built with CONFIG_USER_NS=y")
+    if _denied(probe) and machine.seccomp == 2:
+        found = f"a seccomp filter forbids them ({probe.detail})"
+        return Need(name, "missing", found, fix=_container_fix(machine))
+    if probe is _NOT_TRIED:
+        return Need(name, "missing", "could not be tried, because of the above")
+    return Need(name, "missing", f"cannot be made ({probe.detail}); in a chroot the kernel forbids them")
+
+
+def _other_namespaces(machine: Machine) -> Need:
+    name = "namespaces"
+    failed = {key: machine.probes.get(f"{key} namespace", _NOT_TRIED) for key in NAMESPACES}
+    failed = {key: probe for key, probe in failed.items() if not probe.ok}
+    if not failed:
+        return Need(name, "ok", ", ".join(NAMESPACES) + " can be made")
+    if all(probe is _NOT_TRIED for probe in failed.values()):
+        return Need(name, "missing", "could not be tried, because of the above")
+    zero = [f"user.max_{key}_namespaces" for key in failed if machine.sysctls.get(f"user.max_{key}_namespaces") == 0]
+    if zero:
+        settings = " ".join(f"{key}=15000" for key in zero)
+        return Need(name, "missing", f"{', '.join(zero)} set to 0", fix=f"sudo sysctl -w {settings}")
+    details = ", ".join(f"{key}: {probe.detail}" for key, probe in failed.items())
+    fix = _container_fix(machine) if machine.seccomp == 2 else ""
+    return Need(name, "missing", f"cannot be made ({details})", fix=fix)
+
+
+def _tmpfs(machine: Machine) -> Need:
+    return _simple(machine, "tmpfs", "tmpfs mounts", "can be mounted", "")
+
+
+def _overlay(machine: Machine) -> Need:
+    return _simple(machine, "overlay", "overlayfs", "can be mounted, and written to", "sudo modprobe overlay")
+
+
+def _proc(machine: Machine) -> Need:
+    name = "mounting /proc"
+    probe = machine.probes.get("proc", _NOT_TRIED)
+    if probe.ok or probe is _NOT_TRIED or not (_denied(probe) and machine.proc_masks):
+        return _simple(machine, "proc", name, "a new /proc can be mounted", "")
+    masks = list(machine.proc_masks)
+    shown = ", ".join(masks[:3]) + (f" and {len(masks) - 3} more" if len(masks) > 3 else "")
+    fix = {
+        "docker": "start the container with: docker run --security-opt systempaths=unconfined …",
+        "podman": "start the container with: podman run --security-opt unmask=ALL …",
+        "kubernetes": "securityContext.procMount: Unmasked in the Pod's container",
+    }.get(machine.container, f"sudo umount {' '.join(masks)}")
+    return Need(name, "missing", f"parts of /proc are hidden by mounts ({shown})", fix=fix)
+
+
+def _veth(machine: Machine) -> Need:
+    return _simple(machine, "veth", "veth links", "can be made", "sudo modprobe veth")
+
+
+def _forwarding(machine: Machine) -> Need:
+    return _simple(machine, "forwarding", "IP forwarding", "can be switched on in the cluster's network", "")
+
+
+def _nftables(machine: Machine) -> Need:
+    name = "nftables"
+    probe = machine.probes.get("nftables", _NOT_TRIED)
+    if probe.ok:
+        return Need(name, "ok", "tables can be made")
+    lose = "Services have no working cluster IP; Pods are reached by their own addresses only"
+    return Need(name, "degraded", probe.detail, lose, "sudo modprobe nf_tables")
+
+
+def _subordinate_ids(machine: Machine) -> Need:
+    name = "subordinate user ids"
+    probe = machine.probes.get("user namespace", _NOT_TRIED)
+    count = int(probe.detail) if probe.ok and probe.detail.isdecimal() else 0
+    if count > 1:
+        return Need(name, "ok", f"{count} ids")
+    found = "only one user id" if count else "could not be tried, because of the above"
+    lose = "containers have one user id: images that change owners or users (nginx, postgres, redis) fail"
+    fix = "sudo apt-get install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"
+    return Need(name, "degraded", found, lose, fix)
+
+
+def _cgroups(machine: Machine) -> Need:
+    name = "cgroups"
+    probe = machine.probes.get("cgroups", _NOT_TRIED)
+    wanted = ("memory", "pids", "cpu")
+    lose = "no memory, CPU and process limits; an out-of-memory kill is inferred, not observed"
+    scope = "systemd-run --user --scope -p Delegate=yes lastcall …"
+    unified = "boot with systemd.unified_cgroup_hierarchy=1"
+    if probe.ok:
+        have = [controller for controller in wanted if controller in probe.detail.split()]
+        if len(have) == len(wanted):
+            return Need(name, "ok", f"cgroup v2, delegated: {', '.join(have)}")
+        found = "cgroup v2 without the controllers " + ", ".join(c for c in wanted if c not in have)
+        found += " (cgroup v1 has them)" if machine.cgroup_v1 else ""
+        return Need(name, "degraded", found, lose, unified if machine.cgroup_v1 else scope)
+    if probe.errno == errno.ENOENT:
+        found = "cgroup v1 only" if machine.cgroup_v1 else "no cgroup hierarchy is mounted"
+        return Need(name, "degraded", found, lose, unified if machine.cgroup_v1 else "")
+    return Need(name, "degraded", f"cgroup v2 is not delegated to this user ({probe.detail})", lose, scope)
+
+
+_RULES: tuple[Callable[[Machine], Need], ...] = (
+    _kernel,
+    _seccomp,
+    _apparmor,
+    _user_namespaces,
+    _other_namespaces,
+    _tmpfs,
+    _proc,
+    _overlay,
+    _veth,
+    _forwarding,
+    _nftables,
+    _subordinate_ids,
+    _cgroups,
+)
+
+# -- helpers -----------------------------------------------------------------------------------------------------------
+
+_NOT_TRIED = Probe(errno.ECANCELED, "could not be tried")
+
+_DENIED_BY_APPARMOR = ("user namespace", *(f"{name} namespace" for name in NAMESPACES), "tmpfs", "veth")
+
+
+def _denied(probe: Probe) -> bool:
+    return probe.errno in (errno.EPERM, errno.EACCES)
+
+
+def _simple(machine: Machine, key: str, name: str, ok: str, module: str) -> Need:
+    """A need without more to say than whether it works; `module` loads the kernel module for it."""
+    probe = machine.probes.get(key, _NOT_TRIED)
+    if probe.ok:
+        return Need(name, "ok", ok)
+    if probe is _NOT_TRIED:
+        return Need(name, "missing", "could not be tried, because of the above")
+    if module and probe.errno in (errno.ENODEV, errno.EOPNOTSUPP, errno.ENOENT):
+        return Need(name, "missing", f"this kernel has not loaded it ({probe.detail})", fix=module)
+    fix = _container_fix(machine) if _denied(probe) and (machine.container or machine.seccomp == 2) else ""
+    return Need(name, "missing", probe.detail, fix=fix)
+
+
+def _sysctl_fix(name: str, value: int) -> str:
+    return f"sudo sysctl -w {name}={value}  (to keep it: echo {name}={value} | sudo tee /etc/sysctl.d/60-lastcall.conf)"
+
+
+def _container_fix(machine: Machine) -> str:
+    """How to start the container around us, so that it lets us work."""
+    return {
+        "docker": "start the container with: docker run --security-opt seccomp=unconfined "
+        "--security-opt apparmor=unconfined --security-opt systempaths=unconfined …",
+        "podman": "start the container with: podman run --security-opt seccomp=unconfined --security-opt unmask=ALL …",
+        "kubernetes": "securityContext.seccompProfile.type: Unconfined in the Pod",
+    }.get(machine.container, "run lastcall outside of the sandbox that set the filter")
+
+
+def kernel_version(release: str) -> tuple[int, int]:
+    """`6.1.0-18-amd64` → (6, 1); (0, 0) for what is no version."""
+    major, _, rest = release.partition(".")
+    digits = ""
+    for character in rest:
+        if not character.isdigit():
+            break
+        digits += character
+    return (int(major), int(digits)) if major.isdigit() and digits else (0, 0)
