@@ -1,0 +1,85 @@
+"""Joins causes across processes.
+
+Inside a process the writer of a record knows what led to it (`cause_id`). Between processes nothing is handed over:
+whoever writes an object records the resourceVersion it wrote, whoever reacts to a watch event records the one it saw,
+and (Pod uid, resourceVersion) joins the two here. A few effects have their cause by nature: a DELETE accepted was sent
+by somebody, a process that ended by signal 9 was sent one.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.timeline.signal_names import signal_name
+
+_WRITERS = (
+    kinds.POD_CREATED,
+    kinds.POD_BOUND,
+    kinds.DELETE_ACCEPTED,
+    kinds.GRACE_SHORTENED,
+    kinds.POD_STATUS_WRITTEN,
+    kinds.OBJECT_REMOVED,
+)
+"""Kinds whose `resourceVersion` is a version of the Pod that the API server wrote."""
+
+_OBSERVERS_BY_VERSION = (kinds.POD_READY_SEEN, kinds.POD_GONE_SEEN)
+"""Kinds whose `resourceVersion` is one that a watcher saw."""
+
+
+def join_causes(records: Sequence[Record]) -> dict[str, str]:
+    """Record id → id of the record that led to it, for every record whose cause is known.
+
+    Records may be in any order and of any number of Pods; a cause that is missing (its process died) is left out.
+    """
+    known = {record.id for record in records}
+    written = _written_versions(records)
+    causes: dict[str, str] = {}
+    for record in records:
+        cause = record.cause_id if record.cause_id in known else ""
+        if not cause:
+            cause = written.get((record.pod_uid, _observed_version(record)), "")
+        if cause and cause != record.id:
+            causes[record.id] = cause
+    for effect, cause in _by_nature(records):
+        causes.setdefault(effect, cause)
+    return causes
+
+
+def _written_versions(records: Iterable[Record]) -> dict[tuple[str, str], str]:
+    written: dict[tuple[str, str], str] = {}
+    for record in records:
+        version = str(record.facts.get("resourceVersion") or "")
+        if record.kind in _WRITERS and version:
+            written.setdefault((record.pod_uid, version), record.id)
+    return written
+
+
+def _observed_version(record: Record) -> str:
+    name = "resourceVersion" if record.kind in _OBSERVERS_BY_VERSION else "observedResourceVersion"
+    return str(record.facts.get(name) or "-")
+
+
+def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """Pairs (effect, cause) that need no version to be joined."""
+    latest: dict[tuple[str, ...], str] = {}
+    pairs: list[tuple[str, str]] = []
+    for record in sorted(records, key=lambda r: r.at_ns):
+        uid, name = record.pod_uid, record.container
+        match record.kind:
+            case kinds.DELETE_SENT | kinds.FINAL_DELETE_SENT:
+                latest[(record.kind, uid)] = record.id
+            case kinds.SIGNAL_SENT:
+                latest[(record.kind, uid, name, signal_name(record.facts.get("signal")) or "")] = record.id
+            case kinds.DELETE_ACCEPTED:
+                _pair(pairs, record.id, latest.get((kinds.DELETE_SENT, uid)))
+            case kinds.OBJECT_REMOVED:
+                _pair(pairs, record.id, latest.get((kinds.FINAL_DELETE_SENT, uid)))
+            case kinds.PROCESS_EXITED:
+                ended_by = signal_name(record.facts.get("signal")) or "-"
+                _pair(pairs, record.id, latest.get((kinds.SIGNAL_SENT, uid, name, ended_by)))
+    return pairs
+
+
+def _pair(pairs: list[tuple[str, str]], effect: str, cause: str | None) -> None:
+    if cause:
+        pairs.append((effect, cause))

@@ -1,0 +1,145 @@
+"""How one container ended, from its records. Pure; every record may be missing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lastcall.timeline import kinds
+from lastcall.timeline.signal_names import SIGKILL, signal_name
+from lastcall.timeline.story import ContainerEnding, ContainerFacts, Entry, PreStop, PreStopOutcome
+
+_EXEC_SIGNALS = ("exec timeout", "caller gone")
+"""`why` of signals that go to an exec in the container, not to the container."""
+
+
+def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: Sequence[Entry] = ()) -> ContainerEnding:
+    """The end of the last instance of a container.
+
+    `entries` are the Pod's, sorted by time. `orphans` are the ProcessDied records of role `orphan`: when the shim is
+    dead, init tells how its children ended.
+    """
+    mine = [entry for entry in entries if entry.record.container == facts.name]
+    starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.PROCESS_STARTED]
+    if not starts:
+        starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
+    last = mine[starts[-1] :] if starts else mine
+    start: dict[str, Any] = last[0].record.facts if starts else {}
+    pid = _whole(start.get("pid"))
+    exit_ = _last(last, kinds.PROCESS_EXITED) or next(
+        (o for o in orphans if pid and o.record.facts.get("pid") == pid), None
+    )
+    sent = [e for e in last if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
+    stops = [e for e in sent if signal_name(e.record.facts.get("signal")) != SIGKILL]
+    kill = next((e for e in reversed(sent) if signal_name(e.record.facts.get("signal")) == SIGKILL), None)
+    state = _last(last, kinds.PROCESS_SIGNAL_STATE)
+    requested, finished = _last(last, kinds.STOP_REQUESTED), _last(last, kinds.STOP_FINISHED)
+    code, number, reason = _exit_of(exit_, facts)
+    stop = requested.record.facts if requested else {}
+    stop_signal = signal_name(state.record.facts.get("signal")) if state else None
+    if stop_signal is None and stops:
+        stop_signal = signal_name(stops[0].record.facts.get("signal"))
+    return ContainerEnding(
+        name=facts.name,
+        kind=facts.kind,
+        started=bool(starts) or exit_ is not None,
+        exit_code=code,
+        reason=reason,
+        signal=number,
+        killed_by=_killed_by(number, exit_, kill, stops),
+        pre_stop=_pre_stop(facts, last),
+        stop_seconds=_stop_seconds(requested, finished, exit_),
+        stop_timeout=stop.get("timeoutSeconds"),
+        stop_floor=bool(stop.get("floor")),
+        stop_why=str(stop.get("why") or ""),
+        deducted_seconds=stop.get("deductedSeconds"),
+        stop_signal=stop_signal or "SIGTERM",
+        stop_requested_at=requested.at if requested else None,
+        term_at=stops[0].at if stops else None,
+        kill_at=kill.at if kill else None,
+        exited_at=exit_.at if exit_ else None,
+        pid=pid,
+        exe=str((state.record.facts.get("exe") if state else "") or start.get("exe") or ""),
+        argv=tuple(str(word) for word in start.get("argv") or ()),
+        disposition=str(state.record.facts.get("disposition") or "") if state else "",
+        restarts=max(0, len(starts) - 1),
+    )
+
+
+def _last(entries: Sequence[Entry], kind: str) -> Entry | None:
+    return next((entry for entry in reversed(entries) if entry.record.kind == kind), None)
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _is_for_container(entry: Entry, pid: int | None) -> bool:
+    target = _whole(entry.record.facts.get("pid"))
+    if pid is not None and target is not None:
+        return pid == target
+    return entry.record.facts.get("why") not in _EXEC_SIGNALS
+
+
+def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, str | None, str | None]:
+    """Exit code, signal and reason. The wait status is the truth; the API object fills in what nobody recorded."""
+    if exit_ is None:
+        number = signal_name(facts.signal) or (SIGKILL if facts.exit_code == 137 and facts.reason == "Error" else None)
+        return facts.exit_code, number, facts.reason
+    seen = exit_.record.facts
+    number = signal_name(seen.get("signal"))
+    code = _whole(seen.get("exitCode"))
+    if code is None and isinstance(seen.get("signal"), int):
+        code = 128 + seen["signal"]
+    if facts.reason and facts.exit_code == code:
+        return code, number, facts.reason
+    if seen.get("oomKilled"):
+        return code, number, "OOMKilled"
+    return code, number, "Completed" if code == 0 else "Error"
+
+
+def _killed_by(number: str | None, exit_: Entry | None, kill: Entry | None, stops: Sequence[Entry]) -> str | None:
+    if number is None:
+        return None
+    if exit_ and exit_.record.facts.get("oomKilled"):
+        return "out of memory"
+    if number == SIGKILL:
+        return str(kill.record.facts.get("why") or "StopContainer") if kill else "unknown sender"
+    if any(signal_name(entry.record.facts.get("signal")) == number for entry in stops):
+        return "StopContainer"
+    return None
+
+
+def _stop_seconds(requested: Entry | None, finished: Entry | None, exit_: Entry | None) -> float | None:
+    if finished and finished.record.facts.get("seconds") is not None:
+        return float(finished.record.facts["seconds"])
+    if requested and exit_:
+        return max(0.0, exit_.at - requested.at)
+    return None
+
+
+def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None:
+    """The last run of the hook: a retried stop runs it again."""
+    started = _last(entries, kinds.PRE_STOP_STARTED)
+    if started is None:
+        skipped = _last(entries, kinds.PRE_STOP_SKIPPED)
+        if skipped is None:
+            return None
+        return PreStop(facts.pre_stop, "skipped", 0.0, detail=str(skipped.record.facts.get("why") or ""))
+    after = entries[entries.index(started) :]
+    ends = [entry for entry in after if entry.record.kind == kinds.PRE_STOP_FINISHED]
+    handler = str(started.record.facts.get("handler") or facts.pre_stop)
+    if not ends:
+        next_step = next((e for e in after if e.record.kind in (kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)), after[-1])
+        return PreStop(handler, "unknown", next_step.at - started.at, started_at=started.at)
+    # A hook that outlives its time has two ends: the moment it was waited for no longer, and its own.
+    first, own = ends[0], ends[-1].record.facts
+    outcome: PreStopOutcome = first.record.facts.get("outcome") or "unknown"
+    return PreStop(
+        handler=handler,
+        outcome=outcome,
+        seconds=float(first.record.facts.get("seconds") or first.at - started.at),
+        exit_code=_whole(own.get("exitCode")),
+        detail=str(own.get("message") or ""),
+        output=f"{own.get('stdout') or ''}{own.get('stderr') or ''}",
+        started_at=started.at,
+        finished_at=first.at,
+    )

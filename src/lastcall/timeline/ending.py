@@ -1,0 +1,176 @@
+"""Builds the story of each Pod's end from records. Pure: the same records give the same story.
+
+Records may come in any order, and any of them may be missing (a process was killed before it could write): what is not
+known is said so in `Ending.not_known`, never guessed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lastcall.timeline import kinds
+from lastcall.timeline.budget import decide_budget, decide_overhead
+from lastcall.timeline.causes import join_causes
+from lastcall.timeline.containers import container_ending
+from lastcall.timeline.findings import findings_of
+from lastcall.timeline.pod_facts import facts_from_records
+from lastcall.timeline.record import Record
+from lastcall.timeline.signal_names import signal_name
+from lastcall.timeline.spans import decide_spans
+from lastcall.timeline.story import (
+    ContainerEnding,
+    Ending,
+    EndpointTransition,
+    Entry,
+    Outcome,
+    OutputLine,
+    PodFacts,
+    SentSignal,
+)
+
+_ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)
+"""What the times count from, best first."""
+
+
+def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubernetes_version: str) -> list[Ending]:
+    """One story for each of `pods`, in their order."""
+    ordered = sorted(records, key=lambda record: record.at_ns)
+    causes = join_causes(ordered)
+    deaths = [record for record in ordered if record.kind == kinds.PROCESS_DIED]
+    return [
+        build_ending(pod, [r for r in ordered if r.pod_uid == pod.uid], deaths, causes, kubernetes_version)
+        for pod in pods
+    ]
+
+
+def build_ending(
+    pod: PodFacts, records: Sequence[Record], deaths: Sequence[Record], causes: dict[str, str], kubernetes_version: str
+) -> Ending:
+    """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` tell of the cluster's processes."""
+    if not pod.containers:
+        pod = _merged(pod, facts_from_records(pod.uid, records))
+    zero = next((r for kind in _ZERO_KINDS for r in records if r.kind == kind), None)
+    zero_ns = zero.at_ns if zero else records[0].at_ns if records else 0
+    accepted = zero if zero and zero.kind == kinds.DELETE_ACCEPTED else None
+
+    def entry(record: Record) -> Entry:
+        return Entry(record, (record.at_ns - zero_ns) / 1e9, causes.get(record.id))
+
+    entries = [entry(record) for record in records]
+    orphans = [entry(r) for r in deaths if r.facts.get("role") == "orphan"]
+    containers = _containers(pod, entries, orphans)
+    gone = next((e.at for e in entries if e.record.kind == kinds.POD_GONE_SEEN), None)
+    endpoints = tuple(_endpoint(e) for e in entries if e.record.kind in _ENDPOINT_KINDS and e.at >= 0)
+    grace = accepted.facts.get("gracePeriodSeconds") if accepted else None
+    budget = decide_budget(_effective_grace(grace, entries), containers)
+    in_story = [e for e in map(entry, deaths) if e.record.facts.get("role") != "orphan" and _is_within(e, entries)]
+    ending = Ending(
+        pod=pod,
+        zero_ns=zero_ns,
+        zero_kind=zero.kind if zero else "",
+        deleted_at_ns=accepted.wall_ns if accepted else None,
+        grace_seconds=grace,
+        outcome=_outcome(containers),
+        entries=tuple(sorted([*entries, *in_story], key=lambda e: e.record.at_ns)),
+        containers=containers,
+        budget=budget,
+        endpoints=endpoints,
+        signals=tuple(_signal(e) for e in entries if e.record.kind == kinds.SIGNAL_SENT and e.at >= 0),
+        output=tuple(_output(e) for e in entries if e.record.kind == kinds.OUTPUT and e.at >= 0),
+        gone=gone,
+        overhead=decide_overhead(gone, budget, containers) if accepted else None,
+    )
+    ending = replace(ending, spans=decide_spans(containers, endpoints, entries, gone), not_known=_not_known(ending))
+    return replace(ending, findings=findings_of(ending, kubernetes_version))
+
+
+_ENDPOINT_KINDS = (kinds.ENDPOINT_CHANGED, kinds.ENDPOINT_REMOVED)
+
+
+def _merged(pod: PodFacts, recorded: PodFacts) -> PodFacts:
+    return replace(
+        pod,
+        namespace=pod.namespace or recorded.namespace,
+        name=pod.name or recorded.name,
+        node=pod.node or recorded.node,
+        containers=recorded.containers,
+    )
+
+
+def _containers(pod: PodFacts, entries: Sequence[Entry], orphans: Sequence[Entry]) -> tuple[ContainerEnding, ...]:
+    """All regular containers and sidecars, and the init containers that the DELETE caught running."""
+    endings = [container_ending(facts, entries, orphans) for facts in pod.containers]
+    return tuple(c for c in endings if c.kind != "init" or (c.started and not c.ended_before_delete))
+
+
+def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:
+    """What the kubelet worked with; what the API server accepted when the kubelet's decision was not seen."""
+    decided = [e.record.facts.get("gracePeriodSeconds") for e in entries if e.record.kind == kinds.GRACE_DECIDED]
+    # A shorter period that comes while the stop is under way does not interrupt it: the first one holds.
+    first = next((value for value in decided if value is not None), None)
+    return first if first is not None else accepted
+
+
+def _is_within(entry: Entry, entries: Sequence[Entry]) -> bool:
+    """Whether the death of a process falls into the end of this Pod."""
+    gone = next((e.at for e in entries if e.record.kind == kinds.POD_GONE_SEEN), None)
+    return entry.at >= 0 and (gone is None or entry.at <= gone)
+
+
+def _outcome(containers: Sequence[ContainerEnding]) -> Outcome:
+    if any(c.sigkilled for c in containers):
+        return "killed"
+    if any(c.started and c.exit_code is None for c in containers):
+        return "unknown"
+    if any(c.pre_stop and c.pre_stop.outcome in ("failed", "outlived") for c in containers):
+        return "hookFailed"
+    return "graceful"
+
+
+def _not_known(ending: Ending) -> tuple[str, ...]:
+    """What the records do not tell, one sentence each."""
+    said: list[str] = []
+    if ending.zero_kind != kinds.DELETE_ACCEPTED:
+        since = f"times count from {ending.zero_kind}" if ending.zero_kind else "times count from the first record"
+        said.append(f"When the API server accepted the DELETE is not known; {since}.")
+    for container in ending.containers:
+        if container.started and container.exited_at is None:
+            if container.exit_code is None:
+                said.append(f"How {container.name} ended is not known: nobody lived to record its exit.")
+            else:
+                said.append(f"When {container.name} ended is not known; its exit code is from the Pod's status.")
+        if container.pre_stop and container.pre_stop.outcome == "unknown":
+            said.append(f"How the preStop hook of {container.name} ended is not known.")
+    if ending.gone is None:
+        said.append("The object was not seen to go.")
+    return tuple(said)
+
+
+def _endpoint(entry: Entry) -> EndpointTransition:
+    facts = entry.record.facts
+    where = (entry.at, str(facts.get("service", "")), str(facts.get("slice", "")), str(facts.get("address", "")))
+    if entry.record.kind == kinds.ENDPOINT_REMOVED:
+        return EndpointTransition(*where)
+    return EndpointTransition(
+        *where,
+        ready=bool(facts.get("ready")),
+        serving=bool(facts.get("serving")),
+        terminating=bool(facts.get("terminating")),
+    )
+
+
+def _signal(entry: Entry) -> SentSignal:
+    facts = entry.record.facts
+    pid = facts.get("pid")
+    return SentSignal(
+        at=entry.at,
+        container=entry.record.container,
+        signal=signal_name(facts.get("signal")) or "",
+        pid=pid if isinstance(pid, int) else None,
+        why=str(facts.get("why") or ""),
+    )
+
+
+def _output(entry: Entry) -> OutputLine:
+    facts = entry.record.facts
+    text = str(facts.get("text") or "").rstrip("\n")
+    return OutputLine(entry.at, entry.record.container, str(facts.get("stream") or "stdout"), text)

@@ -1,0 +1,121 @@
+"""The Kubernetes rule behind a step, in plain words.
+
+Records name their rule as source path and function. `explain` answers one or two sentences on it. The path's beginning
+does not matter: `pkg/kubelet/pod_workers.go:UpdatePod` and `pod_workers.go:UpdatePod` are the same rule.
+"""
+
+import posixpath
+
+
+def explain(rule: str) -> str:
+    """What the rule says; "" for a rule that is not in the table."""
+    path, _, function = rule.partition(":")
+    return RULES.get(f"{posixpath.basename(path)}:{function}", "")
+
+
+RULES: dict[str, str] = {
+    # API server
+    "store.go:Create": "A new object gets its uid, creationTimestamp and first resourceVersion when it is stored.",
+    "store.go:Delete": (
+        "A DELETE marks the object first when a grace period or a finalizer asks for it, and removes it otherwise. "
+        "Watchers of a removal always get the last state."
+    ),
+    "delete.go:BeforeDelete": (
+        "deletionTimestamp becomes now plus the grace period. A later DELETE may only shorten it, never lengthen it."
+    ),
+    "store.go:markAsDeleting": "An object with finalizers is marked with grace period 0 and waits for them.",
+    "store.go:ShouldDeleteDuringUpdate": (
+        "An update removes a marked object when its grace period is 0 and no finalizer is left."
+    ),
+    "strategy.go:CheckGracefulDelete": (
+        "A Pod's grace period is what the DELETE asks for, else its terminationGracePeriodSeconds. A Pod that is not "
+        "scheduled, or has finished, needs none and goes at once."
+    ),
+    "storage.go:Delete": "A Namespace is marked first; its contents go before it does.",
+    "storage.go:assignPod": "A binding writes spec.nodeName once, and the condition PodScheduled with it.",
+    # scheduler
+    "schedule_one.go:bind": "The scheduler binds the Pod to its node through the binding subresource.",
+    "schedule_one.go:handleSchedulingFailure": (
+        "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
+    ),
+    # EndpointSlice controller
+    "utils.go:podToEndpoint": (
+        "A terminating Pod is never ready; it stays serving for as long as its Ready condition is True, so that a "
+        "proxy may still send it what nobody else can take."
+    ),
+    "controller_utils.go:ShouldPodBeInEndpoints": (
+        "A Pod leaves the EndpointSlice when its phase is Succeeded or Failed, or when it is gone. Being marked for "
+        "deletion is not enough."
+    ),
+    # kubelet: workers
+    "pod_workers.go:UpdatePod": (
+        "Each change of a Pod goes to its worker. deletionTimestamp turns it to terminating, and there is no way back."
+    ),
+    "pod_workers.go:calculateEffectiveGracePeriod": (
+        "The Pod's grace period is the least of what was asked for, at least 1 s, and can only become shorter."
+    ),
+    "pod_workers.go:completeSync": "A Pod whose containers have all ended for good goes on to terminating by itself.",
+    "pod_workers.go:completeTerminating": "All containers have stopped: volumes may be unmounted from here on.",
+    "pod_workers.go:completeTerminated": "Nothing of the Pod is left on the node: the API object may go.",
+    "pod_workers.go:completeTerminatingRuntimePod": "A Pod that only the runtime knew has been stopped.",
+    "pod_workers.go:removeTerminatedWorker": "The Pod's object vanished before the node had stopped it.",
+    "kubelet.go:HandlePodAdditions": "The kubelet accepts a new Pod or rejects it for good; then its worker starts.",
+    "kubelet.go:rejectPod": "A Pod that the node cannot take is Failed at once and never started.",
+    "kubelet.go:SyncPod": "The Pod is brought to what its spec wants: volumes, sandbox, then containers in order.",
+    "kubelet.go:SyncTerminatingPod": (
+        "Liveness and startup probes end, every container is stopped, then the sandbox; only then is the last status "
+        "made. Readiness goes on."
+    ),
+    "kubelet.go:SyncTerminatingRuntimePod": (
+        "A Pod without an API object is stopped with 1 s of grace and without its hooks."
+    ),
+    "kubelet.go:SyncTerminatedPod": "After the containers: volumes are unmounted, then the final status is settled.",
+    # kubelet: containers
+    "kuberuntime_container.go:killContainer": (
+        "preStop hook, then CRI StopContainer with what the hook left of the grace period, but at least 2 s. "
+        "Up to 1.27 the hook's time was not taken off for Pods that were deleted."
+    ),
+    "kuberuntime_container.go:executePreStopHook": (
+        "The hook is awaited at most for the grace period. It is not cancelled then, it goes on beside the stop signal."
+    ),
+    "kuberuntime_container.go:setTerminationGracePeriod": (
+        "deletionGracePeriodSeconds, else a failed probe's own period, else the Pod's terminationGracePeriodSeconds."
+    ),
+    "kuberuntime_container.go:startContainer": (
+        "Pull the image, create the container, start it, run postStart. A failure is the container's reason to wait."
+    ),
+    "kuberuntime_container_linux.go:startContainer": "The container is created and started by the runtime.",
+    "kuberuntime_manager.go:killPodWithSyncResult": (
+        "All containers stop in parallel; the sandbox, and with it the network, goes only when the last has ended."
+    ),
+    "kuberuntime_manager.go:killContainersWithSyncResult": "Every running container is stopped, all at the same time.",
+    "kuberuntime_manager.go:SyncPod": "Sandbox first, then init containers one by one, then all others.",
+    "kuberuntime_manager.go:computePodActions": "Spec and status decide what is started, restarted or killed.",
+    "kuberuntime_sandbox.go:createPodSandbox": "The sandbox holds the Pod's network; every container joins it.",
+    "kuberuntime_termination_order.go:waitForTurn": "Sidecars stop after the regular containers, the last one first.",
+    "handlers.go:Run": (
+        "exec fails on a non-zero exit, httpGet only when no answer comes: any HTTP status counts as success. A failed "
+        "hook delays nothing."
+    ),
+    "worker.go:doProbe": "A probe's result changes after failureThreshold or successThreshold results in a row.",
+    "image_manager.go:EnsureImageExists": "imagePullPolicy decides whether an image on the node is good enough.",
+    # kubelet: status and volumes
+    "status_manager.go:syncPod": "The newest status is sent as a PATCH; when all is over, the final DELETE follows it.",
+    "status_manager.go:canBeDeleted": (
+        "The kubelet deletes the object itself, with grace period 0 and its uid, once the phase is terminal and "
+        "nothing is left on the node."
+    ),
+    "status_manager.go:TerminatePod": "Containers that nobody can find any more count as ended with 137.",
+    "kubelet_pods.go:generateAPIPodStatus": "Phase and conditions follow from the states of the containers.",
+    "volume_manager.go:WaitForAttachAndMount": "Containers start only when all volumes are mounted.",
+    "volume_manager.go:WaitForUnmount": "The object stays until the volumes are unmounted.",
+    # runtime
+    "container_stop.go:stopContainer": (
+        "The stop signal goes to PID 1 once in a container's life; when the timeout is over, SIGKILL ends all its "
+        "processes."
+    ),
+    "sandbox_stop.go:stopPodSandbox": "What still runs is killed, then the network is torn down (CNI DEL).",
+    "sandbox_stop.go:StopPodSandbox": "What still runs is killed, then the network is torn down (CNI DEL).",
+    "sandbox_run.go:RunPodSandbox": "The network is set up (CNI ADD) before the first container.",
+}
+"""`file:function` → what it says. Paths are of Kubernetes 1.36, and of containerd for the runtime."""

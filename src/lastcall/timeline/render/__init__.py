@@ -1,0 +1,1 @@
+"""Shows a story: words, bars and lanes, text, JSON."""

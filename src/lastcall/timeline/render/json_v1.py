@@ -1,0 +1,151 @@
+"""The story as data: the schema `lastcall/ending/v1` (docs/ending-v1.md)."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lastcall.timeline.story import Budget, ContainerEnding, Ending, Entry, PreStop
+
+SCHEMA = "lastcall/ending/v1"
+
+Json = dict[str, Any]
+
+
+def endings_document(
+    endings: Sequence[Ending], *, kubernetes_version: str, lastcall_version: str, exit_status: int, error: str = ""
+) -> Json:
+    """The whole document. `error` is the world's error that cut the story short, "" when there was none."""
+    return {
+        "schema": SCHEMA,
+        "lastcallVersion": lastcall_version,
+        "kubernetesVersion": kubernetes_version,
+        "exitStatus": exit_status,
+        "error": error or None,
+        "pods": [ending_document(ending) for ending in endings],
+    }
+
+
+def ending_document(ending: Ending) -> Json:
+    """One Pod."""
+    return {
+        "namespace": ending.pod.namespace,
+        "name": ending.pod.name,
+        "uid": ending.pod.uid,
+        "node": ending.pod.node or None,
+        "phase": ending.pod.phase or None,
+        "graceSeconds": ending.grace_seconds,
+        "deletedAt": _wall(ending.deleted_at_ns),
+        "outcome": ending.outcome,
+        "records": [_record(entry) for entry in ending.entries],
+        "containers": [_container(container) for container in ending.containers],
+        "budget": _budget(ending.budget),
+        "endpoints": [
+            {
+                "at": _seconds(each.at),
+                "service": each.service,
+                "slice": each.slice,
+                "address": each.address,
+                "ready": each.ready,
+                "serving": each.serving,
+                "terminating": each.terminating,
+                "removed": each.removed,
+            }
+            for each in ending.endpoints
+        ],
+        "signals": [
+            {
+                "at": _seconds(each.at),
+                "container": each.container or None,
+                "signal": each.signal,
+                "pid": each.pid,
+                "why": each.why,
+            }
+            for each in ending.signals
+        ],
+        "output": [
+            {"at": _seconds(each.at), "container": each.container, "stream": each.stream, "text": each.text}
+            for each in ending.output
+        ],
+        "gone": _seconds(ending.gone),
+        "overhead": _seconds(ending.overhead),
+        "findings": [
+            {"id": each.id, "severity": each.severity, "container": each.container or None, "text": each.text}
+            for each in ending.findings
+        ],
+        "notKnown": list(ending.not_known),
+    }
+
+
+def _record(entry: Entry) -> Json:
+    record = entry.record
+    return {
+        "id": record.id,
+        "at": _seconds(entry.at),
+        "wall": _wall(record.wall_ns),
+        "actor": record.actor,
+        "kind": record.kind,
+        "rule": record.rule or None,
+        "container": record.container or None,
+        "facts": record.facts,
+        "causeId": entry.cause_id,
+        "evidence": record.evidence,
+    }
+
+
+def _container(container: ContainerEnding) -> Json:
+    return {
+        "name": container.name,
+        "kind": container.kind,
+        "started": container.started,
+        "exitCode": container.exit_code,
+        "reason": container.reason,
+        "signal": container.signal,
+        "preStop": _pre_stop(container.pre_stop),
+        "stopSeconds": _seconds(container.stop_seconds),
+        "killedBy": container.killed_by,
+        "stopSignal": container.stop_signal,
+        "stopSignalAt": _seconds(container.term_at),
+        "killAt": _seconds(container.kill_at),
+        "exitedAt": _seconds(container.exited_at),
+        "disposition": container.disposition or None,
+        "executable": container.exe or None,
+    }
+
+
+def _pre_stop(hook: PreStop | None) -> Json | None:
+    if hook is None:
+        return None
+    return {
+        "handler": hook.handler or None,
+        "seconds": _seconds(hook.seconds),
+        "outcome": hook.outcome,
+        "exitCode": hook.exit_code,
+        "detail": hook.detail or None,
+        "output": hook.output or None,
+    }
+
+
+def _budget(budget: Budget | None) -> Json | None:
+    if budget is None:
+        return None
+    return {
+        "container": budget.container,
+        "grace": _seconds(budget.grace),
+        "preStop": _seconds(budget.pre_stop),
+        "waiting": _seconds(budget.waiting),
+        "drain": _seconds(budget.drain),
+        "unused": _seconds(budget.unused),
+        "overrun": _seconds(budget.overrun),
+    }
+
+
+def _seconds(value: float | None) -> float | None:
+    """Microseconds are the last digit."""
+    return None if value is None else round(value, 6)
+
+
+def _wall(wall_ns: int | None) -> str | None:
+    """RFC 3339 in UTC with microseconds."""
+    if wall_ns is None:
+        return None
+    return datetime.fromtimestamp(wall_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,258 @@
+"""The story as text, with rich: a table of steps, lanes side by side, the grace budget as a bar, what to know.
+
+Works in 80 columns. Colours are the console's business: none when piped or with NO_COLOR.
+"""
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from lastcall.timeline import kinds
+from lastcall.timeline.explain import explain
+from lastcall.timeline.render import bars
+from lastcall.timeline.render.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
+from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
+
+_STYLES: dict[Style, str] = {
+    "": "",
+    "dim": "dim",
+    "good": "green",
+    "bad": "bold red",
+    "signal": "yellow",
+    "api": "cyan",
+    "endpoint": "magenta",
+    "output": "italic",
+}
+_BAR_STYLES = {"preStop": "blue", "waiting": "cyan", "drain": "green", "unused": "dim", "overrun": "bold red"}
+_LANE_STYLES = {
+    "preStop": "blue",
+    "waiting": "cyan",
+    "drain": "green",
+    "endpoint": "magenta",
+    "node": "yellow",
+    "object": "cyan",
+}
+_OUTCOMES = {
+    "graceful": ("ended gracefully", "bold green"),
+    "killed": ("was killed", "bold red"),
+    "hookFailed": ("ended, but its preStop hook failed", "bold yellow"),
+    "unknown": ("how it ended is not known", "bold yellow"),
+}
+_MARKS = {"info": ("i", "blue"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+
+_LABEL_WIDTH = 32
+
+
+def print_endings(console: Console, endings: Sequence[Ending], *, explain: bool = False) -> None:
+    """Print every story and, for more than one Pod, a line on each at the end."""
+    for ending in endings:
+        console.print()
+        console.print(story(ending, console.width, with_rules=explain))
+    if len(endings) > 1:
+        console.print()
+        console.print(Group(*(_headline(ending) for ending in endings)))
+
+
+def story(ending: Ending, width: int, *, with_rules: bool = False) -> RenderableType:
+    """One Pod's story for a console of `width` columns."""
+    parts: list[RenderableType] = [_headline(ending), Text("─" * width, style="dim")]
+    parts.append(_steps(ending, with_rules))
+    if ending.gone is not None or ending.spans:
+        parts += [Text(), *_lanes(ending, width)]
+    if ending.budget is not None:
+        parts += [Text(), *_budget(ending, width)]
+    parts += [Text(), _facts(ending)]
+    notes = _notes(ending)
+    if notes is not None:
+        parts += [Text(), notes]
+    return Group(*parts)
+
+
+def _headline(ending: Ending) -> Text:
+    words, style = _OUTCOMES[ending.outcome]
+    pod = ending.pod
+    line = Text(printable(f"{pod.namespace}/{pod.name}"), style="bold")
+    line.append(" ").append(words, style=style)
+    facts = [f"on {pod.node}"] if pod.node else []
+    if ending.grace_seconds is not None:
+        facts.append(f"grace {ending.grace_seconds} s")
+    if ending.gone is not None:
+        facts.append(f"gone after {ending.gone:.2f} s")
+    if pod.phase:
+        facts.append(f"phase {pod.phase}")
+    return line.append("".join(f" · {fact}" for fact in facts))
+
+
+# -- steps ----------------------------------------------------------------------------------------------------------
+
+
+def _steps(ending: Ending, with_rules: bool) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    several = len(ending.containers) > 1
+    if several:
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    by_id = {entry.record.id: entry for entry in ending.entries}
+    for entry in ending.entries:
+        words = words_for(entry.record)
+        if not _is_shown(entry, ending, with_rules, words.level):
+            continue
+        cells: list[RenderableType] = [
+            Text(f"{entry.at:+.3f}s", style="dim"),
+            Text(actor_label(entry.record), style="dim"),
+        ]
+        if several:
+            cells.append(Text(entry.record.container, style="dim"))
+        what = Text(words.text, style=_STYLES[words.style])
+        if entry.record.evidence != "observed":
+            what.append(f" ({entry.record.evidence})", style="dim")
+        if with_rules:
+            what = _with_rule(what, entry, by_id)
+        table.add_row(*cells, what)
+    return table
+
+
+def _is_shown(entry: Entry, ending: Ending, with_rules: bool, level: int) -> bool:
+    if level > (DETAIL if with_rules else STEP):
+        return False
+    if entry.at >= 0:
+        return True
+    # Before the DELETE only what belongs to the end: its sending, and containers that ended by themselves.
+    if entry.record.kind == kinds.PROCESS_EXITED:
+        return any(c.name == entry.record.container and c.exited_at == entry.at for c in ending.containers)
+    return entry.record.kind in (kinds.DELETE_SENT, kinds.IMAGE_SUBSTITUTED)
+
+
+def _with_rule(what: Text, entry: Entry, by_id: dict[str, Entry]) -> Text:
+    """The rule and why it came to this, on lines of their own below the step."""
+    cause = by_id.get(entry.cause_id or "")
+    if cause is not None:
+        what.append(f"\n  because of {cause.at:+.3f}s {words_for(cause.record).text}"[:160], style="dim")
+    if entry.record.rule:
+        what.append(f"\n  {entry.record.rule}", style="dim underline")
+        sentence = explain(entry.record.rule)
+        if sentence:
+            what.append(f"\n  {sentence}", style="dim")
+    return what
+
+
+# -- pictures -------------------------------------------------------------------------------------------------------
+
+
+def _lanes(ending: Ending, width: int) -> list[RenderableType]:
+    ends = [span.end for span in ending.spans if span.end is not None] + [e.at for e in ending.entries[-1:]]
+    end = max(ends, default=0.0)
+    spans = [span for span in ending.spans if span.end is None or span.end >= 0]
+    if end <= 0 or not spans:
+        return []
+    label_width = min(_LABEL_WIDTH, max(len(span.label) for span in spans))
+    cells = max(10, width - label_width - 2)
+    lines: list[RenderableType] = [
+        Text(f"{'side by side (seconds)':{label_width}}  {bars.axis(end, cells)}", style="dim")
+    ]
+    for span in spans:
+        label = printable(span.label)
+        label = label if len(label) <= label_width else label[: label_width - 1] + "…"
+        line = Text(f"{label:{label_width}}  ")
+        lines.append(line.append(bars.lane(span, end, cells), style=_LANE_STYLES[span.kind]))
+    return [_no_wrap(line) for line in lines]
+
+
+def _budget(ending: Ending, width: int) -> list[RenderableType]:
+    budget = ending.budget
+    assert budget is not None
+    head = f"grace {budget.grace:g} s  "
+    bar = Text(head, style="bold")
+    for part in bars.budget_bar(budget, max(10, width - len(head))):
+        bar.append(part.text, style=_BAR_STYLES.get(part.kind, ""))
+    legend = Text(" " * len(head))
+    for part in bars.budget_legend(budget):
+        legend.append(part.text, style=_BAR_STYLES.get(part.kind, ""))
+    if len(ending.containers) > 1:
+        legend.append(f"  ({budget.container}, which ended last)", style="dim")
+    return [_no_wrap(bar), legend]
+
+
+def _no_wrap(line: RenderableType) -> RenderableType:
+    if isinstance(line, Text):
+        line.no_wrap = True
+        line.overflow = "crop"
+    return line
+
+
+# -- facts and findings ---------------------------------------------------------------------------------------------
+
+
+def _facts(ending: Ending) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold", ratio=1)
+    for container in ending.containers:
+        table.add_row(Text(container.name), Text(_container_words(container)))
+    for group in _by_endpoint(ending.endpoints):
+        table.add_row(Text("endpoint"), Text(_endpoint_words(group)))
+    if ending.gone is not None:
+        words = f"gone after {ending.gone:.3f} s"
+        if ending.overhead is not None:
+            words += f"; overhead {seconds(ending.overhead)} (all but hook and drain)"
+        table.add_row(Text("object"), Text(words))
+    return table
+
+
+def _container_words(c: ContainerEnding) -> str:
+    if not c.started and c.exit_code is None:
+        return "never started"
+    if c.exit_code is None:
+        words = "how it ended is not known"
+    else:
+        words = f"exit code {c.exit_code} ({c.reason or 'no reason'})"
+        if c.signal:
+            words += f", by {c.signal}" + (f": {c.killed_by}" if c.killed_by else "")
+    if c.term_at is not None and c.exited_at is not None and c.exited_at >= c.term_at:
+        words += f", {c.drain_seconds:.1f} s after {c.stop_signal}"
+    elif c.exited_at is not None and c.exited_at < 0:
+        words += f", {-c.exited_at:.1f} s before the DELETE"
+    hook = c.pre_stop
+    if hook is None:
+        return words
+    if hook.outcome == "skipped":
+        return f"{words}; preStop not run"
+    return f"{words}; preStop {hook.handler} {hook.outcome} after {seconds(hook.seconds)}"
+
+
+def _by_endpoint(endpoints: Sequence[EndpointTransition]) -> list[list[EndpointTransition]]:
+    groups: dict[tuple[str, str], list[EndpointTransition]] = {}
+    for each in endpoints:
+        groups.setdefault((each.service, each.address), []).append(each)
+    return list(groups.values())
+
+
+def _endpoint_words(group: Sequence[EndpointTransition]) -> str:
+    words = []
+    for each in group:
+        if each.removed:
+            words.append(f"removed at {each.at:+.3f}s")
+        else:
+            conditions = (("ready", each.ready), ("serving", each.serving), ("terminating", each.terminating))
+            said = " ".join(f"{name}={'true' if value else 'false'}" for name, value in conditions)
+            words.append(f"{said} at {each.at:+.3f}s")
+    return f"{group[0].service} {group[0].address}: " + ", ".join(words)
+
+
+def _notes(ending: Ending) -> RenderableType | None:
+    if not ending.findings and not ending.not_known:
+        return None
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    for finding in ending.findings:
+        mark, style = _MARKS[finding.severity]
+        table.add_row(Text(mark, style=f"bold {style}"), Text(printable(finding.text, 1000)))
+    for sentence in ending.not_known:
+        table.add_row(Text("?", style="bold yellow"), Text(printable(sentence)))
+    return Padding(table, 0)

@@ -1,0 +1,298 @@
+"""A record in words: one short line each, for the live timeline and the table of steps. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.timeline.signal_names import signal_name
+
+Facts = dict[str, Any]
+Style = Literal["", "dim", "good", "bad", "signal", "api", "endpoint", "output"]
+
+STEP = 1
+"""Shown in every story."""
+DETAIL = 2
+"""Shown with --explain only."""
+NOISE = 3
+"""In the JSON only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """`level` is STEP, DETAIL or NOISE."""
+
+    text: str
+    level: int = STEP
+    style: Style = ""
+
+
+def words_for(record: Record) -> Words:
+    """The words for a record. Text from containers and manifests is made safe for a terminal."""
+    writer = _WORDS.get(record.kind)
+    words = writer(record.facts) if writer else Words(record.kind, DETAIL, "dim")
+    return Words(printable(words.text), words.level, words.style)
+
+
+def printable(text: str, limit: int = 400) -> str:
+    """One line without control characters; a longer text is cut and says so."""
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return shown if len(shown) <= limit else f"{shown[:limit]}… ({len(shown) - limit} more characters)"
+
+
+def _escaped(character: str) -> str:
+    return "    " if character == "\t" else repr(character)[1:-1]
+
+
+def seconds(value: Any) -> str:
+    """`3.0 s`, `12 ms`, `0.4 ms`; "" for nothing."""
+    if not isinstance(value, int | float):
+        return ""
+    if value >= 0.9995:
+        return f"{value:.1f} s"
+    return f"{value * 1000:.0f} ms" if value >= 0.0095 else f"{value * 1000:.1f} ms"
+
+
+def _after(facts: Facts) -> str:
+    return f" after {seconds(facts.get('seconds'))}" if facts.get("seconds") is not None else ""
+
+
+def _took(facts: Facts) -> str:
+    return f" in {seconds(facts.get('seconds'))}" if facts.get("seconds") is not None else ""
+
+
+def _yes(value: Any) -> str:
+    return "true" if value else "false"
+
+
+# -- one function for each kind that has something to say ----------------------------------------------------------
+
+
+def _delete_sent(facts: Facts) -> Words:
+    grace = facts.get("gracePeriodSeconds")
+    return Words(f"DELETE sent{'' if grace is None else f', gracePeriodSeconds={grace}'}", DETAIL, "api")
+
+
+def _delete_accepted(facts: Facts) -> Words:
+    by = f", by {facts['user']}" if facts.get("user") else ""
+    return Words(f"DELETE accepted: deletionTimestamp set, grace {facts.get('gracePeriodSeconds')} s{by}", STEP, "api")
+
+
+def _grace_shortened(facts: Facts) -> Words:
+    return Words(f"grace period shortened from {facts.get('from')} s to {facts.get('to')} s", STEP, "api")
+
+
+def _status_written(facts: Facts) -> Words:
+    phase = facts.get("phase")
+    level = STEP if phase in ("Succeeded", "Failed") else DETAIL
+    reason = f" ({facts['reason']})" if facts.get("reason") else ""
+    return Words(f"status written: phase {phase}{reason}, Ready {_yes(facts.get('ready'))}", level, "api")
+
+
+def _endpoint_changed(facts: Facts) -> Words:
+    conditions = " ".join(f"{name}={_yes(facts.get(name))}" for name in ("ready", "serving", "terminating"))
+    return Words(f"{facts.get('service')} {facts.get('address')}: {conditions}", STEP, "endpoint")
+
+
+def _endpoint_removed(facts: Facts) -> Words:
+    return Words(f"{facts.get('service')} {facts.get('address')}: removed from the EndpointSlice", STEP, "endpoint")
+
+
+def _termination_observed(facts: Facts) -> Words:
+    cause = str(facts.get("cause"))
+    if cause == "deletionTimestamp":
+        return Words(f"sees deletionTimestamp (resourceVersion {facts.get('observedResourceVersion')})")
+    return Words(f"begins to terminate the Pod: {cause}")
+
+
+def _grace_decided(facts: Facts) -> Words:
+    level = STEP if facts.get("shortened") else DETAIL
+    return Words(f"grace period {facts.get('gracePeriodSeconds')} s: {facts.get('why')}", level)
+
+
+def _killing(facts: Facts) -> Words:
+    return Words(f"Killing: {facts.get('message')}")
+
+
+def _pre_stop_started(facts: Facts) -> Words:
+    budget = f" (at most {facts['budgetSeconds']} s)" if facts.get("budgetSeconds") is not None else ""
+    return Words(f"preStop {facts.get('handler')} starts: {facts.get('detail')}{budget}")
+
+
+def _pre_stop_finished(facts: Facts) -> Words:
+    outcome = facts.get("outcome")
+    head = f"preStop {facts.get('handler')} "
+    if outcome == "succeeded":
+        return Words(f"{head}succeeded{_after(facts)}", STEP, "good")
+    if outcome == "outlived":
+        return Words(f"{head}still runs{_after(facts)}: no longer waited for", STEP, "bad")
+    code = facts.get("exitCode")
+    why = f": exit code {code}" if code else f": {facts['message']}" if facts.get("message") else ""
+    return Words(f"{head}failed{_after(facts)}{why}", STEP, "bad")
+
+
+def _stop_requested(facts: Facts) -> Words:
+    deducted = facts.get("deductedSeconds")
+    text = f"StopContainer, timeout {facts.get('timeoutSeconds')} s"
+    if facts.get("floor"):
+        text += " (raised to the least that is given)"
+    elif deducted:
+        text += f" ({deducted:g} s of the grace period are spent)"
+    return Words(text)
+
+
+def _stop_finished(facts: Facts) -> Words:
+    if facts.get("error"):
+        return Words(f"StopContainer failed: {facts['error']}", STEP, "bad")
+    return Words(f"StopContainer answered{_after(facts)}", DETAIL)
+
+
+def _sandbox_stopped(facts: Facts) -> Words:
+    if facts.get("error"):
+        return Words(f"StopPodSandbox failed: {facts['error']}", STEP, "bad")
+    return Words(f"StopPodSandbox done{_took(facts)}")
+
+
+def _volumes_unmounted(facts: Facts) -> Words:
+    volumes = facts.get("volumes")
+    if isinstance(volumes, list | tuple):
+        volumes = ", ".join(map(str, volumes))
+    return Words(f"volumes unmounted{f': {volumes}' if volumes else ''}{_took(facts)}")
+
+
+def _signal_state(facts: Facts) -> Words:
+    what = {
+        "handled": "is handled",
+        "ignored": "is ignored",
+        "blocked": "is blocked",
+        "default": "has no handler: PID 1 does not get it",
+    }.get(str(facts.get("disposition")), "in an unknown state")
+    exe = f" ({facts['exe']})" if facts.get("exe") else ""
+    style: Style = "" if facts.get("disposition") == "handled" else "bad"
+    return Words(f"PID 1{exe}: {signal_name(facts.get('signal'))} {what}", STEP, style)
+
+
+def _signal_sent(facts: Facts) -> Words:
+    name = signal_name(facts.get("signal"))
+    if facts.get("why") in ("exec timeout", "caller gone"):
+        return Words(f"{name} → exec, pid {facts.get('pid')} ({facts.get('why')})", DETAIL, "signal")
+    style: Style = "bad" if name == "SIGKILL" else "signal"
+    return Words(f"{name} → pid {facts.get('pid')} ({facts.get('why')})", STEP, style)
+
+
+def _process_exited(facts: Facts) -> Words:
+    name, code = signal_name(facts.get("signal")), facts.get("exitCode")
+    oom = ", out of memory" if facts.get("oomKilled") else ""
+    if name:
+        return Words(f"ended by {name}{oom}, exit code {code}", STEP, "bad" if name == "SIGKILL" else "signal")
+    return Words(f"exit {code}", STEP, "good" if code == 0 else "bad")
+
+
+def _output(facts: Facts) -> Words:
+    text = str(facts.get("text") or "").rstrip("\n")
+    return Words(f"│ {text}", STEP, "output")
+
+
+def _network_detached(facts: Facts) -> Words:
+    if facts.get("error"):
+        return Words(f"network teardown failed: {facts['error']}", STEP, "bad")
+    return Words(f"network {facts.get('ip')} torn down{_took(facts)}")
+
+
+def _probe_changed(facts: Facts) -> Words:
+    result = facts.get("result")
+    said = f": {facts['output']}" if facts.get("output") and result != "success" else ""
+    return Words(f"{facts.get('probe')} probe: {result}{said}", STEP, "good" if result == "success" else "bad")
+
+
+def _container_start_failed(facts: Facts) -> Words:
+    return Words(f"container cannot start: {facts.get('reason')}: {facts.get('message')}", STEP, "bad")
+
+
+def _image_substituted(facts: Facts) -> Words:
+    return Words(f"image {facts.get('image')} cannot be had: {facts.get('substitute')} runs in its place", STEP, "bad")
+
+
+def _process_died(facts: Facts) -> Words:
+    name = signal_name(facts.get("signal"))
+    how = f"killed by {name}" if name else f"exited with {facts.get('exitCode')}"
+    level = NOISE if facts.get("role") == "orphan" else STEP
+    return Words(f"{facts.get('role')} (pid {facts.get('pid')}) {how}", level, "bad")
+
+
+def _fixed(text: str, level: int = STEP, style: Style = "") -> Callable[[Facts], Words]:
+    return lambda facts: Words(text.format_map(_Missing(facts)), level, style)
+
+
+class _Missing(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+_WORDS: dict[str, Callable[[Facts], Words]] = {
+    kinds.DELETE_SENT: _delete_sent,
+    kinds.POD_READY_SEEN: _fixed("Ready", STEP, "good"),
+    kinds.POD_GONE_SEEN: _fixed("sees DELETED: the Pod is gone", STEP, "good"),
+    kinds.POD_CREATED: _fixed("{namespace}/{name} created", STEP, "api"),
+    kinds.POD_BOUND: _fixed("bound to {node}", DETAIL, "api"),
+    kinds.DELETE_ACCEPTED: _delete_accepted,
+    kinds.GRACE_SHORTENED: _grace_shortened,
+    kinds.POD_STATUS_WRITTEN: _status_written,
+    kinds.OBJECT_REMOVED: _fixed("object removed from the store", STEP, "api"),
+    kinds.ENDPOINT_CHANGED: _endpoint_changed,
+    kinds.ENDPOINT_REMOVED: _endpoint_removed,
+    kinds.POD_SCHEDULED: _fixed("scheduled to {node}", STEP),
+    kinds.POD_ADMITTED: _fixed("admitted", DETAIL),
+    kinds.POD_REJECTED: _fixed("rejected: {reason}: {message}", STEP, "bad"),
+    kinds.VOLUMES_MOUNTED: _fixed("volumes mounted", DETAIL),
+    kinds.SANDBOX_CREATED: _fixed("sandbox created", DETAIL),
+    kinds.IMAGE_SUBSTITUTED: _image_substituted,
+    kinds.CONTAINER_CREATED: _fixed("container created from {image}", DETAIL),
+    kinds.CONTAINER_STARTED: _fixed("container started", STEP),
+    kinds.CONTAINER_START_FAILED: _container_start_failed,
+    kinds.POST_START_STARTED: _fixed("postStart {handler} starts", STEP),
+    kinds.POST_START_FINISHED: _fixed("postStart {handler} {outcome}", STEP),
+    kinds.PROBE_CHANGED: _probe_changed,
+    kinds.POD_RUNNING: _fixed("phase Running", STEP),
+    kinds.TERMINATION_OBSERVED: _termination_observed,
+    kinds.GRACE_DECIDED: _grace_decided,
+    kinds.KILLING: _killing,
+    kinds.PRE_STOP_SKIPPED: _fixed("preStop not run: {why}", STEP, "bad"),
+    kinds.PRE_STOP_STARTED: _pre_stop_started,
+    kinds.PRE_STOP_FINISHED: _pre_stop_finished,
+    kinds.STOP_REQUESTED: _stop_requested,
+    kinds.STOP_FINISHED: _stop_finished,
+    kinds.SANDBOX_STOPPED: _sandbox_stopped,
+    kinds.VOLUMES_UNMOUNTED: _volumes_unmounted,
+    kinds.STATUS_SENT: _fixed("sent the status: phase {phase}", DETAIL),
+    kinds.FINAL_DELETE_SENT: _fixed("final DELETE: grace 0, this uid only"),
+    kinds.WORKER_FINISHED: _fixed("the Pod's worker is done", DETAIL),
+    kinds.PROCESS_STARTED: _fixed("process started: pid {pid}, {exe}", DETAIL),
+    kinds.PROCESS_SIGNAL_STATE: _signal_state,
+    kinds.SIGNAL_SENT: _signal_sent,
+    kinds.PROCESS_EXITED: _process_exited,
+    kinds.EXEC_STARTED: _fixed("exec: pid {pid}", NOISE),
+    kinds.EXEC_EXITED: _fixed("exec: exit {exitCode}", NOISE),
+    kinds.OUTPUT: _output,
+    kinds.NETWORK_ATTACHED: _fixed("network {ip} set up", DETAIL),
+    kinds.NETWORK_DETACHED: _network_detached,
+    kinds.PROCESS_DIED: _process_died,
+}
+
+
+_ACTORS = {"endpointslice-controller": "endpointslice", "kube-scheduler": "scheduler"}
+
+
+def actor_label(record: Record) -> str:
+    """The actor in one short word."""
+    if record.kind in (kinds.OUTPUT, kinds.PROCESS_EXITED):
+        return "container"
+    return _ACTORS.get(record.actor, record.actor)
+
+
+def live_line(record: Record, at: float, *, pod: str = "") -> str:
+    """`+3.021s  runtime        app  SIGTERM → pid 7 (StopContainer)`; with `pod` before the words when given."""
+    where = " ".join(part for part in (pod, record.container) if part)
+    head = f"{at:+9.3f}s  {actor_label(record):13}"
+    return f"{head}  {where}: {words_for(record).text}" if where else f"{head}  {words_for(record).text}"

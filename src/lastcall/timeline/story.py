@@ -1,0 +1,223 @@
+"""The shape of a Pod's story: what `build_endings` answers and the renderers show. Data only.
+
+Times are seconds since the API server accepted the DELETE, negative before it, None where nobody saw it. Durations are
+seconds.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lastcall.timeline.record import Record
+
+Outcome = Literal["graceful", "killed", "hookFailed", "unknown"]
+"""
+graceful: every container ended by itself or on its stop signal. killed: one was ended by SIGKILL. hookFailed: nothing
+was killed, but a preStop hook failed or outlived its time. unknown: how a container ended was not seen.
+"""
+
+PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"]
+"""outlived: the hook still ran when its time was over. unknown: it started, and its end was not seen."""
+
+ContainerKind = Literal["container", "sidecar", "init"]
+Severity = Literal["info", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What the API object says of a container. The last three are of its Terminated state, None without one."""
+
+    name: str
+    kind: ContainerKind = "container"
+    image: str = ""
+    pre_stop: str = ""
+    """The handler's name: exec, httpGet, sleep, tcpSocket; "" without a hook."""
+    exit_code: int | None = None
+    reason: str | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """What the API object says of a Pod, as the client last saw it."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str = ""
+    phase: str = ""
+    containers: tuple[ContainerFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with its time in this story and its cause, None where none is known."""
+
+    record: Record
+    at: float
+    cause_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreStop:
+    """One container's preStop hook. `detail` is a sentence about a failure or a skipped hook, "" otherwise."""
+
+    handler: str
+    outcome: PreStopOutcome
+    seconds: float
+    exit_code: int | None = None
+    detail: str = ""
+    output: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnding:
+    """How one container ended.
+
+    `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
+    when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
+    PID 1 does with the stop signal: handled, ignored, blocked or default.
+    """
+
+    name: str
+    kind: ContainerKind
+    started: bool
+    exit_code: int | None = None
+    reason: str | None = None
+    signal: str | None = None
+    killed_by: str | None = None
+    pre_stop: PreStop | None = None
+    stop_seconds: float | None = None
+    stop_timeout: float | None = None
+    stop_floor: bool = False
+    stop_why: str = ""
+    deducted_seconds: float | None = None
+    stop_signal: str = "SIGTERM"
+    stop_requested_at: float | None = None
+    term_at: float | None = None
+    kill_at: float | None = None
+    exited_at: float | None = None
+    pid: int | None = None
+    exe: str = ""
+    argv: tuple[str, ...] = ()
+    disposition: str = ""
+    restarts: int = 0
+
+    @property
+    def sigkilled(self) -> bool:
+        return self.signal == "SIGKILL"
+
+    @property
+    def drain_seconds(self) -> float:
+        """From the stop signal to the exit; 0 when one of them is missing."""
+        if self.term_at is None or self.exited_at is None:
+            return 0.0
+        return max(0.0, self.exited_at - self.term_at)
+
+    @property
+    def ended_before_delete(self) -> bool:
+        return self.exited_at is not None and self.exited_at < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How the grace period was used by the container that ended last.
+
+    preStop + waiting + drain + unused = grace, or preStop + waiting + drain - overrun = grace. `waiting` is a
+    sidecar's wait for the containers before it.
+    """
+
+    container: str
+    grace: float
+    pre_stop: float
+    waiting: float
+    drain: float
+    unused: float
+    overrun: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTransition:
+    """One change of the Pod's endpoint in an EndpointSlice. The conditions are None once it is gone."""
+
+    at: float
+    service: str
+    slice: str
+    address: str
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+    @property
+    def removed(self) -> bool:
+        return self.ready is None
+
+
+@dataclass(frozen=True, slots=True)
+class SentSignal:
+    """A signal that lastcall sent to a process of the Pod."""
+
+    at: float
+    container: str
+    signal: str
+    pid: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line that a container printed."""
+
+    at: float
+    container: str
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that took a while, for the picture of what ran side by side. `end` is None when nobody saw it."""
+
+    label: str
+    kind: Literal["preStop", "waiting", "drain", "endpoint", "node", "object"]
+    start: float
+    end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence worth reading. `id` is stable; `container` is "" when it is about the Pod."""
+
+    id: str
+    severity: Severity
+    text: str
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The story of one Pod's end.
+
+    `zero_kind` is the kind of the record that all times count from: DeleteAccepted, or the next best when that was not
+    seen. `deleted_at_ns` is its wall time, None when the Pod was never deleted. `gone` is when a client saw DELETED.
+    `overhead` = gone - hook - time from the stop signal to the last container's exit; None when one of them is unknown.
+    """
+
+    pod: PodFacts
+    zero_ns: int
+    zero_kind: str
+    deleted_at_ns: int | None
+    grace_seconds: int | None
+    outcome: Outcome
+    entries: tuple[Entry, ...] = ()
+    containers: tuple[ContainerEnding, ...] = ()
+    budget: Budget | None = None
+    endpoints: tuple[EndpointTransition, ...] = ()
+    signals: tuple[SentSignal, ...] = ()
+    output: tuple[OutputLine, ...] = ()
+    spans: tuple[Span, ...] = ()
+    gone: float | None = None
+    overhead: float | None = None
+    findings: tuple[Finding, ...] = ()
+    not_known: tuple[str, ...] = field(default=())
