@@ -1,0 +1,104 @@
+"""Make src/lastcall/api/schema.json from recorded schema facts: `python tools/make_schema.py FACTS OUT`.
+
+FACTS is a JSON file with `kinds`, `gvkToSchema` and `types` (584 types of Kubernetes 1.36.2 with their fields). The
+output says the same in fewer bytes: type names without their common prefixes, fields as objects with short keys. The
+short keys are explained in src/lastcall/api/schema.py, which is the only reader.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+PREFIXES = (
+    ("io.k8s.apimachinery.pkg.apis.", ""),
+    ("io.k8s.apimachinery.pkg.api.resource.", ""),
+    ("io.k8s.apimachinery.pkg.util.intstr.", ""),
+    ("io.k8s.apimachinery.pkg.", ""),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.", ""),
+    ("io.k8s.kube-aggregator.pkg.apis.", ""),
+    ("io.k8s.api.", ""),
+)
+KEYS = {
+    "type": "t",
+    "format": "f",
+    "ref": "r",
+    "items": "i",
+    "map": "m",
+    "enum": "e",
+    "default": "d",
+    "listType": "lt",
+    "listMapKeys": "lk",
+    "mapType": "mt",
+    "mergeKey": "mk",
+    "patchStrategy": "ps",
+}
+
+
+def short(name: str) -> str:
+    for prefix, replacement in PREFIXES:
+        if name.startswith(prefix):
+            return replacement + name[len(prefix) :]
+    return name
+
+
+def field(facts: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, code in KEYS.items():
+        if key not in facts:
+            continue
+        value = facts[key]
+        if key == "ref":
+            value = short(value)
+        elif key in ("items", "map"):
+            value = field(value)
+        elif key in ("default",) and value in ("", {}, 0, False):
+            continue  # the zero value of its type: says nothing
+        elif key == "type" and ("items" in facts or "map" in facts):
+            continue
+        out[code] = value
+    return out
+
+
+def type_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if "fields" in facts:
+        out["f"] = {name: field(value) for name, value in facts["fields"].items()}
+    elif facts.get("type"):
+        out["t"] = facts["type"]
+    if facts.get("format"):
+        out["fmt"] = facts["format"]
+    for key, code in (("required", "req"), ("mapType", "mt"), ("unions", "u")):
+        if key in facts:
+            out[code] = facts[key]
+    return out
+
+
+def main(source: str, target: str) -> None:
+    facts = json.loads(Path(source).read_text())
+    kinds = [
+        {
+            "g": kind["group"],
+            "v": kind["version"],
+            "k": kind["kind"],
+            "p": kind["plural"],
+            "n": kind["namespaced"],
+            "s": short(kind["schema"]) if kind.get("schema") else "",
+        }
+        for kind in facts["kinds"]
+    ]
+    schema = {
+        "version": facts["serverVersion"],
+        "kinds": kinds,
+        "gvk": {gvk: short(name) for gvk, name in facts["gvkToSchema"].items()},
+        "types": {short(name): type_facts(value) for name, value in facts["types"].items()},
+    }
+    if len(schema["types"]) != len(facts["types"]):
+        sys.exit("two types have the same short name: extend PREFIXES")
+    Path(target).write_text(json.dumps(schema, separators=(",", ":"), sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: make_schema.py FACTS OUT")
+    main(*sys.argv[1:])
