@@ -4,7 +4,7 @@ A line is `<RFC 3339 with nanoseconds> <stdout|stderr> <P|F> <text>\\n`; `P` is 
 """
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -115,7 +115,7 @@ def tail_log_text(path: Path, lines: int, limit: int) -> str:
 
 
 async def read_logs(
-    path: Path, options: LogOptions, *, world: World, is_running: Callable[[], bool]
+    path: Path, options: LogOptions, *, world: World, is_running: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
     """Blocks of visible log bytes. With `follow`, goes on until the container is gone and all is read.
 
@@ -129,23 +129,25 @@ async def read_logs(
         else:
             file.seek(0)
         rest = b""
+        gone = False
         while not output.full:
-            alive = is_running()
             block = file.read(BLOCK)
             if block:
                 *lines, rest = (rest + block).split(b"\n")
                 if visible := b"".join(output.feed(line + b"\n") for line in lines):
                     yield visible
                 continue
-            if not options.follow:
+            if not options.follow or gone:
                 break
             rotated = _reopened(path, file)
             if rotated is not None:
                 file.close()
                 file, rest = rotated, b""
                 continue
-            if not alive:
-                break
+            if not await is_running():
+                # Read once more: the last lines may have come since.
+                gone = True
+                continue
             await world.clock.sleep(POLL_SECONDS)
     finally:
         file.close()

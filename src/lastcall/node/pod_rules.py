@@ -68,7 +68,8 @@ def container_field_path(pod: Object, name: str) -> str:
 def container_should_restart(container: Object, pod: Object, exit_code: int) -> bool:
     """Whether the restart policies want a new instance after this exit.
 
-    Source: pkg/api/v1/pod/util.go:ContainerShouldRestart. Restart rules count only when the container has a restart policy of its own.
+    Restart rules count only when the container has a restart policy of its own.
+    Source: pkg/api/v1/pod/util.go:ContainerShouldRestart.
     """
     policy = container.get("restartPolicy")
     if policy:

@@ -17,6 +17,7 @@ from lastcall.node.conditions import (
 from lastcall.node.container_statuses import convert_to_api_container_statuses
 from lastcall.node.interfaces import PodStatus, ReasonCache
 from lastcall.node.phase import get_phase
+from lastcall.node.pod_resources import pod_resources
 from lastcall.node.pod_rules import (
     containers_of,
     find_container,
@@ -109,7 +110,9 @@ class PodStatusGenerator:
             status["podIPs"] = [{"ip": ip} for ip in pod_status.ips]
         status["qosClass"] = (pod.get("status") or {}).get("qosClass") or get_pod_qos(pod)
         if self._features.pod_resources:
-            status["resources"] = {}
+            status["resources"] = resources = pod_resources(pod)
+            if requests := resources.get("requests"):
+                status["allocatedResources"] = requests
 
         def message(instance: ContainerStatus) -> str:
             container = find_container(pod, instance.metadata.name) or {}

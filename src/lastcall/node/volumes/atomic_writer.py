@@ -38,13 +38,14 @@ def validate_path(path: str) -> None:
 
 
 def write_payload(target: Path, payload: Payload, wall_ns: int, gid: int | None = None) -> bool:
-    """Make `target` (an existing directory) show exactly `payload`; False when it did already.
+    """Make the directory `target` show exactly `payload`; False when it did already.
 
     `wall_ns` names the new generation. `gid` becomes the group of all files where the kernel lets us.
     Raises ValueError for a hostile path and OSError.
     """
     for path in payload:
         validate_path(path)
+    target.mkdir(parents=True, exist_ok=True)
     old = _current(target)
     if old is not None and _shows(target / old, payload):
         return False

@@ -65,10 +65,11 @@ def resource_value(pod: Object, reference: Object, allocatable: dict[str, str]) 
     divisor = str(reference.get("divisor") or "1")
     if divisor in ("0", ""):
         divisor = "1"
-    return str(math.ceil(_quantity(quantity) / _quantity(divisor)))
+    return str(math.ceil(parse_quantity(quantity) / parse_quantity(divisor)))
 
 
-def _quantity(text: object) -> Decimal:
+def parse_quantity(text: object) -> Decimal:
+    """The value of a Kubernetes quantity. Raises ValueError."""
     match = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?\d+)?)([a-zA-Z]{0,2})", str(text))
     if match is None or match.group(2) not in _SUFFIXES:
         raise ValueError(f"{text!r} is not a quantity")

@@ -166,7 +166,6 @@ class HostVolumeManager:
                 set_up_empty_dir(directory, volume["emptyDir"] or {}, fs_group)
                 return directory
             files = await self._fetched(pod, volume, known)
-            directory.mkdir(parents=True, exist_ok=True)
             write_payload(directory, files, self._world.clock.wall_ns(), fs_group)
         except OSError as error:
             raise VolumeError(error.strerror or str(error)) from None

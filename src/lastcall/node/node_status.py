@@ -1,0 +1,285 @@
+"""The Node object and its lease.
+
+Sources: kubelet_node_status.go, nodestatus/setters.go, component-helpers apimachinery/lease.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lastcall import __version__
+from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
+from lastcall.api.meta import Object, copy_object, name_of, uid_of
+from lastcall.api.resources import LEASES, NODES
+from lastcall.client.api import Client, ConnectionLost
+from lastcall.world.clock import now, rfc3339, rfc3339_micro
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+log = logging.getLogger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_DURATION_SECONDS = 40
+RENEW_INTERVAL = 10.0
+"""Seconds between lease renewals: a quarter of the lease's duration."""
+STATUS_UPDATE_FREQUENCY = 10.0
+STATUS_REPORT_FREQUENCY = 300.0
+"""Seconds: an unchanged status is looked at every 10 s and written every 5 minutes."""
+RETRY_SECONDS = 0.05
+MAX_PODS = 110
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text."""
+
+    name: str
+    ip: str
+    pod_cidr: str
+    kubelet_port: int
+    kubernetes_version: str = "1.36"
+    capacity: dict[str, str] = field(default_factory=dict)
+    allocatable: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def machine_capacity(state_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """(capacity, allocatable) of this machine. Allocatable leaves out the hard eviction threshold of memory (100Mi)."""
+    memory = 0
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemTotal:"):
+            memory = int(line.split()[1])
+    disk = os.statvfs(state_dir)
+    capacity = {
+        "cpu": str(len(os.sched_getaffinity(0))),
+        "ephemeral-storage": f"{disk.f_blocks * disk.f_frsize // 1024}Ki",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "memory": f"{memory}Ki",
+        "pods": str(MAX_PODS),
+    }
+    return capacity, capacity | {"memory": f"{max(0, memory - 100 * 1024)}Ki"}
+
+
+def node_object(config: NodeConfig, moment: str, not_ready: str, info: dict[str, str]) -> Object:
+    """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
+    labels = {
+        "beta.kubernetes.io/arch": info["architecture"],
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": info["architecture"],
+        "kubernetes.io/hostname": config.name,
+        "kubernetes.io/os": "linux",
+        **config.labels,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": config.name,
+            "labels": labels,
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]},
+        "status": node_status(config, moment, not_ready, info, {}),
+    }
+
+
+def node_status(config: NodeConfig, moment: str, not_ready: str, info: dict[str, str], old: Object) -> Object:
+    """The Node's status; transition times are kept from `old` where a condition has not changed."""
+    conditions = [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "False", "KubeletNotReady", not_ready)
+        if not_ready
+        else ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ]
+    before = {condition["type"]: condition for condition in old.get("conditions") or []}
+    own = {type_ for type_, *_ in conditions}
+    made: list[Object] = [condition for type_, condition in before.items() if type_ not in own]
+    for type_, status, reason, message in conditions:
+        same = before.get(type_, {}).get("status") == status
+        made.append(
+            {
+                "type": type_,
+                "status": status,
+                "lastHeartbeatTime": moment,
+                "lastTransitionTime": before[type_]["lastTransitionTime"] if same else moment,
+                "reason": reason,
+                "message": message,
+            }
+        )
+    return {
+        "capacity": config.capacity,
+        "allocatable": config.allocatable,
+        "conditions": made,
+        "addresses": [
+            {"type": "InternalIP", "address": config.ip},
+            {"type": "Hostname", "address": config.name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": config.kubelet_port}},
+        "nodeInfo": info,
+    }
+
+
+def node_info(config: NodeConfig, system_uuid: str) -> dict[str, str]:
+    """`status.nodeInfo` of this machine. Identities of the machine itself are not given away."""
+    uname = os.uname()
+    version = f"v{config.kubernetes_version.removeprefix('v')}"
+    if version.count(".") == 1:
+        version += ".0"
+    return {
+        "machineID": system_uuid.replace("-", ""),
+        "systemUUID": system_uuid,
+        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
+        "kernelVersion": uname.release,
+        "osImage": _os_image(),
+        "containerRuntimeVersion": f"lastcall://{__version__}",
+        "kubeletVersion": version,
+        "kubeProxyVersion": version if int(version.split(".")[1]) < 33 else "",
+        "operatingSystem": "linux",
+        "architecture": _ARCHITECTURES.get(uname.machine, uname.machine),
+    }
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _os_image() -> str:
+    try:
+        for line in Path("/etc/os-release").read_text().splitlines():
+            if line.startswith("PRETTY_NAME="):
+                return line.partition("=")[2].strip('"')
+    except OSError:
+        return "Linux"
+    return "Linux"
+
+
+class NodeStatusManager:
+    """Registers the Node and keeps its lease and status fresh.
+
+    `not_ready()` answers why the node is not Ready, "" when it is.
+    """
+
+    def __init__(self, *, world: World, client: Client, config: NodeConfig, not_ready: Callable[[], str]) -> None:
+        self._world = world
+        self._client = client
+        self._config = config
+        self._not_ready = not_ready
+        self._info = node_info(config, world.new_uid())
+        self._node: Object = {}
+        self._reported_ns = 0
+
+    @property
+    def node(self) -> Object:
+        """The Node as last seen; `{}` before `register`."""
+        return self._node
+
+    async def register(self) -> Object:
+        """Create or take over the Node object; tries until it works. Ready at once when `not_ready()` is ""."""
+        delay = RETRY_SECONDS
+        while True:
+            try:
+                self._node = await self._try_register()
+                self._reported_ns = self._world.clock.monotonic_ns()
+                return self._node
+            except (StatusError, ConnectionLost) as error:
+                log.warning("node %s not registered yet: %s", self._config.name, error)
+            await self._world.clock.sleep(delay)
+            delay = min(delay * 2, 7.0)
+
+    async def run(self) -> None:
+        """Renew the lease and update the status until cancelled. Call after `register`."""
+        async with Tasks() as tasks:
+            tasks.spawn(self._renew_lease_forever(), name="node-lease")
+            tasks.spawn(self._update_status_forever(), name="node-status")
+
+    async def update_status(self, *, force: bool = False) -> None:
+        """Write the status when it has changed, or when `force`."""
+        old: Object = self._node.get("status") or {}
+        fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old)
+        if not force and _without_heartbeats(fresh) == _without_heartbeats(old):
+            return
+        self._node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
+        self._reported_ns = self._world.clock.monotonic_ns()
+
+    async def renew_lease(self) -> None:
+        """Create or renew the Lease. Raises StatusError, ConnectionLost."""
+        name = self._config.name
+        renewed = rfc3339_micro(now(self._world.clock))
+        try:
+            await self._client.patch(LEASES, name, {"spec": {"renewTime": renewed}}, LEASE_NAMESPACE)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            await self._client.create(LEASES, self._lease(renewed), LEASE_NAMESPACE)
+
+    async def _try_register(self) -> Object:
+        wanted = node_object(self._config, self._now(), self._not_ready(), self._info)
+        try:
+            node = await self._client.create(NODES, wanted)
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise
+            node = await self._client.get(NODES, self._config.name)
+            labels = wanted["metadata"]["labels"]
+            if any(node["metadata"].get("labels", {}).get(key) != value for key, value in labels.items()):
+                node = await self._client.patch(NODES, self._config.name, {"metadata": {"labels": labels}})
+        old: Object = node.get("status") or {}
+        fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old)
+        if _without_heartbeats(fresh) != _without_heartbeats(old):
+            node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
+        return node
+
+    async def _update_status_forever(self) -> None:
+        while True:
+            await self._world.clock.sleep(STATUS_UPDATE_FREQUENCY)
+            age = (self._world.clock.monotonic_ns() - self._reported_ns) / 1e9
+            try:
+                await self.update_status(force=age >= STATUS_REPORT_FREQUENCY)
+            except StatusError as error:
+                log.warning("node status not written: %s", error.message)
+                if is_not_found(error):
+                    await self.register()
+            except ConnectionLost as error:
+                log.warning("node status not written: %s", error)
+
+    async def _renew_lease_forever(self) -> None:
+        while True:
+            try:
+                await self.renew_lease()
+            except (StatusError, ConnectionLost) as error:
+                if not (isinstance(error, StatusError) and (is_already_exists(error) or is_conflict(error))):
+                    log.warning("lease of node %s not renewed: %s", self._config.name, error)
+            await self._world.clock.sleep(RENEW_INTERVAL)
+
+    def _lease(self, renewed: str) -> Object:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(self._node), "uid": uid_of(self._node)}
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": self._config.name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]},
+            "spec": {
+                "holderIdentity": self._config.name,
+                "leaseDurationSeconds": LEASE_DURATION_SECONDS,
+                "renewTime": renewed,
+            },
+        }
+
+    def _now(self) -> str:
+        return rfc3339(now(self._world.clock))
+
+
+def _without_heartbeats(status: Object) -> Object:
+    plain = copy_object(status)
+    for condition in plain.get("conditions") or []:
+        condition.pop("lastHeartbeatTime", None)
+    wanted = ("capacity", "allocatable", "conditions", "addresses", "daemonEndpoints", "nodeInfo")
+    return {key: plain.get(key) for key in wanted}

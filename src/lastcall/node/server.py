@@ -1,0 +1,178 @@
+"""The kubelet's HTTPS endpoint. Source: server/server.go.
+
+Whoever connects needs a client certificate of the cluster's authority (the TLS context demands it) in one of the
+allowed organizations: the API server's `kube-apiserver-kubelet-client`, not a node's own.
+"""
+
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
+from lastcall.node.container_statuses import runtime_id
+from lastcall.node.gotext import go_quote
+from lastcall.node.log_target import LogsNotAvailable, log_container_id
+from lastcall.node.logs import LogOptions, read_logs
+from lastcall.node.pod_rules import find_container
+from lastcall.world.clock import now, parse_rfc3339
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+class ServedPods(Protocol):
+    """What the endpoint may know of the node's Pods."""
+
+    def get_pod_by_name(self, namespace: str, name: str) -> Object | None: ...
+    def get_pods(self) -> Sequence[Object]: ...
+    def get_pod_status(self, uid: str) -> Object | None: ...
+
+
+class KubeletServer:
+    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        runtime: RuntimeService,
+        pods: ServedPods,
+        allowed_organizations: Sequence[str] = ("system:masters",),
+        healthy: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
+        self._world = world
+        self._runtime = runtime
+        self._pods = pods
+        self._allowed = tuple(allowed_organizations)
+        self._healthy = healthy
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> "web.AppRunner":
+        """Listen; `cleanup()` of the answer closes. Without `tls` (tests) nobody is authenticated."""
+        from aiohttp import web
+
+        runner = web.AppRunner(self._application(authenticate=tls is not None), access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()
+        return runner
+
+    def _application(self, *, authenticate: bool) -> "web.Application":
+        from aiohttp import web
+
+        @web.middleware
+        async def authorize(request: web.Request, handler: Any) -> web.StreamResponse:
+            if authenticate and not self._is_allowed(request):
+                raise web.HTTPForbidden(text="Forbidden: this client certificate may not use the kubelet\n")
+            answer: web.StreamResponse = await handler(request)
+            return answer
+
+        app = web.Application(middlewares=[authorize])
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/pods", self._list_pods)
+        app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._container_logs)
+        return app
+
+    def _is_allowed(self, request: "web.Request") -> bool:
+        certificate = request.transport.get_extra_info("peercert") if request.transport else None
+        subject = [pair for group in (certificate or {}).get("subject", ()) for pair in group]
+        return any(key == "organizationName" and value in self._allowed for key, value in subject)
+
+    async def _healthz(self, request: "web.Request") -> "web.Response":
+        from aiohttp import web
+
+        problem = await self._healthy() if self._healthy else ""
+        return web.Response(text=problem or "ok", status=500 if problem else 200)
+
+    async def _list_pods(self, request: "web.Request") -> "web.Response":
+        import orjson
+        from aiohttp import web
+
+        items = [
+            {**pod, "status": self._pods.get_pod_status(uid_of(pod)) or pod.get("status") or {}}
+            for pod in self._pods.get_pods()
+        ]
+        body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
+        return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+    async def _container_logs(self, request: "web.Request") -> "web.StreamResponse":
+        """Source: server.go:getContainerLogs."""
+        from aiohttp import web
+
+        namespace, name, container = (request.match_info[key] for key in ("namespace", "pod", "container"))
+        try:
+            options, previous = self._log_options(request)
+        except ValueError as error:
+            return web.Response(status=422, text=f"{error}\n")
+        pod = self._pods.get_pod_by_name(namespace, name)
+        if pod is None:
+            return web.Response(status=404, text=f"pod {go_quote(name)} cannot be found - no logs available\n")
+        if find_container(pod, container) is None:
+            return web.Response(status=404, text=f"container {go_quote(container)} not found in pod {go_quote(name)}\n")
+        status = self._pods.get_pod_status(uid_of(pod)) or pod.get("status") or {}
+        try:
+            container_id = runtime_id(log_container_id(pod, status, container, previous))
+            path = (await self._runtime.container_status(container_id)).log_path
+        except LogsNotAvailable as error:
+            return web.Response(status=400, text=str(error))
+        except RuntimeServiceError as error:
+            return web.Response(
+                status=400, text=f"unable to retrieve container logs for lastcall://{container_id}: {error}"
+            )
+
+        async def is_running() -> bool:
+            try:
+                current = await self._runtime.container_status(container_id)
+            except RuntimeServiceError:
+                return False
+            return current.state in (ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_CREATED)
+
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        try:
+            async for block in read_logs(Path(path), options, world=self._world, is_running=is_running):
+                await response.write(block)
+        except FileNotFoundError:
+            pass  # created, but nothing was written yet
+        except ConnectionResetError:
+            return response
+        await response.write_eof()
+        return response
+
+    def _log_options(self, request: "web.Request") -> tuple[LogOptions, bool]:
+        """Raises ValueError with a text that names the parameter."""
+        query = request.query
+        numbers: dict[str, int | None] = {}
+        for name in ("tailLines", "sinceSeconds", "limitBytes"):
+            text = query.get(name)
+            if text is not None and not text.lstrip("-").isdigit():
+                raise ValueError(f"{name}: {text!r} is not a whole number")
+            numbers[name] = None if text is None else int(text)
+        tail, limit = numbers["tailLines"], numbers["limitBytes"]
+        if tail is not None and tail < 0:
+            raise ValueError(f"tailLines: {tail} must be greater than or equal to 0")
+        if limit is not None and limit < 1:
+            raise ValueError(f"limitBytes: {limit} must be greater than 0")
+        since = None
+        if (seconds := numbers["sinceSeconds"]) is not None:
+            if seconds < 1:
+                raise ValueError(f"sinceSeconds: {seconds} must be greater than 0")
+            since = now(self._world.clock) - timedelta(seconds=seconds)
+        elif text := query.get("sinceTime"):
+            try:
+                since = parse_rfc3339(text)
+            except ValueError:
+                raise ValueError(f"sinceTime: {text!r} is not an RFC 3339 time") from None
+        flags = {
+            name: query.get(name, "false").lower() in ("true", "1") for name in ("follow", "previous", "timestamps")
+        }
+        options = LogOptions(
+            follow=flags["follow"] and not flags["previous"],
+            timestamps=flags["timestamps"],
+            tail_lines=tail,
+            since=since,
+            limit_bytes=limit,
+        )
+        return options, flags["previous"]
