@@ -47,7 +47,9 @@ def _print_table(found: Sequence[Need]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(soft_wrap=False)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)  # a command to copy stays on its line
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("need", "", "found"):
         table.add_column(title, overflow="fold")

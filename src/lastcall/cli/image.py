@@ -11,12 +11,8 @@ from lastcall.cri.sandbox.from_host import host_directories, host_image
 from lastcall.cri.sandbox.images import MADE_FROM, ImageStore, parse_reference
 
 
-class _Failure(click.ClickException):
-    """2 is the user's input, 1 the world's."""
-
-    def __init__(self, error: RuntimeServiceError) -> None:
-        super().__init__(str(error))
-        self.exit_code = 2 if error.reason in ("InvalidImageName", "ImageNotFound") else 1
+class _BadInput(click.ClickException):
+    exit_code = 2
 
 
 @contextmanager
@@ -24,7 +20,8 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except RuntimeServiceError as error:
-        raise _Failure(error) from error
+        kind = _BadInput if error.reason == "InvalidImageName" else click.ClickException  # exit status 2, 1
+        raise kind(str(error)) from error
 
 
 @click.group()

@@ -48,8 +48,9 @@ class Machine:
     """What this machine says of itself, and what it let us do.
 
     `sysctls` holds only those that exist. `seccomp` is the mode in /proc/self/status (2: a filter). `container` is
-    docker, podman, kubernetes or "". `cgroup_v1` says that version 1 hierarchies are mounted. `proc_masks` are mounts over parts of /proc. `probes` are by name; one that could
-    not be tried, because something before it failed, is missing.
+    docker, podman, kubernetes or "". `cgroup_v1` says that version 1 hierarchies are mounted. `proc_masks` are mounts
+    over parts of /proc. `probes` are by name; one that could not be tried, because something before it failed, is
+    not there.
     """
 
     release: str

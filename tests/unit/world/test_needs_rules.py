@@ -1,0 +1,242 @@
+"""Judging machines: each known way to forbid a cluster, and what the doctor says to it."""
+
+import errno
+import os
+from dataclasses import replace
+
+import pytest
+
+from lastcall.world.needs import Need, decide, kernel_version
+from lastcall.world.probes import NAMESPACES, Machine, Probe
+
+_NAMES = [
+    "cgroups",
+    "clone3",
+    "user namespace",
+    *(f"{name} namespace" for name in NAMESPACES),
+    "tmpfs",
+    "overlay",
+    "proc",
+    "forwarding",
+    "veth",
+    "nftables",
+]
+_GOOD = {name: Probe() for name in _NAMES} | {
+    "user namespace": Probe(0, "65537"),
+    "cgroups": Probe(0, "cpu memory pids"),
+}
+GOOD = Machine(release="6.1.0-18-amd64", uid=1000, sysctls={"user.max_user_namespaces": 15000}, probes=_GOOD)
+APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
+
+
+def machine(*, without: tuple[str, ...] = (), probes: dict[str, int] | None = None, **fields: object) -> Machine:
+    """The good machine, but for these fields, these refused probes (errno), and those that could not be tried."""
+    seen = {name: probe for name, probe in _GOOD.items() if name not in without}
+    seen |= {name: Probe(number, os.strerror(number)) for name, number in (probes or {}).items()}
+    return replace(GOOD, probes=seen, **fields)  # type: ignore[arg-type]
+
+
+def named(found: list[Need], name: str) -> Need:
+    return next(need for need in found if need.name == name)
+
+
+def test_a_good_machine_needs_nothing() -> None:
+    assert {need.status for need in decide(GOOD)} == {"ok"}
+    assert all(not need.fix and not need.lose for need in decide(GOOD))
+
+
+AFTER_USER = tuple(name for name in _NAMES if name not in ("cgroups", "clone3", "user namespace"))
+EPERM, EACCES, ENOSPC, ENOSYS = errno.EPERM, errno.EACCES, errno.ENOSPC, errno.ENOSYS
+
+FORBIDDEN = {
+    "an old kernel": (machine(release="4.18.0-477.el8.x86_64"), "Linux kernel", "older than 5.11", "newer kernel"),
+    "WSL 1": (machine(release="4.4.0-19041-Microsoft"), "Linux kernel", "WSL 1", "wsl --set-version"),
+    "Docker's seccomp filter": (
+        machine(without=("user namespace", *AFTER_USER), probes={"clone3": ENOSYS}, seccomp=2, container="docker"),
+        "system calls",
+        "a seccomp filter forbids clone3",
+        "--security-opt seccomp=unconfined",
+    ),
+    "a seccomp filter for user namespaces": (
+        machine(without=AFTER_USER, probes={"user namespace": EPERM}, seccomp=2, container="podman"),
+        "user namespaces",
+        "a seccomp filter forbids them",
+        "podman run --security-opt seccomp=unconfined",
+    ),
+    "Debian's switch": (
+        machine(without=AFTER_USER, probes={"user namespace": EPERM}, sysctls={"kernel.unprivileged_userns_clone": 0}),
+        "user namespaces",
+        "kernel.unprivileged_userns_clone=0",
+        "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+    ),
+    "no user namespaces allowed": (
+        machine(without=AFTER_USER, probes={"user namespace": ENOSPC}, sysctls={"user.max_user_namespaces": 0}),
+        "user namespaces",
+        "user.max_user_namespaces=0",
+        "sudo sysctl -w user.max_user_namespaces=15000",
+    ),
+    "all user namespaces used up": (
+        machine(without=AFTER_USER, probes={"user namespace": ENOSPC}, sysctls={"user.max_user_namespaces": 3}),
+        "user namespaces",
+        "user.max_user_namespaces=3",
+        "sudo sysctl -w user.max_user_namespaces=15000",
+    ),
+    "a kernel without user namespaces": (
+        machine(without=AFTER_USER, probes={"user namespace": errno.EINVAL}),
+        "user namespaces",
+        "this kernel has none",
+        "CONFIG_USER_NS=y",
+    ),
+    "Ubuntu's AppArmor, denying at once": (
+        machine(without=AFTER_USER, probes={"user namespace": EACCES}, sysctls={APPARMOR: 1}),
+        "AppArmor",
+        f"{APPARMOR}=1",
+        f"sudo sysctl -w {APPARMOR}=0",
+    ),
+    "Ubuntu's AppArmor, denying what comes after": (
+        machine(
+            without=("overlay", "proc", "forwarding"),
+            probes={"tmpfs": EACCES, "veth": EPERM, "nftables": EPERM},
+            sysctls={APPARMOR: 1},
+        ),
+        "AppArmor",
+        f"{APPARMOR}=1",
+        f"sudo sysctl -w {APPARMOR}=0",
+    ),
+    "no network namespaces allowed": (
+        machine(probes={"net namespace": ENOSPC}, sysctls={"user.max_net_namespaces": 0}),
+        "namespaces",
+        "user.max_net_namespaces set to 0",
+        "sudo sysctl -w user.max_net_namespaces=15000",
+    ),
+    "a kernel without PID namespaces": (
+        machine(without=("proc", "forwarding"), probes={"pid namespace": errno.EINVAL}),
+        "namespaces",
+        "pid: Invalid argument",
+        "",
+    ),
+    "Docker's masked /proc": (
+        machine(
+            without=("forwarding",),
+            probes={"proc": EPERM},
+            proc_masks=("/proc/kcore", "/proc/keys"),
+            container="docker",
+        ),
+        "mounting /proc",
+        "hidden by mounts (/proc/kcore, /proc/keys)",
+        "--security-opt systempaths=unconfined",
+    ),
+    "Podman's masked /proc": (
+        machine(without=("forwarding",), probes={"proc": EPERM}, proc_masks=("/proc/kcore",), container="podman"),
+        "mounting /proc",
+        "hidden by mounts",
+        "--security-opt unmask=ALL",
+    ),
+    "a masked /proc in a Pod": (
+        machine(without=("forwarding",), probes={"proc": EPERM}, proc_masks=("/proc/kcore",), container="kubernetes"),
+        "mounting /proc",
+        "hidden by mounts",
+        "procMount: Unmasked",
+    ),
+    "a masked /proc somewhere else": (
+        machine(without=("forwarding",), probes={"proc": EPERM}, proc_masks=tuple(f"/proc/{n}" for n in "abcde")),
+        "mounting /proc",
+        "/proc/a, /proc/b, /proc/c and 2 more",
+        "sudo umount /proc/a /proc/b /proc/c /proc/d /proc/e",
+    ),
+    "no overlayfs": (machine(probes={"overlay": errno.ENODEV}), "overlayfs", "not loaded", "sudo modprobe overlay"),
+    "no veth": (machine(probes={"veth": errno.EOPNOTSUPP}), "veth links", "not loaded", "sudo modprobe veth"),
+    "a sandbox that forbids mounts": (
+        machine(without=("overlay", "proc", "forwarding"), probes={"tmpfs": EPERM}, seccomp=2),
+        "tmpfs mounts",
+        "Operation not permitted",
+        "outside of the sandbox",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_the_first_missing_need_names_the_cause_and_the_way_out(name: str) -> None:
+    seen, need, found, fix = FORBIDDEN[name]
+    first = next(one for one in decide(seen) if one.status == "missing")
+    assert first.name == need
+    assert found in first.found
+    assert fix in first.fix
+    assert bool(fix) == bool(first.fix)
+    assert first.found in str(first) and first.fix in str(first)
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_could_not_be_tried_is_never_called_ok(name: str) -> None:
+    seen, *_ = FORBIDDEN[name]
+    tried = {"tmpfs mounts": "tmpfs", "overlayfs": "overlay", "mounting /proc": "proc", "veth links": "veth"}
+    for need in decide(seen):
+        if need.name in tried and tried[need.name] not in seen.probes:
+            assert need.status == "missing"
+            assert need.found == "could not be tried, because of the above"
+
+
+DEGRADED = {
+    "no nftables": (machine(probes={"nftables": EPERM}), "nftables", "Services", "modprobe nf_tables"),
+    "one user id": (
+        replace(GOOD, probes=_GOOD | {"user namespace": Probe(0, "1")}),
+        "subordinate user ids",
+        "one user id",
+        "usermod --add-subuids",
+    ),
+    "cgroups not delegated": (machine(probes={"cgroups": EACCES}), "cgroups", "limits", "Delegate=yes"),
+    "a delegation without controllers": (
+        replace(GOOD, probes=_GOOD | {"cgroups": Probe(0, "pids")}),
+        "cgroups",
+        "limits",
+        "Delegate=yes",
+    ),
+    "cgroup v1": (
+        machine(probes={"cgroups": errno.ENOENT}, cgroup_v1=True),
+        "cgroups",
+        "limits",
+        "systemd.unified_cgroup_hierarchy=1",
+    ),
+    "both cgroup versions": (
+        replace(GOOD, cgroup_v1=True, probes=_GOOD | {"cgroups": Probe(0, "misc")}),
+        "cgroups",
+        "limits",
+        "systemd.unified_cgroup_hierarchy=1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DEGRADED)
+def test_a_degraded_need_says_what_is_lost_and_keeps_no_cluster_from_starting(name: str) -> None:
+    seen, need, lose, fix = DEGRADED[name]
+    found = decide(seen)
+    assert all(one.status != "missing" for one in found)
+    one = named(found, need)
+    assert one.status == "degraded"
+    assert lose in one.lose
+    assert fix in one.fix
+
+
+def test_apparmor_s_rule_does_not_matter_where_this_program_may_use_namespaces() -> None:
+    assert named(decide(machine(sysctls={APPARMOR: 1})), "AppArmor").status == "ok"
+
+
+def test_nothing_tried_at_all_is_missing_and_not_ok() -> None:
+    found = decide(replace(GOOD, probes={}))
+    assert named(found, "system calls").status == "missing"
+    assert all(named(found, name).status != "ok" for name in ("user namespaces", "namespaces", "cgroups", "nftables"))
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [
+        ("6.1.0-18-amd64", (6, 1)),
+        ("5.11", (5, 11)),
+        ("5.15-rc1", (5, 15)),
+        ("6.18.44-fc", (6, 18)),
+        ("?", (0, 0)),
+        ("", (0, 0)),
+    ],
+)
+def test_a_kernel_release_is_read_as_two_numbers(release: str, version: tuple[int, int]) -> None:
+    assert kernel_version(release) == version
