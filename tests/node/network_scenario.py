@@ -140,7 +140,7 @@ async def teardown(network: PodNetwork, records: Records) -> dict[str, Any]:
     await network.detach("f" * 64)
     os.close(netns)
     deadline = time.monotonic() + 10
-    while len(interfaces()) > 1 and time.monotonic() < deadline:
+    while len(interfaces()) > 1 and time.monotonic() < deadline:  # noqa: ASYNC110 (the kernel's own time)
         await asyncio.sleep(0.02)
     other = new_netns()
     return {

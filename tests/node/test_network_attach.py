@@ -13,7 +13,16 @@ import pytest
 pytestmark = pytest.mark.real_kernel
 
 SCENARIO = Path(__file__).with_name("network_scenario.py")
-ORDINARY = "setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all".split()
+ORDINARY = [
+    "setpriv",
+    "--reuid",
+    "65534",
+    "--regid",
+    "65534",
+    "--clear-groups",
+    "--bounding-set=-all",
+    "--inh-caps=-all",
+]
 
 
 @pytest.fixture(params=["as it is", "ordinary user"])

@@ -1,5 +1,6 @@
 """Unpacking image layers, which are hostile input."""
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -256,8 +257,6 @@ def test_no_layer_changes_anything_outside(
         (place / name).write_text(name)
     (place / "root").mkdir()
     before = outside(place / "root")
-    try:
+    with contextlib.suppress(ImageError, NeedsMerge):
         (merge if merging else unpack)(place / "root", *entries)
-    except (ImageError, NeedsMerge):
-        pass
     assert outside(place / "root") == before
