@@ -13,7 +13,8 @@ class _Entry:
 
 
 class Backoff:
-    """Waits of 0, initial, twice the initial, … up to the maximum; forgotten after twice the maximum without a failure."""
+    """Waits of 0, initial, twice the initial, … up to the maximum; forgotten after twice the maximum without a
+    failure."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Lifecycle hooks: preStop and postStart (kubelet lifecycle/handlers.go).
 
-A handler either returns (success) or raises `HookError`. Exec hooks run in the container, httpGet hooks go from the node
-to the Pod with no time limit, any HTTP answer is a success, sleep waits. A tcpSocket hook passes validation in Kubernetes
-and is then not implemented.
+A handler either returns (success) or raises `HookError`. Exec hooks run in the container, httpGet hooks go from the
+node to the Pod with no time limit, any HTTP answer is a success, sleep waits. A tcpSocket hook passes validation in
+Kubernetes and is then not implemented.
 """
 
 from collections.abc import Awaitable, Callable

@@ -112,7 +112,10 @@ class ContainerKiller:
         if ordering is not None and left > 0:
             waited = await ordering.wait_for_turn(name, left)
             left = grace.spend(left, waited)
-        await self._stop_container(pod, container, budget, left, waited, override, bool(pre_stop), cause_id)
+        stop = grace.stop_timeout(self._behaviour, left, override)
+        if runtime_only and self._behaviour.orphan_cgroup_is_killed_at_once:
+            stop = grace.StopTimeout(0, False)
+        await self._stop_container(pod, container, stop, budget - left, waited, override, bool(pre_stop), cause_id)
         if ordering is not None:
             ordering.container_terminated(name)
 
@@ -124,23 +127,24 @@ class ContainerKiller:
         self,
         pod: Object,
         container: ContainerStatus,
-        budget: int,
-        left: int,
+        stop: grace.StopTimeout,
+        deducted: int,
         waited: int,
         override: int | None,
         had_hook: bool,
         cause_id: str,
     ) -> None:
         name = container.metadata.name
-        stop = grace.stop_timeout(self._behaviour, left, override)
         facts: dict[str, object] = {
             "timeoutSeconds": stop.timeout,
             "floor": stop.floor,
-            "deductedSeconds": 0 if override is not None and self._behaviour.override_after_hook else budget - left,
+            "deductedSeconds": 0 if override is not None and self._behaviour.override_after_hook else deducted,
         }
         if waited:
             facts["waitedForTurnSeconds"] = waited
-        if had_hook and override is not None and self._behaviour.why_hook_time_does_not_count:
+        if stop.timeout == 0:
+            facts["why"] = "a Pod without configuration loses its cgroup in the same pass: SIGKILL at once"
+        elif had_hook and override is not None and self._behaviour.why_hook_time_does_not_count:
             facts["why"] = self._behaviour.why_hook_time_does_not_count
         cause_id = self._record(kinds.STOP_REQUESTED, pod, name, "killContainer", facts, cause_id)
         started = self._world.clock.monotonic_ns()

@@ -1,4 +1,5 @@
-"""Stop a Pod: all its containers in parallel, then its sandboxes (kubelet kuberuntime/kuberuntime_manager.go:killPod)."""
+"""Stop a Pod: all its containers in parallel, then its sandboxes (kubelet
+kuberuntime/kuberuntime_manager.go:killPod)."""
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.cri.api import ContainerStatus, PodSandboxStatus, RuntimeService, RuntimeServiceError

@@ -1,12 +1,13 @@
-"""The Pod lifecycle event generator: what the runtime does, as Pod statuses and events (kubelet pleg/, container/cache.go).
+"""The Pod lifecycle event generator: what the runtime does, as Pod statuses and events (kubelet pleg/,
+container/cache.go).
 
 It is fed by the runtime's event stream; every event has its Pod listed anew at once. Anyone who needs a status newer
 than a moment has the Pod listed on demand. So the order of things is the kubelet's (a worker acts on nothing older than
-its own last call) without the kubelet's one second of waiting. A full listing every `RELIST_SECONDS` catches what a lost
-event would hide.
+its own last call) without the kubelet's one second of waiting. A full listing every `RELIST_SECONDS` catches what a
+lost event would hide.
 
-"Newer" is counted in ticks, not in clock time: a tick is given to every reading when it begins, and to everyone who asks
-for `now`. Two things that happen at one instant (in virtual time nearly all do) keep their order.
+"Newer" is counted in ticks, not in clock time: a tick is given to every reading when it begins, and to everyone who
+asks for `now`. Two things that happen at one instant (in virtual time nearly all do) keep their order.
 """
 
 import asyncio

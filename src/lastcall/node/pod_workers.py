@@ -109,7 +109,6 @@ class PodWorkers:
         *,
         world: World,
         tasks: Tasks,
-        syncer: PodSyncer,
         cache: PodStatusCache,
         events: EventRecorder,
         recorder: Recorder,
@@ -118,16 +117,21 @@ class PodWorkers:
     ) -> None:
         self._world = world
         self._tasks = tasks
-        self._syncer = syncer
         self._cache = cache
         self._events = events
         self._recorder = recorder
         self._behaviour = behaviour
         self._requeue = requeue
+        self._syncer: PodSyncer | None = None
         self._workers: dict[str, _Worker] = {}
         self._pods_synced = False
         self._waiting_to_start: dict[str, list[str]] = {}
         self._started_static: dict[str, str] = {}
+
+    def bind(self, syncer: PodSyncer) -> None:
+        """Say who does the work; before the first update. (The syncer's parts ask these workers for their
+        predicates.)"""
+        self._syncer = syncer
 
     # -- updates ------------------------------------------------------------------------------------------------
 
@@ -279,6 +283,7 @@ class PodWorkers:
     async def _sync(self, worker: _Worker, update: UpdatePodOptions, state: State) -> bool:
         """One call of the syncer; True when it moved the Pod to another state."""
         uid, syncer = worker.status.uid, self._syncer
+        assert syncer is not None
         if update.running_pod is not None:
             worker.status, _ = transitions.acknowledge_terminating(worker.status)
             await syncer.sync_terminating_runtime_pod(update.running_pod, worker.cause_id)
@@ -349,7 +354,8 @@ class PodWorkers:
         delay = transitions.requeue_delay(
             error, phase_transition=phase_transition, random=self._world.random, now_ns=self._world.clock.wall_ns()
         )
-        self._requeue(uid, delay)
+        if not (phase_transition and worker.pending is not None):
+            self._requeue(uid, delay)
         if worker.pending is not None:
             worker.signal.set()
         else:
@@ -461,6 +467,10 @@ class PodWorkers:
     def status_of(self, uid: str) -> PodSyncStatus | None:
         worker = self._workers.get(uid)
         return worker.status if worker else None
+
+    def known_uids(self) -> list[str]:
+        """Every UID with a worker, in the order in which they came."""
+        return list(self._workers)
 
     def is_working(self, uid: str) -> bool:
         """An update is pending or a call runs."""

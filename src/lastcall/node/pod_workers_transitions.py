@@ -154,7 +154,8 @@ class UpdatePodOptions:
 
 @dataclass(frozen=True, slots=True)
 class PodSyncStatus:
-    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Times are monotonic nanoseconds, None: not yet."""
+    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Times are monotonic nanoseconds, None: not
+    yet."""
 
     uid: str
     full_name: str
@@ -205,7 +206,7 @@ def move(status: PodSyncStatus, cause: Cause, now: int) -> PodSyncStatus:
     if target is None:
         raise IllegalTransition(f"{status.uid}: no way from {status.state} by {cause}")
     effect = EFFECTS.get(cause, Effect())
-    changes: dict[str, object] = dict.fromkeys(effect.times, now) | dict.fromkeys(effect.flags, True)
+    changes: dict[str, object] = {**dict.fromkeys(effect.times, now), **dict.fromkeys(effect.flags, True)}
     return replace(status, **changes)  # type: ignore[arg-type]
 
 

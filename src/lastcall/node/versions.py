@@ -26,6 +26,9 @@ class Behaviour:
     """Sidecars (init containers with restartPolicy Always) exist and stop after the regular containers (1.29)."""
     orphan_runs_pre_stop: bool
     """A Pod known only to the runtime gets its preStop hooks from container annotations (1.18)."""
+    orphan_cgroup_is_killed_at_once: bool
+    """The housekeeping that finds a runtime-only Pod also removes its cgroup: SIGKILL at once, no SIGTERM (recorded
+    on 1.36.2; the reference's two seconds were never seen)."""
     hook_failure_text_is_fixed: bool
     """FailedPreStopHook/FailedPostStartHook carry a fixed text instead of the handler's message (1.26)."""
     http_hook_scheme_and_headers: bool
@@ -60,6 +63,7 @@ _TABLE: dict[str, tuple[bool, bool, bool, bool]] = {
     "probe_grace_period":                  (False, True, True, True),
     "sidecar_ordering":                    (False, False, False, True),
     "orphan_runs_pre_stop":                (True, False, False, False),
+    "orphan_cgroup_is_killed_at_once": (False, True, True, True),
     "hook_failure_text_is_fixed":          (False, False, True, True),
     "http_hook_scheme_and_headers":        (False, False, True, True),
     "sleep_hook":                          (False, False, False, True),

@@ -1,0 +1,257 @@
+"""From a Pod's spec to CRI's configs (kubelet kuberuntime_container.go:generateContainerConfig,
+kuberuntime_sandbox.go).
+
+All of it is pure; the environment, which needs other objects, is made in `environment`.
+"""
+
+import orjson
+
+from lastcall.api.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from lastcall.cri.api import (
+    Capability,
+    ContainerConfig,
+    ContainerMetadata,
+    DNSConfig,
+    Image,
+    LinuxContainerResources,
+    LinuxContainerSecurityContext,
+    Mount,
+    NamespaceMode,
+    NamespaceOption,
+    PodSandboxConfig,
+    PodSandboxMetadata,
+)
+from lastcall.node import runtime_pod
+from lastcall.node.compute_pod_actions import hash_container
+from lastcall.node.environment import ContainerConfigError
+from lastcall.node.expansion import expand
+from lastcall.node.gotext import go_quote
+from lastcall.node.pod_rules import get_pod_qos
+from lastcall.node.volumes.downward import resource_value
+
+DEFAULT_MASKED_PATHS = (
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+)
+DEFAULT_READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+"""Source: pkg/securitycontext/util.go."""
+
+DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
+CPU_PERIOD = 100_000
+MIN_CPU_QUOTA = 1_000
+MIN_CPU_SHARES = 2
+MAX_CPU_SHARES = 262_144
+OOM_SCORE_GUARANTEED = -997
+OOM_SCORE_BEST_EFFORT = 1000
+
+
+def pod_log_directory(root: str, pod: Object) -> str:
+    """`<root>/<namespace>_<name>_<uid>` (kuberuntime/helpers.go:BuildPodLogsDirectory)."""
+    return f"{root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
+
+
+def namespace_options(pod: Object) -> NamespaceOption:
+    """Which namespaces are the node's, the Pod's or each container's own (util.go:namespacesForPod)."""
+    spec = pod["spec"]
+    pid: NamespaceMode = "CONTAINER"
+    if spec.get("hostPID"):
+        pid = "NODE"
+    elif spec.get("shareProcessNamespace"):
+        pid = "POD"
+    return NamespaceOption(
+        network="NODE" if spec.get("hostNetwork") else "POD", pid=pid, ipc="NODE" if spec.get("hostIPC") else "POD"
+    )
+
+
+def pod_labels(pod: Object) -> dict[str, str]:
+    return {
+        runtime_pod.POD_NAME_LABEL: name_of(pod),
+        runtime_pod.POD_NAMESPACE_LABEL: namespace_of(pod),
+        runtime_pod.POD_UID_LABEL: uid_of(pod),
+    }
+
+
+def generate_pod_sandbox_config(
+    pod: Object, attempt: int, *, hostname: str, dns_config: DNSConfig, pod_log_root: str
+) -> PodSandboxConfig:
+    """kuberuntime_sandbox.go:generatePodSandboxConfig."""
+    sysctls = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
+    return PodSandboxConfig(
+        metadata=PodSandboxMetadata(name_of(pod), uid_of(pod), namespace_of(pod), attempt),
+        hostname=hostname,
+        log_directory=pod_log_directory(pod_log_root, pod),
+        dns_config=dns_config,
+        namespace_options=namespace_options(pod),
+        sysctls={sysctl["name"]: sysctl["value"] for sysctl in sysctls},
+        labels={**labels_of(pod), **pod_labels(pod)},
+        annotations=dict(annotations_of(pod)),
+    )
+
+
+def generate_container_config(
+    pod: Object,
+    container: Object,
+    image: Image,
+    *,
+    attempt: int,
+    envs: tuple[tuple[str, str], ...],
+    mounts: tuple[Mount, ...],
+    stop_signal_is_honoured: bool = False,
+    memory_capacity: int = 0,
+    target_id: str = "",
+) -> ContainerConfig:
+    """kuberuntime_container.go:generateContainerConfig. Raises ContainerConfigError.
+
+    `memory_capacity` is the node's, in bytes, for the OOM score of a Burstable Pod. `target_id` is the container whose
+    pid namespace an ephemeral container joins.
+    """
+    name = container["name"]
+    verify_run_as_non_root(pod, container, image)
+    environment = dict(envs)
+    return ContainerConfig(
+        metadata=ContainerMetadata(name, attempt),
+        image=container.get("image", ""),
+        command=tuple(expand(word, environment) for word in container.get("command") or ()),
+        args=tuple(expand(word, environment) for word in container.get("args") or ()),
+        working_dir=container.get("workingDir") or "",
+        envs=envs,
+        mounts=mounts,
+        log_path=f"{name}/{attempt}.log",
+        stdin=bool(container.get("stdin")),
+        tty=bool(container.get("tty")),
+        stop_signal=(container.get("lifecycle") or {}).get("stopSignal", "") if stop_signal_is_honoured else "",
+        security_context=security_context(pod, container, target_id),
+        resources=linux_resources(pod, container, memory_capacity),
+        labels={**pod_labels(pod), runtime_pod.CONTAINER_NAME_LABEL: name},
+        annotations=container_annotations(pod, container, attempt),
+    )
+
+
+def container_annotations(pod: Object, container: Object, attempt: int) -> dict[str, str]:
+    """What a later kubelet must know without the Pod (kuberuntime/labels.go:newContainerAnnotations)."""
+    annotations = {
+        runtime_pod.CONTAINER_HASH_ANNOTATION: hash_container(container),
+        runtime_pod.RESTART_COUNT_ANNOTATION: str(attempt),
+        runtime_pod.TERMINATION_MESSAGE_PATH_ANNOTATION: container.get("terminationMessagePath")
+        or DEFAULT_TERMINATION_MESSAGE_PATH,
+        runtime_pod.TERMINATION_MESSAGE_POLICY_ANNOTATION: container.get("terminationMessagePolicy") or "File",
+    }
+    for key, period in (
+        (
+            runtime_pod.POD_DELETION_GRACE_PERIOD_ANNOTATION,
+            pod["metadata"].get("deletionGracePeriodSeconds"),
+        ),
+        (
+            runtime_pod.POD_TERMINATION_GRACE_PERIOD_ANNOTATION,
+            pod["spec"].get("terminationGracePeriodSeconds"),
+        ),
+    ):
+        if period is not None:
+            annotations[key] = str(period)
+    pre_stop = (container.get("lifecycle") or {}).get("preStop")
+    if pre_stop:
+        annotations[runtime_pod.PRE_STOP_HANDLER_ANNOTATION] = orjson.dumps(pre_stop).decode()
+    if container.get("ports"):
+        annotations[runtime_pod.CONTAINER_PORTS_ANNOTATION] = orjson.dumps(container["ports"]).decode()
+    return annotations
+
+
+def _effective(pod: Object, container: Object, field: str) -> object:
+    """A field of the container's security context, else of the Pod's."""
+    for context in (container.get("securityContext") or {}, pod["spec"].get("securityContext") or {}):
+        if context.get(field) is not None:
+            return context[field]
+    return None
+
+
+def security_context(pod: Object, container: Object, target_id: str = "") -> LinuxContainerSecurityContext:
+    """kuberuntime/security_context.go:determineEffectiveSecurityContext."""
+    own = container.get("securityContext") or {}
+    of_pod = pod["spec"].get("securityContext") or {}
+    privileged = bool(own.get("privileged"))
+    capabilities = own.get("capabilities") or {}
+    unmasked = privileged or own.get("procMount") == "Unmasked"
+    user, group = _effective(pod, container, "runAsUser"), _effective(pod, container, "runAsGroup")
+    groups = [*(of_pod.get("supplementalGroups") or ())]
+    if of_pod.get("fsGroup") is not None:
+        groups.append(of_pod["fsGroup"])
+    options = namespace_options(pod)
+    if target_id:
+        options = NamespaceOption(options.network, "TARGET", options.ipc, target_id)
+    return LinuxContainerSecurityContext(
+        privileged=privileged,
+        capabilities=Capability(tuple(capabilities.get("add") or ()), tuple(capabilities.get("drop") or ())),
+        run_as_user=user if isinstance(user, int) else None,
+        run_as_group=group if isinstance(group, int) else None,
+        supplemental_groups=tuple(dict.fromkeys(groups)),
+        readonly_rootfs=bool(own.get("readOnlyRootFilesystem")),
+        no_new_privs=own.get("allowPrivilegeEscalation") is False,
+        masked_paths=() if unmasked else DEFAULT_MASKED_PATHS,
+        readonly_paths=() if unmasked else DEFAULT_READONLY_PATHS,
+        namespace_options=options,
+    )
+
+
+def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None:
+    """Raises ContainerConfigError when runAsNonRoot forbids the user (security_context_others.go)."""
+    if not _effective(pod, container, "runAsNonRoot"):
+        return
+    where = f'(pod: "{runtime_pod.pod_ref(pod)}", container: {container["name"]})'
+    user = _effective(pod, container, "runAsUser")
+    if user is not None:
+        if user == 0:
+            raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
+        return
+    image_user = image.user.partition(":")[0]
+    if image_user and not image_user.isdigit():
+        raise ContainerConfigError(
+            f"container has runAsNonRoot and image has non-numeric user ({image_user}), "
+            f"cannot verify user is non-root {where}"
+        )
+    if not image_user or int(image_user) == 0:
+        raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
+
+
+def linux_resources(pod: Object, container: Object, memory_capacity: int = 0) -> LinuxContainerResources:
+    """CFS shares and quota, memory limit, OOM score (kuberuntime_container_linux.go:calculateLinuxResources)."""
+
+    def amount(resource: str, divisor: str) -> int:
+        reference = {"containerName": container["name"], "resource": resource, "divisor": divisor}
+        try:
+            return int(resource_value(pod, reference, {}))
+        except ValueError as error:
+            raise ContainerConfigError(f"{resource} of container {go_quote(container['name'])}: {error}") from error
+
+    requests = (container.get("resources") or {}).get("requests") or {}
+    limit_cpu, memory_limit = amount("limits.cpu", "1m"), amount("limits.memory", "1")
+    request_cpu = amount("requests.cpu", "1m") if "cpu" in requests else limit_cpu
+    memory_request = amount("requests.memory", "1") if "memory" in requests else memory_limit
+    quota = max(limit_cpu * CPU_PERIOD // 1000, MIN_CPU_QUOTA) if limit_cpu else 0
+    return LinuxContainerResources(
+        cpu_period=CPU_PERIOD if quota else 0,
+        cpu_quota=quota,
+        cpu_shares=min(max(request_cpu * 1024 // 1000, MIN_CPU_SHARES), MAX_CPU_SHARES),
+        memory_limit_in_bytes=memory_limit,
+        oom_score_adj=oom_score_adjust(pod, memory_request, memory_capacity),
+    )
+
+
+def oom_score_adjust(pod: Object, memory_request: int, memory_capacity: int) -> int:
+    """kubelet qos/policy.go:GetContainerOOMScoreAdjust."""
+    qos = get_pod_qos(pod)
+    if qos == "Guaranteed":
+        return OOM_SCORE_GUARANTEED
+    if qos == "BestEffort" or memory_capacity <= 0:
+        return OOM_SCORE_BEST_EFFORT if qos == "BestEffort" else OOM_SCORE_BEST_EFFORT - 1
+    score = 1000 - 1000 * memory_request // memory_capacity
+    return min(max(score, 1000 + OOM_SCORE_GUARANTEED), OOM_SCORE_BEST_EFFORT - 1)

@@ -1,0 +1,125 @@
+"""The sweep every two seconds that makes the node agree with what it is told to run
+(kubelet_pods.go:HandlePodCleanups)."""
+
+import logging
+from collections.abc import Callable
+
+from lastcall.api.meta import is_terminating, uid_of
+from lastcall.cri.api import RuntimeService, RuntimeServiceError
+from lastcall.node.backoff import Backoff
+from lastcall.node.container_gc import ContainerGC
+from lastcall.node.interfaces import PodStatus, ProbeManager, StatusManager, VolumeManager
+from lastcall.node.pleg import PodLifecycleEventGenerator
+from lastcall.node.pod_manager import PodManager
+from lastcall.node.pod_rules import is_terminal_phase
+from lastcall.node.pod_workers import PodWorkers
+from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
+from lastcall.node.reason_cache import LastStartErrors
+from lastcall.node.runtime_pod import RunningPod, is_terminal, pods_in_runtime, running_pod_of
+from lastcall.world.world import World
+
+HOUSEKEEPING_SECONDS = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """`forget(uid)` drops what other parts keep about a Pod that is gone for good."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        runtime: RuntimeService,
+        pods: PodManager,
+        workers: PodWorkers,
+        pleg: PodLifecycleEventGenerator,
+        probes: ProbeManager,
+        statuses: StatusManager,
+        volumes: VolumeManager,
+        gc: ContainerGC,
+        backoff: Backoff,
+        reasons: LastStartErrors,
+        forget: Callable[[set[str]], None],
+    ) -> None:
+        self._world = world
+        self._runtime = runtime
+        self._pods = pods
+        self._workers = workers
+        self._pleg = pleg
+        self._probes = probes
+        self._statuses = statuses
+        self._volumes = volumes
+        self._gc = gc
+        self._backoff = backoff
+        self._reasons = reasons
+        self._forget = forget
+
+    async def run(self) -> None:
+        """Sweep until cancelled. Start only when the first SET of Pods is known: what is not in it is ended."""
+        while True:
+            await self._world.clock.sleep(HOUSEKEEPING_SECONDS)
+            try:
+                await self.handle_pod_cleanups()
+            except RuntimeServiceError as error:
+                log.warning("housekeeping failed, it is tried again: %s", error)
+
+    async def handle_pod_cleanups(self) -> None:
+        """One sweep. Raises RuntimeServiceError."""
+        known_before = dict.fromkeys(self._workers.known_uids())
+        in_runtime = pods_in_runtime(await self._runtime.list_pod_sandbox(), await self._runtime.list_containers())
+        pods = self._pods.get_pods()
+        states = self._workers.sync_known_pods(pods)
+        self._probes.cleanup_pods({uid for uid, state in states.items() if state in (State.SYNC, State.TERMINATING)})
+        uids = {uid_of(pod) for pod in pods}
+        self._statuses.remove_orphaned_statuses(uids)
+        await self._volumes.remove_orphans(uids | set(self._workers.known_uids()))
+        self._restart_forgotten_pods()
+        self._finish_terminal_pods(in_runtime)
+        # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.
+        self._kill_orphans([status for uid, status in in_runtime.items() if uid not in known_before])
+        await self._gc.collect(list(in_runtime.values()))
+        self._drop_memories(in_runtime)
+
+    def _restart_forgotten_pods(self) -> None:
+        """Pods that are wanted but have no worker (a UID used again) start over."""
+        for pod in self._pods.get_pods():
+            uid = uid_of(pod)
+            status = self._statuses.get_pod_status(uid) or {}
+            ended = is_terminal(pod) or is_terminal_phase(status.get("phase"))
+            if not ended and self._workers.state_of(uid) is State.UNKNOWN:
+                self._workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
+
+    def _finish_terminal_pods(self, in_runtime: dict[str, PodStatus]) -> None:
+        """Pods that never had a worker (rejected ones) need one to be deleted (filterTerminalPodsToDelete)."""
+        for pod in self._pods.get_pods():
+            uid = uid_of(pod)
+            if (
+                is_terminating(pod)
+                and is_terminal(pod)
+                and self._workers.state_of(uid) is State.UNKNOWN
+                and uid not in in_runtime
+            ):
+                self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
+
+    def _kill_orphans(self, candidates: list[PodStatus]) -> None:
+        """Pods that only the runtime knows: force deleted, say, while the node was down."""
+        for status in candidates:
+            running = running_pod_of(status)
+            ready = status.ready_sandboxes()
+            if not (running.containers or ready) or self._workers.state_of(status.uid) is not State.UNKNOWN:
+                continue
+            if self._pods.get_pod(status.uid) is not None:
+                continue
+            orphan = RunningPod(status.uid, status.name, status.namespace, running.containers, running.sandboxes)
+            self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, running_pod=orphan))
+
+    def _drop_memories(self, in_runtime: dict[str, PodStatus]) -> None:
+        """Caches keep nothing about Pods that neither configuration, nor a worker, nor the runtime knows."""
+        self._backoff.collect_garbage(self._world.clock.wall_ns())
+        kept = {uid_of(pod) for pod in self._pods.get_pods()} | set(self._workers.known_uids()) | set(in_runtime)
+        for uid in self._pleg.known_uids():
+            if uid not in kept:
+                self._pleg.forget(uid)
+                self._reasons.forget(uid)
+        self._forget(kept)

@@ -1,0 +1,462 @@
+"""The kubelet: puts the parts of the node together and hands them what happens (kubelet.go:syncLoopIteration).
+
+Nothing here waits: every handler tells a worker and returns. The parts that take time are tasks of their own.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
+from lastcall.api.resources import SERVICES
+from lastcall.client.api import Client
+from lastcall.client.events import EventRecorder as APIEventRecorder
+from lastcall.client.informer import Informer
+from lastcall.cri.api import ContainerConfig, Image, ImageService, RuntimeService, RuntimeServiceError
+from lastcall.node.active_deadline import ActiveDeadlineHandler
+from lastcall.node.admission import AdmitHandler, Rejection
+from lastcall.node.backoff import Backoff
+from lastcall.node.config import Operation, PodConfig, PodUpdates
+from lastcall.node.container_config import (
+    generate_container_config,
+    generate_pod_sandbox_config,
+    pod_log_directory,
+)
+from lastcall.node.container_gc import ContainerGC, instances_to_prune
+from lastcall.node.environment import APISources, ContainerConfigError, make_environment
+from lastcall.node.hooks import HandlerRunner
+from lastcall.node.housekeeping import Housekeeping
+from lastcall.node.image_manager import PodImageManager
+from lastcall.node.interfaces import Dialer, EventRecorder, PodStatus, ProbeResult, ProbeType, VolumeManager
+from lastcall.node.kill_container import ContainerKiller
+from lastcall.node.kill_pod import PodKiller
+from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
+from lastcall.node.pod_manager import PodManager
+from lastcall.node.pod_rules import is_host_network_pod
+from lastcall.node.pod_syncer import KubeletPodSyncer
+from lastcall.node.pod_workers import PodWorkers
+from lastcall.node.pod_workers_transitions import UpdatePodOptions, UpdateType
+from lastcall.node.prober.manager import PodProbeManager
+from lastcall.node.reason_cache import LastStartErrors
+from lastcall.node.runtime_manager import RuntimeManager
+from lastcall.node.runtime_pod import is_terminal
+from lastcall.node.start_container import ContainerStarter
+from lastcall.node.status_features import status_features
+from lastcall.node.status_generator import PodStatusGenerator
+from lastcall.node.status_manager import PodStatusManager
+from lastcall.node.termination_message import TerminationMessages
+from lastcall.node.versions import behaviour_of
+from lastcall.node.work_queue import WorkQueue
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Recorder
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+RULES = "pkg/kubelet/kubelet.go"
+RUNTIME_RETRY_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletConfig:
+    """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes; `pod_log_root` is a directory of
+    the node. Raises ValueError for a Kubernetes version that is not in `versions.VERSIONS`."""
+
+    node_name: str
+    node_ip: str
+    kubernetes_version: str = "1.36"
+    pod_log_root: str = "/var/log/pods"
+    allocatable: dict[str, str] = field(default_factory=dict)
+    memory_capacity: int = 0
+
+    def __post_init__(self) -> None:
+        behaviour_of(self.kubernetes_version)
+
+
+class Kubelet:
+    """One node. `run` until cancelled; `ready` is set once it takes Pods.
+
+    It also answers what the kubelet's server asks: `get_pods`, `get_pod_by_name`, `get_pod_status`.
+    """
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        client: Client,
+        runtime: RuntimeService,
+        images: ImageService,
+        volumes: VolumeManager,
+        dialer: Dialer,
+        recorder: Recorder,
+        config: KubeletConfig,
+        events: EventRecorder | None = None,
+        admit_handlers: Sequence[AdmitHandler] = (),
+    ) -> None:
+        self._world = world
+        self._runtime = runtime
+        self._volumes = volumes
+        self._recorder = recorder
+        self._config = config
+        self._admit_handlers = tuple(admit_handlers)
+        self._tasks = Tasks()
+        self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None
+        self.events: EventRecorder = events if events is not None else self._own_events  # type: ignore[assignment]
+        behaviour = behaviour_of(config.kubernetes_version)
+        features = status_features(config.kubernetes_version)
+
+        self.pods = PodManager()
+        self.pleg = PodLifecycleEventGenerator(world, runtime, self._handle_pleg_events)
+        self._work_queue = WorkQueue(world, self._handle_pod_sync)
+        self._deadline_queue = WorkQueue(world, self._handle_pod_sync)
+        self._services = Informer(client, SERVICES, world=world)
+        self._sources = APISources(client, self._services.items)
+        self._pod_config = PodConfig(client, config.node_name, self._handle_updates, world=world)
+        self.workers = PodWorkers(
+            world=world,
+            tasks=self._tasks,
+            cache=self.pleg,
+            events=self.events,
+            recorder=recorder,
+            behaviour=behaviour,
+            requeue=self._work_queue.enqueue,
+        )
+        gated_by_phase = features.final_delete_needs_terminal_phase
+        self.statuses = PodStatusManager(
+            world=world,
+            client=client,
+            recorder=recorder,
+            state=self.workers,
+            features=features,
+            get_pod=self.pods.get_pod,
+            resources_reclaimed=self._resources_reclaimed,
+        )
+        self.probes = PodProbeManager(
+            world=world,
+            tasks=self._tasks,
+            runtime=runtime,
+            dialer=dialer,
+            events=self.events,
+            recorder=recorder,
+            statuses=self.statuses,
+            features=features,
+        )
+        self.probes.on_result(self._handle_probe_result)
+        self._deadline = ActiveDeadlineHandler(world=world, events=self.events, get_status=self.statuses.get_pod_status)
+        reasons = LastStartErrors()
+        self._generator = PodStatusGenerator(
+            features=features,
+            statuses=self.statuses,
+            probes=self.probes,
+            reasons=reasons,
+            host_ips=(config.node_ip,),
+            pod_sync_handlers=(self._deadline,),
+            messages=TerminationMessages(volumes.read_termination_message),
+        )
+        hooks = HandlerRunner(
+            clock=world.clock, runtime=runtime, dialer=dialer, events=self.events, behaviour=behaviour
+        )
+        container_killer = ContainerKiller(
+            world=world,
+            runtime=runtime,
+            hooks=hooks,
+            events=self.events,
+            recorder=recorder,
+            behaviour=behaviour,
+            hook_tasks=self._tasks,
+        )
+        pod_killer = PodKiller(
+            world=world,
+            runtime=runtime,
+            container_killer=container_killer,
+            recorder=recorder,
+            behaviour=behaviour,
+        )
+        starter = ContainerStarter(
+            world=world,
+            runtime=runtime,
+            images=PodImageManager(
+                world=world, images=images, events=self.events, recorder=recorder, features=features
+            ),
+            make_config=self._make_container_config,
+            hooks=hooks,
+            killer=container_killer,
+            events=self.events,
+            recorder=recorder,
+            behaviour=behaviour,
+        )
+        backoff = Backoff()
+        runtime_manager = RuntimeManager(
+            world=world,
+            runtime=runtime,
+            starter=starter,
+            pod_killer=pod_killer,
+            container_killer=container_killer,
+            probes=self.probes,
+            reasons=reasons,
+            backoff=backoff,
+            make_sandbox_config=lambda pod, attempt: generate_pod_sandbox_config(
+                pod,
+                attempt,
+                hostname=volumes.hostname(pod),
+                dns_config=volumes.dns_config(pod),
+                pod_log_root=config.pod_log_root,
+            ),
+            is_termination_requested=self.workers.is_pod_termination_requested,
+            on_pod_sandbox_ready=self.statuses.set_pod_sandbox_ready,
+            events=self.events,
+            recorder=recorder,
+        )
+        self._gc = ContainerGC(
+            runtime=runtime,
+            may_remove=lambda uid: (
+                self.workers.should_pod_content_be_removed(uid) and self.workers.should_pod_be_finished(uid)
+            ),
+            log_directory=self._log_directory,
+        )
+        self.workers.bind(
+            KubeletPodSyncer(
+                statuses=self.statuses,
+                generator=self._generator,
+                probes=self.probes,
+                volumes=volumes,
+                pleg=self.pleg,
+                runtime_manager=runtime_manager,
+                pod_killer=pod_killer,
+                container_killer=container_killer,
+                events=self.events,
+                behaviour=behaviour,
+                reclaim=None if gated_by_phase else self._reclaim,
+            )
+        )
+        self._housekeeping = Housekeeping(
+            world=world,
+            runtime=runtime,
+            pods=self.pods,
+            workers=self.workers,
+            pleg=self.pleg,
+            probes=self.probes,
+            statuses=self.statuses,
+            volumes=volumes,
+            gc=self._gc,
+            backoff=backoff,
+            reasons=reasons,
+            forget=self._generator.forget_except,
+        )
+
+    async def run(self) -> None:
+        """Run the node until cancelled. Node registration, lease and server are started beside it."""
+        async with self._tasks as tasks:
+            if self._own_events is not None:
+                tasks.spawn(self._own_events.run(), name="kubelet events")
+            tasks.spawn(self.pleg.run(), name="pleg")
+            await self._first_relist()
+            tasks.spawn(self._services.run(), name="kubelet services")
+            tasks.spawn(self.statuses.run(), name="kubelet status manager")
+            tasks.spawn(self._work_queue.run(), name="kubelet work queue")
+            tasks.spawn(self._deadline_queue.run(), name="kubelet deadlines")
+            tasks.spawn(self._pod_config.run(), name="kubelet pod config")
+            await self._pod_config.first_set()
+            tasks.spawn(self._housekeeping.run(), name="kubelet housekeeping")
+
+    async def _first_relist(self) -> None:
+        """What runs already must be known before the first Pod is looked at."""
+        await self._world.clock.sleep(0)  # lets the PLEG subscribe first: nothing falls between listing and events
+        while True:
+            try:
+                await self.pleg.relist()
+                return
+            except RuntimeServiceError as error:
+                log.warning("the container runtime does not answer yet: %s", error)
+                await self._world.clock.sleep(RUNTIME_RETRY_SECONDS)
+
+    # -- what the server asks ---------------------------------------------------------------------------------------
+
+    def get_pods(self) -> list[Object]:
+        return self.pods.get_pods()
+
+    def get_pod_by_name(self, namespace: str, name: str) -> Object | None:
+        return self.pods.get_pod_by_name(namespace, name)
+
+    def get_pod_status(self, uid: str) -> Object | None:
+        return self.statuses.get_pod_status(uid)
+
+    # -- the sync loop's handlers -------------------------------------------------------------------------------------
+
+    def _handle_updates(self, updates: PodUpdates) -> None:
+        handlers: dict[Operation, Callable[[list[Object]], None]] = {
+            Operation.REMOVE: self.handle_pod_removes,
+            Operation.ADD: self.handle_pod_additions,
+            Operation.UPDATE: self.handle_pod_updates,
+            Operation.DELETE: self.handle_pod_updates,
+            Operation.RECONCILE: self.handle_pod_reconcile,
+        }
+        for operation, pods in updates.pods.items():
+            if pods:
+                handlers[operation](pods)
+
+    def handle_pod_additions(self, pods: list[Object]) -> None:
+        """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
+        for pod in sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
+            uid = uid_of(pod)
+            others = self._active_pods()
+            self.pods.add_pod(pod)
+            if not self.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
+                rejection = self._admit(pod, others)
+                if rejection is not None:
+                    self._reject_pod(pod, rejection)
+                    continue
+                self._recorder.record(
+                    kinds.POD_ADMITTED,
+                    pod_uid=uid,
+                    rule=f"{RULES}:HandlePodAdditions",
+                    facts={"observedResourceVersion": resource_version_of(pod)},
+                )
+                if not is_terminating(pod):
+                    self._volumes.prepare(pod)
+            self.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
+            self._watch_deadline(pod)
+
+    def handle_pod_updates(self, pods: list[Object]) -> None:
+        """kubelet.go:HandlePodUpdates: both UPDATE and DELETE."""
+        for pod in pods:
+            self.pods.add_pod(pod)
+            self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
+            self._watch_deadline(pod)
+
+    def handle_pod_removes(self, pods: list[Object]) -> None:
+        """kubelet.go:HandlePodRemoves: the object is gone, so is its right to run."""
+        for pod in pods:
+            self.pods.remove_pod(pod)
+            self._work_queue.forget(uid_of(pod))
+            self._deadline_queue.forget(uid_of(pod))
+            self.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
+
+    def handle_pod_reconcile(self, pods: list[Object]) -> None:
+        """kubelet.go:HandlePodReconcile: the status differs. Never kills; readiness gates need another look."""
+        for pod in pods:
+            self.pods.add_pod(pod)
+            if pod["spec"].get("readinessGates"):
+                self.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
+
+    def _handle_pod_sync(self, uid: str) -> None:
+        """Something about the Pod may have changed, or its time has come (kubelet.go:HandlePodSyncs)."""
+        pod = self.pods.get_pod(uid)
+        if pod is not None:
+            self.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
+            self._watch_deadline(pod)
+
+    def _handle_pleg_events(self, events: list[PodLifecycleEvent]) -> None:
+        for uid in dict.fromkeys(event.uid for event in events):
+            own = [event for event in events if event.uid == uid]
+            if any(event.type in _EVENTS_THAT_SYNC for event in own):
+                self._handle_pod_sync(uid)
+            for event in own:
+                if event.type is PodLifecycleEventType.CONTAINER_DIED:
+                    self._prune_dead_instances(uid, event.id)
+
+    def _handle_probe_result(self, kind: ProbeType, uid: str, container_id: str, result: ProbeResult) -> None:
+        if kind == "readiness":
+            self.statuses.set_container_readiness(uid, container_id, result == "success")
+        elif kind == "startup":
+            self.statuses.set_container_startup(uid, container_id, result == "success")
+        elif result != "failure":
+            return
+        self._handle_pod_sync(uid)
+
+    # -- admission ----------------------------------------------------------------------------------------------------
+
+    def _active_pods(self) -> list[Object]:
+        """Pods that hold resources (kubelet_pods.go:filterOutInactivePods)."""
+        return [
+            pod
+            for pod in self.pods.get_pods()
+            if not is_terminal(pod) and not self.workers.is_pod_known_terminated(uid_of(pod))
+        ]
+
+    def _admit(self, pod: Object, others: list[Object]) -> Rejection | None:
+        return next((no for handler in self._admit_handlers if (no := handler(pod, others)) is not None), None)
+
+    def _reject_pod(self, pod: Object, rejection: Rejection) -> None:
+        """kubelet.go:rejectPod."""
+        self.events.event(pod, "Warning", rejection.reason, rejection.message)
+        message = f"Pod was rejected: {rejection.message}"
+        self._recorder.record(
+            kinds.POD_REJECTED,
+            pod_uid=uid_of(pod),
+            rule=f"{RULES}:rejectPod",
+            facts={"reason": rejection.reason, "message": message},
+        )
+        self.statuses.set_pod_status(pod, {"phase": "Failed", "reason": rejection.reason, "message": message})
+
+    # -- what the parts need from one another
+
+    async def _make_container_config(
+        self, pod: Object, container: Object, image: Image, attempt: int, pod_ips: tuple[str, ...]
+    ) -> ContainerConfig:
+        if is_host_network_pod(pod):
+            pod_ips = (self._config.node_ip,)
+        await self._services.synced()
+        envs = await make_environment(
+            pod,
+            container,
+            sources=self._sources,
+            pod_ips=pod_ips,
+            host_ip=self._config.node_ip,
+            node_allocatable=self._config.allocatable,
+        )
+        return generate_container_config(
+            pod,
+            container,
+            image,
+            attempt=attempt,
+            envs=envs,
+            mounts=self._volumes.mounts(pod, container, pod_ips, attempt=attempt),
+            memory_capacity=self._config.memory_capacity,
+            target_id=self._target_container_id(pod, container),
+        )
+
+    def _target_container_id(self, pod: Object, container: Object) -> str:
+        """The running container whose processes an ephemeral container sees. Raises ContainerConfigError."""
+        name = container.get("targetContainerName")
+        if not name:
+            return ""
+        status = self.pleg.get(uid_of(pod))
+        target = status.find(name) if status else None
+        if target is None:
+            raise ContainerConfigError(f"unable to find target container {name}")
+        return target.id
+
+    def _watch_deadline(self, pod: Object) -> None:
+        left = self._deadline.seconds_left(pod)
+        if left is not None and left > 0:
+            self._deadline_queue.enqueue(uid_of(pod), left)
+
+    def _prune_dead_instances(self, uid: str, container_id: str) -> None:
+        """Keep one ended instance of a container beside the one that just ended."""
+        status = self.pleg.get(uid)
+        died = next((c for c in status.container_statuses if c.id == container_id), None) if status else None
+        if status is None or died is None:
+            return
+        old = instances_to_prune(status, died, remove_all=False)
+        if old:
+            self._tasks.spawn(self._gc.remove_containers(old), name=f"prune {uid}")
+
+    async def _reclaim(self, uid: str) -> None:
+        status = self.pleg.get(uid)
+        if status is not None:
+            await self._gc.remove_containers(status.container_statuses)
+            await self.pleg.refresh(uid, status.name, status.namespace)
+
+    def _resources_reclaimed(self, uid: str) -> bool:
+        status = self.pleg.get(uid)
+        return self.workers.should_pod_runtime_be_removed(uid) and (status is None or not status.container_statuses)
+
+    def _log_directory(self, status: PodStatus) -> str:
+        metadata = {"name": status.name, "namespace": status.namespace, "uid": status.uid}
+        return pod_log_directory(self._config.pod_log_root, {"metadata": metadata})
+
+
+_EVENTS_THAT_SYNC = (PodLifecycleEventType.CONTAINER_STARTED, PodLifecycleEventType.CONTAINER_DIED)
+"""CONTAINER_REMOVED and CONTAINER_CHANGED bring nothing a sync could act on."""
