@@ -84,6 +84,7 @@ class PodStatusManager:
         self._statuses: dict[str, _Versioned] = {}
         self._api_versions: dict[str, int] = {}
         self._api_pods: dict[str, Object] = {}
+        self._gone: dict[str, None] = {}
         self._dirty: dict[str, None] = {}
         self._writing: dict[str, None] = {}
         self._tasks: Tasks | None = None
@@ -194,7 +195,7 @@ class PodStatusManager:
             api_pod = self._newer(self._api_pods.get(uid, entry.pod), entry.pod)
             if sent < entry.version or self._can_be_deleted(uid, api_pod, entry):
                 self._enqueue(uid)
-            else:
+            elif uid not in self._gone:
                 api_status: Object = api_pod.get("status") or {}
                 if merge_patch(api_status, self._merge(api_status, uid, entry)):
                     self._enqueue(uid)
@@ -228,7 +229,7 @@ class PodStatusManager:
                     pod = await self._client.get(PODS, name_of(entry.pod), namespace_of(entry.pod))
                 except StatusError as error:
                     if is_not_found(error):
-                        self._sent(uid, entry)
+                        self._sent(uid, entry, gone=True)
                         return
                     raise
             if uid_of(pod) != uid and not is_mirror_pod(pod):
@@ -240,7 +241,7 @@ class PodStatusManager:
                 break
             except StatusError as error:
                 if is_not_found(error):
-                    self._sent(uid, entry)
+                    self._sent(uid, entry, gone=True)
                     return
                 if not is_conflict(error) or attempt == MAX_CONFLICTS - 1:
                     raise
@@ -295,12 +296,15 @@ class PodStatusManager:
         reclaimed = self._features.final_delete_needs_terminal_phase or self._resources_reclaimed(uid)
         return can_be_deleted(api_pod, entry.status, entry.pod_is_finished, reclaimed, self._features)
 
-    def _sent(self, uid: str, entry: _Versioned) -> None:
+    def _sent(self, uid: str, entry: _Versioned, *, gone: bool = False) -> None:
+        """`gone`: the API has no such Pod; its status stays here until the kubelet forgets the Pod."""
         if uid in self._statuses:
             self._api_versions[uid] = entry.version
+            if gone:
+                self._gone[uid] = None
 
     def _forget(self, uid: str) -> None:
-        for cache in (self._statuses, self._api_versions, self._api_pods, self._dirty):
+        for cache in (self._statuses, self._api_versions, self._api_pods, self._gone, self._dirty):
             cast(dict[str, object], cache).pop(uid, None)
 
     def _observe_generation(self, pod: Object, status: Object) -> None:

@@ -45,7 +45,7 @@ def prepare_status(pod: Object, status: Object, old: Object, now: str) -> Object
         if condition["type"] in KUBELET_CONDITIONS or condition["type"] in SHARED_CONDITIONS:
             before = find_condition(old.get("conditions"), condition["type"])
             same = before is not None and before["status"] == condition["status"]
-            condition["lastTransitionTime"] = before["lastTransitionTime"] if before and same else now
+            condition["lastTransitionTime"] = (before.get("lastTransitionTime") or now) if before and same else now
     status["startTime"] = old.get("startTime") or status.get("startTime") or now
     normalize_messages(pod, status)
     return status

@@ -1,0 +1,421 @@
+"""node-semantics 11 and golden correction 12, in virtual time against a small API."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from lastcall.api.errors import status_failure
+from lastcall.api.meta import copy_object
+from lastcall.client.api import ConnectionLost
+from lastcall.node.conditions import make_condition
+from lastcall.node.status_features import status_features
+from lastcall.node.status_manager import PodStatusManager
+from lastcall.node.status_merge import can_be_deleted, merge_pod_status, prepare_status, terminated_status
+from lastcall.world.tasks import Tasks
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+NOW = status_features("1.36")
+OLD = status_features("1.18")
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.records: list[tuple[str, dict[str, Any]]] = []
+
+    def record(self, kind: str, *, facts: dict[str, Any] | None = None, **more: Any) -> str:
+        self.records.append((kind, facts or {}))
+        return ""
+
+
+class PodState:
+    """A pod worker's answer to the only predicate the status manager asks."""
+
+    could_run = False
+
+    def could_have_running_containers(self, uid: str) -> bool:
+        return self.could_run
+
+
+class Api:
+    """One Pod, with resourceVersions, uid preconditions and merge patches."""
+
+    def __init__(self, pod: dict[str, Any] | None) -> None:
+        self.pod = pod
+        self.requests: list[str] = []
+        self.patches: list[dict[str, Any]] = []
+        self.lost = 0
+
+    async def get(self, resource: Any, name: str, namespace: str = "") -> dict[str, Any]:
+        self.requests.append("GET")
+        await asyncio.sleep(0)
+        if self.pod is None:
+            raise status_failure(404, "NotFound", f'pods "{name}" not found')
+        return self.pod
+
+    async def patch(self, resource: Any, name: str, patch: Any, namespace: str = "", **more: Any) -> dict[str, Any]:
+        self.requests.append("PATCH")
+        await asyncio.sleep(0)
+        if self.lost:
+            self.lost -= 1
+            raise ConnectionLost("gone")
+        if self.pod is None:
+            raise status_failure(404, "NotFound", f'pods "{name}" not found')
+        metadata = self.pod["metadata"]
+        if patch["metadata"]["uid"] != metadata["uid"]:
+            raise status_failure(409, "Conflict", "uid")
+        if patch["metadata"].get("resourceVersion", metadata["resourceVersion"]) != metadata["resourceVersion"]:
+            raise status_failure(409, "Conflict", "the object has been modified")
+        assert more["subresource"] == "status"
+        self.patches.append(patch["status"])
+        pod = copy_object(self.pod)
+        for key, value in patch["status"].items():
+            if value is None:
+                pod["status"].pop(key, None)
+            else:
+                pod["status"][key] = value
+        self.pod = pod
+        self.write()
+        return self.pod
+
+    async def delete(self, resource: Any, name: str, namespace: str = "", **more: Any) -> dict[str, Any]:
+        assert more == {"grace_period_seconds": 0, "uid": "u1"}
+        self.requests.append("DELETE")
+        await asyncio.sleep(0)
+        self.pod = None
+        return {}
+
+    def write(self, **metadata: Any) -> None:
+        assert self.pod is not None
+        self.pod = copy_object(self.pod)
+        self.pod["metadata"] |= metadata
+        self.pod["metadata"]["resourceVersion"] = str(int(self.pod["metadata"]["resourceVersion"]) + 1)
+
+
+def make_pod(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u1", "resourceVersion": "10", "generation": 1},
+        "spec": {"containers": [{"name": "app"}], "restartPolicy": "Always", **spec},
+        "status": {
+            "phase": "Pending",
+            "qosClass": "BestEffort",
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "True",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": "2029-12-31T23:59:59Z",
+                }
+            ],
+        },
+    }
+
+
+def make_status(phase: str = "Running", ready: bool = True, state: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "qosClass": "BestEffort",
+        "conditions": [
+            make_condition("Ready", ready, observed_generation=1),
+            make_condition("ContainersReady", ready, observed_generation=1),
+            make_condition("PodScheduled", True, observed_generation=1),
+        ],
+        "containerStatuses": [
+            {
+                "name": "app",
+                "state": state or {"running": {"startedAt": "2030-01-01T00:00:00Z"}},
+                "lastState": {},
+                "ready": ready,
+                "started": True,
+                "restartCount": 0,
+                "containerID": "lastcall://c1",
+            }
+        ],
+    }
+
+
+EXITED = {"terminated": {"exitCode": 0, "reason": "Completed", "containerID": "lastcall://c1"}}
+
+
+def scenario(
+    body: Callable[[PodStatusManager, Api, PodState, World], Awaitable[None]],
+    *,
+    features: Any = NOW,
+    pod: dict[str, Any] | None = None,
+) -> tuple[Api, Recorder]:
+    api, recorder = Api(pod or make_pod()), Recorder()
+
+    async def main(world: World) -> None:
+        state = PodState()
+        manager = PodStatusManager(world=world, client=api, recorder=recorder, state=state, features=features)  # type: ignore[arg-type]
+        async with Tasks() as tasks:
+            tasks.spawn(manager.run(), name="status-manager")
+            await world.clock.sleep(0.001)
+            await body(manager, api, state, world)
+            await world.clock.sleep(0.01)
+            tasks.cancel()
+
+    run_virtual(main)
+    return api, recorder
+
+
+def test_one_write_is_one_request_and_an_equal_status_is_none() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        pod = copy_object(api.pod)  # type: ignore[arg-type]
+        manager.set_pod_status(pod, make_status())
+        await world.clock.sleep(0.1)
+        manager.set_pod_status(pod, make_status())
+        await world.clock.sleep(30)
+
+    api, recorder = scenario(body)
+    assert api.requests == ["PATCH"]
+    assert [kind for kind, _ in recorder.records] == ["StatusSent", "PodRunning"]
+    assert api.pod is not None
+    assert api.pod["status"]["observedGeneration"] == 1
+    times = {c["type"]: c["lastTransitionTime"] for c in api.pod["status"]["conditions"]}
+    assert times == {
+        "Ready": "2030-01-01T00:00:00Z",
+        "ContainersReady": "2030-01-01T00:00:00Z",
+        "PodScheduled": "2029-12-31T23:59:59Z",
+    }
+
+
+def test_a_stale_object_leads_back_to_a_get_and_keeps_what_others_wrote() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        pod = copy_object(api.pod)  # type: ignore[arg-type]
+        assert api.pod is not None
+        api.pod["status"]["conditions"].append({"type": "DisruptionTarget", "status": "True", "reason": "Eviction"})
+        api.write()
+        manager.set_pod_status(pod, make_status())
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH", "GET", "PATCH"]
+    assert api.pod is not None
+    assert [c["type"] for c in api.pod["status"]["conditions"]] == [
+        "DisruptionTarget",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    ]
+
+
+def test_the_end_of_a_pod_is_generation_then_terminal_phase_then_delete() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        manager.set_pod_status(copy_object(api.pod), make_status())  # type: ignore[arg-type]
+        await world.clock.sleep(0.1)
+        api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30, generation=2)
+        deleting = copy_object(api.pod)  # type: ignore[arg-type]
+        state.could_run = True
+        manager.set_pod_status(deleting, make_status())
+        await world.clock.sleep(3)
+        state.could_run = False
+        manager.set_pod_status(deleting, make_status("Succeeded", False, EXITED))
+        await world.clock.sleep(1)
+        manager.terminate_pod(deleting)
+
+    api, recorder = scenario(body)
+    assert api.requests == ["PATCH", "PATCH", "PATCH", "DELETE"]
+    assert api.patches[1] == {"observedGeneration": 2}
+    assert api.patches[2]["phase"] == "Succeeded"
+    assert [kind for kind, _ in recorder.records][-2:] == ["StatusSent", "FinalDeleteSent"]
+    assert api.pod is None
+
+
+def test_a_pod_that_never_started_gets_lost_containers_and_phase_failed() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
+        pod = copy_object(api.pod)  # type: ignore[arg-type]
+        waiting = make_status("Pending", False, {"waiting": {"reason": "ContainerCreating"}})
+        manager.set_pod_status(pod, waiting)
+        manager.terminate_pod(pod)
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH", "DELETE"]
+    assert api.patches[0]["phase"] == "Failed"
+    assert api.patches[0]["containerStatuses"][0]["state"]["terminated"] == {
+        "exitCode": 137,
+        "reason": "ContainerStatusUnknown",
+        "message": "The container could not be located when the pod was terminated",
+        "startedAt": None,
+        "finishedAt": None,
+    }
+
+
+def test_no_delete_before_the_pod_is_finished() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
+        manager.set_pod_status(copy_object(api.pod), make_status("Succeeded", False, EXITED))  # type: ignore[arg-type]
+        await world.clock.sleep(25)
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH"]
+
+
+def test_another_pod_of_the_name_is_left_alone() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        pod = copy_object(api.pod)  # type: ignore[arg-type]
+        api.write(uid="u2")
+        manager.set_pod_status(pod, make_status())
+        await world.clock.sleep(0.1)
+        assert manager.get_pod_status("u1") is None
+
+    api, _ = scenario(body)
+    assert api.patches == []
+
+
+def test_a_lost_connection_is_tried_again_and_a_deleted_object_is_not() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        pod = copy_object(api.pod)  # type: ignore[arg-type]
+        api.lost = 2
+        manager.set_pod_status(pod, make_status())
+        await world.clock.sleep(5)
+        assert len(api.patches) == 1
+        api.pod = None
+        manager.set_pod_status(pod, make_status(ready=False))
+        await world.clock.sleep(25)
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH"] * 4
+
+
+def test_readiness_changes_the_container_and_both_conditions() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        manager.set_pod_status(copy_object(api.pod), make_status(ready=False))  # type: ignore[arg-type]
+        await world.clock.sleep(2)
+        manager.set_container_readiness("u1", "c1", True)
+        manager.set_container_readiness("u1", "unknown", True)
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH", "PATCH"]
+    assert set(api.patches[1]) == {"containerStatuses", "conditions"}
+    ready = api.patches[1]["conditions"][0]
+    assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2030-01-01T00:00:02Z")
+
+
+def test_a_lost_race_is_repaired_by_the_ten_second_pass() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        state.could_run = True
+        manager.set_pod_status(copy_object(api.pod), make_status("Succeeded", False, EXITED))  # type: ignore[arg-type]
+        await world.clock.sleep(1)
+        assert api.pod is not None and api.pod["status"]["phase"] == "Pending"
+        state.could_run = False
+        await world.clock.sleep(11)
+
+    api, _ = scenario(body)
+    assert api.pod is not None and api.pod["status"]["phase"] == "Succeeded"
+
+
+def test_before_1_27_the_pod_is_deleted_while_its_phase_is_running() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
+        pod = copy_object(api.pod)  # type: ignore[arg-type]
+        manager.set_pod_status(pod, make_status("Running", False, EXITED))
+        manager.terminate_pod(pod)
+
+    api, _ = scenario(body, features=OLD)
+    assert api.requests == ["PATCH", "DELETE"]
+    assert api.patches[0]["phase"] == "Running"
+
+
+# The pure rules
+
+
+@pytest.mark.parametrize(
+    ("api_phase", "new_phase", "could_run", "expected"),
+    [
+        ("Running", "Succeeded", True, "Running"),
+        ("Pending", "Failed", True, "Pending"),
+        ("Running", "Succeeded", False, "Succeeded"),
+        ("Failed", "Failed", True, "Failed"),
+        ("Pending", "Running", True, "Running"),
+    ],
+)
+def test_a_terminal_phase_is_withheld_while_containers_may_run(
+    api_phase: str, new_phase: str, could_run: bool, expected: str
+) -> None:
+    new = {"phase": new_phase, "reason": "DeadlineExceeded", "conditions": []}
+    merged = merge_pod_status({"phase": api_phase}, new, could_have_running_containers=could_run, features=NOW, now="t")
+    assert merged["phase"] == expected
+    assert ("reason" in merged) == (expected == new_phase)
+
+
+def test_disruption_target_comes_only_with_the_terminal_phase() -> None:
+    target = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "TerminationByKubelet",
+        "lastTransitionTime": "t0",
+    }
+    new = {"phase": "Failed", "conditions": [target]}
+
+    def types(could_run: bool) -> list[str]:
+        merged = merge_pod_status(
+            {"phase": "Running"}, new, could_have_running_containers=could_run, features=NOW, now="t1"
+        )
+        return [c["type"] for c in merged["conditions"]]
+
+    assert types(could_run=False) == ["DisruptionTarget"]
+    # The transition is to a terminal phase in the new status, whatever is withheld.
+    assert types(could_run=True) == ["DisruptionTarget"]
+    running = merge_pod_status(
+        {"phase": "Running"}, {**new, "phase": "Running"}, could_have_running_containers=True, features=NOW, now="t1"
+    )
+    assert running["conditions"] == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "allowed"),
+    [("Always", 0, True), ("OnFailure", 1, True), ("OnFailure", 0, False), ("Never", 1, False), ("Never", 0, False)],
+)
+def test_a_terminated_container_may_start_again_only_where_the_policy_says_so(
+    policy: str, code: int, allowed: bool
+) -> None:
+    pod = make_pod(restartPolicy=policy)
+    old = make_status(state={"terminated": {"exitCode": code}})
+    assert (prepare_status(pod, make_status(), old, "t") is not None) is allowed
+
+
+def test_the_start_time_is_set_once() -> None:
+    first = prepare_status(make_pod(), make_status(), {}, "t1")
+    assert first is not None and first["startTime"] == "t1"
+    second = prepare_status(make_pod(), make_status(), first, "t2")
+    assert second is not None and second["startTime"] == "t1"
+
+
+def test_messages_share_twelve_kilobytes_among_all_containers() -> None:
+    pod = make_pod(containers=[{"name": str(n)} for n in range(4)])
+    status = make_status(state={"terminated": {"exitCode": 1, "message": "é" * 4000}})
+    prepared = prepare_status(pod, status, {}, "t")
+    assert prepared is not None
+    message = prepared["containerStatuses"][0]["state"]["terminated"]["message"]
+    assert len(message.encode()) == 12288 // 4
+
+
+def init_status(name: str, **state: Any) -> dict[str, Any]:
+    return {"name": name, "state": state, "lastState": {}}
+
+
+def test_termination_marks_init_containers_up_to_the_last_one_that_started() -> None:
+    pod = make_pod(initContainers=[{"name": "i1"}, {"name": "i2"}, {"name": "i3"}])
+    status = make_status("Pending", False, {"waiting": {"reason": "PodInitializing"}})
+    status["initContainerStatuses"] = [
+        init_status("i1", waiting={}),
+        init_status("i2", running={"startedAt": "x"}),
+        init_status("i3", waiting={}),
+    ]
+    last = terminated_status(pod, status, NOW)
+    assert [next(iter(c["state"])) for c in last["initContainerStatuses"]] == ["terminated", "terminated", "waiting"]
+    assert "waiting" in last["containerStatuses"][0]["state"]
+    assert last["phase"] == "Failed"
+
+
+def test_mirror_pods_are_never_deleted_by_the_kubelet() -> None:
+    pod = make_pod()
+    pod["metadata"] |= {"deletionTimestamp": "t", "annotations": {"kubernetes.io/config.mirror": "x"}}
+    pod["status"]["phase"] = "Failed"
+    assert not can_be_deleted(pod, make_status(), True, True, NOW)
+    del pod["metadata"]["annotations"]
+    assert can_be_deleted(pod, make_status(), True, True, NOW)
+    assert not can_be_deleted(pod, make_status(), False, True, NOW)

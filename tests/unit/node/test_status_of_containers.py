@@ -1,0 +1,302 @@
+"""node-semantics 12.3 to 12.5, with the cases of upstream TestConvertToAPIContainerStatuses."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
+from lastcall.node.container_statuses import convert_to_api_container_statuses, should_container_be_restarted
+from lastcall.node.interfaces import PodStatus, StartError
+from lastcall.node.status_features import status_features
+from lastcall.node.status_generator import PodStatusGenerator
+from lastcall.node.termination_message import TerminationMessages, termination_message
+
+NOW = status_features("1.36")
+SECOND = 1_000_000_000
+
+
+def instance(name: str, state: ContainerState, attempt: int = 0, **more: Any) -> ContainerStatus:
+    defaults: dict[str, Any] = {"created_at": (10 + attempt) * SECOND, "started_at": (11 + attempt) * SECOND}
+    if state == ContainerState.CONTAINER_EXITED:
+        defaults["finished_at"] = (12 + attempt) * SECOND
+    return ContainerStatus(
+        id=f"{name}{attempt}",
+        metadata=ContainerMetadata(name, attempt),
+        pod_sandbox_id="s",
+        state=state,
+        image="busybox:1.36",
+        image_ref="sha256:1",
+        **{**defaults, **more},
+    )
+
+
+def make_pod(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u", "generation": 1},
+        "spec": {"containers": [{"name": "app", "image": "busybox:1.36"}], "restartPolicy": "Always", **spec},
+        "status": {"phase": "Pending"},
+    }
+
+
+def convert(
+    pod: dict[str, Any],
+    *instances: ContainerStatus,
+    old: list[dict[str, Any]] | None = None,
+    errors: dict[str, StartError] | None = None,
+    init: bool = False,
+) -> list[dict[str, Any]]:
+    return convert_to_api_container_statuses(
+        pod,
+        PodStatus("u", "p", "n", container_statuses=instances),
+        old or [],
+        pod["spec"]["initContainers" if init else "containers"],
+        is_init=init,
+        features=NOW,
+        start_error=(errors or {}).get,
+        termination_message=lambda status: status.message,
+    )
+
+
+RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
+
+
+def test_a_container_nobody_has_seen_waits() -> None:
+    assert convert(make_pod()) == [
+        {
+            "name": "app",
+            "state": {"waiting": {"reason": "ContainerCreating"}},
+            "lastState": {},
+            "ready": False,
+            "restartCount": 0,
+            "image": "busybox:1.36",
+            "imageID": "",
+        }
+    ]
+    with_init = make_pod(initContainers=[{"name": "i"}])
+    assert convert(with_init)[0]["state"] == {"waiting": {"reason": "PodInitializing"}}
+
+
+def test_the_newest_instance_is_the_state_and_the_one_before_the_last_state() -> None:
+    (status,) = convert(
+        make_pod(),
+        instance("app", EXITED, 0, exit_code=7, reason="Error"),
+        instance("app", RUNNING, 2),
+        instance("app", EXITED, 1, exit_code=1, reason="Error"),
+    )
+    assert status["state"] == {"running": {"startedAt": "1970-01-01T00:00:13Z"}}
+    assert status["lastState"] == {
+        "terminated": {
+            "exitCode": 1,
+            "reason": "Error",
+            "startedAt": "1970-01-01T00:00:12Z",
+            "finishedAt": "1970-01-01T00:00:13Z",
+            "containerID": "lastcall://app1",
+        }
+    }
+    assert (status["restartCount"], status["containerID"], status["imageID"]) == (2, "lastcall://app2", "sha256:1")
+
+
+def test_a_start_error_shows_as_waiting_and_moves_the_exit_to_the_last_state() -> None:
+    errors = {"app": StartError("CrashLoopBackOff", "back-off 10s")}
+    (status,) = convert(make_pod(), instance("app", EXITED, exit_code=1, reason="Error"), errors=errors)
+    assert status["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    assert status["lastState"]["terminated"]["exitCode"] == 1
+
+
+def test_after_the_delete_a_start_error_is_not_shown_any_more() -> None:
+    pod = make_pod()
+    pod["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    errors = {"app": StartError("ImagePullBackOff", "x")}
+    assert convert(pod, errors=errors)[0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
+
+
+@pytest.mark.parametrize(("deleting", "restarts"), [(False, 4), (True, 3)])
+def test_a_lost_record_of_a_running_container_becomes_its_last_state(deleting: bool, restarts: int) -> None:
+    pod = make_pod()
+    if deleting:
+        pod["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    old = [{"name": "app", "state": {"running": {"startedAt": "x"}}, "lastState": {}, "restartCount": 3}]
+    (status,) = convert(pod, old=old)
+    assert status["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    assert status["lastState"]["terminated"] == {
+        "exitCode": 137,
+        "reason": "ContainerStatusUnknown",
+        "message": "The container could not be located when the pod was deleted.  The container used to be Running",
+        "startedAt": None,
+        "finishedAt": None,
+    }
+    assert status["restartCount"] == restarts
+
+
+def test_a_lost_record_of_a_terminated_container_changes_nothing() -> None:
+    old = [{"name": "app", "state": {"terminated": {"exitCode": 3}}, "lastState": {}, "restartCount": 3}]
+    assert convert(make_pod(), old=old) == old
+
+
+def test_an_unknown_container_that_ran_counts_as_killed() -> None:
+    old = [{"name": "app", "state": {"running": {"startedAt": "x"}}, "lastState": {}, "restartCount": 1}]
+    (status,) = convert(make_pod(), instance("app", ContainerState.CONTAINER_UNKNOWN, 1), old=old)
+    assert status["state"]["terminated"]["exitCode"] == 137
+    assert status["restartCount"] == 2
+    (created,) = convert(make_pod(), instance("app", ContainerState.CONTAINER_CREATED))
+    assert created["state"] == {"waiting": {}}
+
+
+def test_init_containers_keep_the_order_of_the_spec_and_regular_ones_are_sorted() -> None:
+    pod = make_pod(
+        containers=[{"name": n, "image": "x"} for n in "cab"], initContainers=[{"name": n, "image": "x"} for n in "zy"]
+    )
+    assert [s["name"] for s in convert(pod)] == ["a", "b", "c"]
+    assert [s["name"] for s in convert(pod, init=True)] == ["z", "y"]
+
+
+def test_a_removed_init_container_of_a_running_pod_was_completed() -> None:
+    pod = make_pod(initContainers=[{"name": "i", "image": "x"}])
+    (status,) = convert(pod, instance("app", RUNNING), init=True)
+    assert (status["state"]["terminated"]["exitCode"], status["state"]["terminated"]["reason"]) == (0, "Completed")
+
+
+def test_volume_mounts_and_resources_are_shown_by_the_versions_that_have_them() -> None:
+    container = {
+        "name": "app",
+        "image": "x",
+        "resources": {"requests": {"cpu": "1"}},
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/w", "readOnly": True}],
+    }
+    (status,) = convert(make_pod(containers=[container]), instance("app", RUNNING))
+    assert status["volumeMounts"] == [
+        {"name": "v", "mountPath": "/v"},
+        {"name": "w", "mountPath": "/w", "readOnly": True, "recursiveReadOnly": "Disabled"},
+    ]
+    assert status["resources"] == {"requests": {"cpu": "1"}}
+    assert status["allocatedResources"] == {"cpu": "1"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "newest", "restart"),
+    [
+        ("Always", None, True),
+        ("Never", None, True),
+        ("Never", instance("app", ContainerState.CONTAINER_CREATED), True),
+        ("Never", instance("app", ContainerState.CONTAINER_UNKNOWN), True),
+        ("Always", instance("app", RUNNING), False),
+        ("Always", instance("app", EXITED), True),
+        ("OnFailure", instance("app", EXITED), False),
+        ("OnFailure", instance("app", EXITED, exit_code=1), True),
+        ("Never", instance("app", EXITED, exit_code=1), False),
+    ],
+)
+def test_which_containers_are_to_be_started_again(policy: str, newest: ContainerStatus | None, restart: bool) -> None:
+    pod = make_pod(restartPolicy=policy)
+    assert should_container_be_restarted(pod["spec"]["containers"][0], pod, newest) is restart
+    pod["metadata"]["deletionTimestamp"] = "x"
+    assert not should_container_be_restarted(pod["spec"]["containers"][0], pod, newest)
+
+
+def cri_log(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"2030-01-01T00:00:00.000000000Z stdout F {line}\n" for line in lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "reason", "file", "expected"),
+    [
+        ("File", 1, "Error", "", ""),
+        ("File", 1, "Error", "from-file", "from-file"),
+        ("FallbackToLogsOnError", 1, "Error", "", "one\ntwo\n"),
+        ("FallbackToLogsOnError", 1, "Error", "from-file", "from-file"),
+        ("FallbackToLogsOnError", 0, "Completed", "", ""),
+        ("FallbackToLogsOnError", 128, "ContainerCannotRun", "", ""),
+    ],
+)
+def test_termination_message_by_policy(
+    tmp_path: Path, policy: str, code: int, reason: str, file: str, expected: str
+) -> None:
+    log = cri_log(tmp_path / "0.log", ["one", "two"])
+    status = instance("app", EXITED, exit_code=code, reason=reason, log_path=log)
+    assert termination_message({"name": "app", "terminationMessagePolicy": policy}, status, file) == expected
+
+
+def test_the_log_gives_at_most_eighty_lines_and_2048_bytes(tmp_path: Path) -> None:
+    spec = {"name": "app", "terminationMessagePolicy": "FallbackToLogsOnError"}
+    log = cri_log(tmp_path / "0.log", [f"l{n}" for n in range(100)])
+    status = instance("app", EXITED, exit_code=1, log_path=log)
+    assert termination_message(spec, status, "").splitlines() == [f"l{n}" for n in range(20, 100)]
+    cri_log(tmp_path / "0.log", ["x" * 99] * 50)
+    assert len(termination_message(spec, status, "")) == 2048
+
+
+def test_the_file_gives_its_last_4096_bytes_and_is_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "0"
+    file.write_text("0123456789" * 500)
+    status = instance("app", EXITED, exit_code=1, mounts=(Mount("/dev/termination-log", str(file)),))
+    messages = TerminationMessages()
+    text = messages.get("u", {"name": "app"}, status)
+    assert len(text) == 4096
+    assert text.startswith("456789")
+    file.unlink()
+    assert messages.get("u", {"name": "app"}, status) == text
+    messages.forget_except(set())
+    assert messages.get("u", {"name": "app"}, status) == ""
+
+
+def test_a_symbolic_link_in_place_of_the_message_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "0").symlink_to(tmp_path / "secret")
+    status = instance("app", EXITED, mounts=(Mount("/dev/termination-log", str(tmp_path / "0")),))
+    assert TerminationMessages().get("u", {"name": "app"}, status) == ""
+
+
+class Nothing:
+    def get_pod_status(self, uid: str) -> None:
+        return None
+
+    def update_pod_status(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
+        for container in status.get("containerStatuses", []):
+            container["started"] = container["ready"] = "running" in container["state"]
+
+    def get(self, uid: str, name: str) -> None:
+        return None
+
+
+def test_the_generated_status_of_a_running_pod_has_everything_the_api_shows() -> None:
+    nothing = Nothing()
+    generator = PodStatusGenerator(
+        features=NOW, statuses=nothing, probes=nothing, reasons=nothing, host_ips=["172.18.0.2"]
+    )
+    runtime = PodStatus("u", "p", "n", ips=("10.244.0.5",), container_statuses=(instance("app", RUNNING),))
+    status = generator.generate_api_pod_status(make_pod(), runtime, False)
+    assert {key: status[key] for key in ("phase", "podIP", "podIPs", "hostIP", "hostIPs", "qosClass", "resources")} == {
+        "phase": "Running",
+        "podIP": "10.244.0.5",
+        "podIPs": [{"ip": "10.244.0.5"}],
+        "hostIP": "172.18.0.2",
+        "hostIPs": [{"ip": "172.18.0.2"}],
+        "qosClass": "BestEffort",
+        "resources": {},
+    }
+    assert [(c["type"], c["status"]) for c in status["conditions"]] == [
+        ("PodReadyToStartContainers", "False"),
+        ("Initialized", "True"),
+        ("Ready", "True"),
+        ("ContainersReady", "True"),
+        ("PodScheduled", "True"),
+    ]
+
+
+def test_a_terminal_phase_in_the_api_is_never_left_and_a_deadline_forces_failed() -> None:
+    nothing = Nothing()
+    pod = make_pod()
+    pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": "m"}
+    runtime = PodStatus("u", "p", "n", container_statuses=(instance("app", RUNNING),))
+
+    def generate(pod: dict[str, Any], *handlers: Any) -> tuple[str, str | None, str | None]:
+        generator = PodStatusGenerator(
+            features=NOW, statuses=nothing, probes=nothing, reasons=nothing, host_ips=["h"], pod_sync_handlers=handlers
+        )
+        status = generator.generate_api_pod_status(pod, runtime, False)
+        return status["phase"], status.get("reason"), status.get("message")
+
+    assert generate(pod) == ("Failed", "Evicted", "m")
+    assert generate(make_pod(), lambda pod: ("DeadlineExceeded", "late")) == ("Failed", "DeadlineExceeded", "late")
