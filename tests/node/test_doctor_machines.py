@@ -1,37 +1,22 @@
 """`lastcall doctor` on machines that really forbid something, as root and as an ordinary user."""
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import ordinary_user
 import pytest
 
 pytestmark = pytest.mark.real_kernel
 
 PROGRAM = Path(__file__).with_name("forbidden_machine.py")
-SETPRIV = [
-    "setpriv",
-    "--reuid",
-    "65534",
-    "--regid",
-    "65534",
-    "--clear-groups",
-    "--bounding-set=-all",
-    "--inh-caps=-all",
-]
 
 
-@pytest.fixture(params=["as it is", "ordinary user"])
+@pytest.fixture(params=ordinary_user.USERS)
 def on_machine(request: pytest.FixtureRequest) -> Any:
-    prefix: list[str] = []
-    if request.param == "ordinary user":
-        if os.getuid() != 0 or shutil.which("setpriv") is None:
-            pytest.skip("the tests themselves run as an ordinary user already, or setpriv is missing")
-        prefix = SETPRIV
+    prefix = ordinary_user.command_prefix(request.param)
 
     def on_machine(what: str) -> tuple[int, dict[str, dict[str, str]]]:
         command = [*prefix, sys.executable, str(PROGRAM), what]

@@ -1,38 +1,23 @@
 """The Pod network on the real kernel, as root and as an ordinary user without a single capability."""
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import ordinary_user
 import pytest
 
 pytestmark = pytest.mark.real_kernel
 
 SCENARIO = Path(__file__).with_name("network_scenario.py")
-ORDINARY = [
-    "setpriv",
-    "--reuid",
-    "65534",
-    "--regid",
-    "65534",
-    "--clear-groups",
-    "--bounding-set=-all",
-    "--inh-caps=-all",
-]
 
 
-@pytest.fixture(params=["as it is", "ordinary user"])
+@pytest.fixture(params=ordinary_user.USERS)
 def run(request: pytest.FixtureRequest) -> Any:
-    """Run one scenario as the user that runs the tests and, when that is root, as uid 65534 without capabilities."""
-    prefix: list[str] = []
-    if request.param == "ordinary user":
-        if os.getuid() != 0 or shutil.which("setpriv") is None:
-            pytest.skip("the tests themselves run as an ordinary user already, or setpriv is missing")
-        prefix = ORDINARY
+    """Run one scenario as the user of the tests and, when that is root, as uid 65534 without capabilities."""
+    prefix = ordinary_user.command_prefix(request.param)
 
     def run(scenario: str) -> dict[str, Any]:
         command = [*prefix, sys.executable, str(SCENARIO), scenario]

@@ -1,0 +1,65 @@
+"""Runs a command as an ordinary user: uid and gid 65534, no groups, no capability, now or by any execve.
+
+`ordinary_user.py COMMAND...`, as root. The interpreter and the sources may be below a directory that is root's alone
+(/root/.pyenv): in a mount namespace of its own such a directory is replaced by one in which only the way to them is.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+UID = 65534
+
+USERS = ["root", "ordinary user"] if os.getuid() == 0 else ["the user of the tests"]
+"""Parameters of a test that runs a command as each user it can."""
+
+
+def command_prefix(user: str) -> list[str]:
+    """What to put before a command."""
+    return [sys.executable, __file__] if user == "ordinary user" else []
+
+
+def needed() -> list[Path]:
+    """What Python reads."""
+    places = [sys.base_prefix, sys.prefix, Path(sys.executable).resolve().parents[1], Path(__file__).parents[2]]
+    import lastcall
+
+    places.append(Path(lastcall.__file__).parent)
+    return sorted({Path(place).resolve() for place in places})
+
+
+def open_the_way(paths: list[Path]) -> None:
+    from lastcall.world import linux
+
+    closed: dict[Path, list[Path]] = {}
+    for path in paths:
+        for parent in reversed(path.parents):
+            if not parent.stat().st_mode & 0o001:
+                closed.setdefault(parent, []).append(path)
+                break
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    for parent, hidden in closed.items():
+        handles = [os.open(path, os.O_PATH) for path in hidden]
+        linux.mount("way", str(parent), "tmpfs", 0, "mode=755")
+        for path, handle in zip(hidden, handles, strict=True):
+            path.mkdir(parents=True, exist_ok=True)
+            linux.mount(f"/proc/self/fd/{handle}", str(path), None, linux.MS_BIND | linux.MS_REC)
+            os.close(handle)
+
+
+def main(command: list[str]) -> None:
+    from lastcall.world import linux
+
+    open_the_way(needed())
+    linux.drop_bounding_set(0)
+    os.setgroups([])
+    os.setresgid(UID, UID, UID)
+    os.setresuid(UID, UID, UID)
+    os.environ.pop("HOME", None)
+    os.execv(shutil.which(command[0]) or command[0], command)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
