@@ -7,7 +7,7 @@ stand in one place.
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from lastcall.api.field import FieldError, aggregate, go_quote
+from lastcall.api.field import FieldError, causes_of, go_quote, message_of
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 
@@ -118,9 +118,8 @@ def invalid(target: Target, name: str, errors: Sequence[FieldError], *, group: s
     shown = f"{kind}.{group}" if group else kind
     message = f"{shown} {go_quote(name)} is invalid"
     if errors:
-        message += ": " + aggregate(errors)
-    causes = [{"reason": error.type, "message": error.body, "field": error.field} for error in errors]
-    details = {"name": name, "group": group, "kind": kind, "causes": causes}
+        message += ": " + message_of(errors)
+    details = {"name": name, "group": group, "kind": kind, "causes": causes_of(errors)}
     return status_failure(422, "Invalid", message, {key: value for key, value in details.items() if value})
 
 
@@ -162,8 +161,12 @@ def too_large(message: str) -> StatusError:
     return status_failure(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
 
 
-def expired(message: str) -> StatusError:
-    return status_failure(410, "Expired", message)
+def expired(message: str, continue_token: str = "") -> StatusError:
+    """With `continue_token` the client may go on with its list, inconsistently."""
+    error = status_failure(410, "Expired", message)
+    if continue_token:
+        error.status["metadata"] = {"continue": continue_token}
+    return error
 
 
 def too_old_resource_version(asked: int, oldest: int) -> StatusError:
