@@ -1,8 +1,11 @@
 """The node's role: the kubelet on the sandbox runtime."""
 
+from pathlib import Path
+
 import uvloop
 
 from lastcall.apiserver.pki import client_context, server_context
+from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.init import SHIM_SOCKET
 from lastcall.cluster.options import (
@@ -15,14 +18,109 @@ from lastcall.cluster.options import (
     STATE_DIR,
 )
 from lastcall.cluster.plan import Plan
-from lastcall.cri.sandbox.images import ImageStore
+from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
+from lastcall.node.dialer import RealDialer
 from lastcall.node.kubelet import Kubelet, KubeletConfig
+from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity
+from lastcall.node.server import KubeletServer
+from lastcall.node.volumes.manager import HostVolumeManager
+from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.timeline.ring import RingRecorder
+from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+POD_LOG_ROOT = f"{STATE_DIR}/log/pods"
 
 
 def main(plan: Plan) -> None:
     """Run until killed."""
     uvloop.run(_run(plan))
+
+
+async def _run(plan: Plan) -> None:
+    world = World()
+    credentials = plan.credentials
+    recorder = RingRecorder(plan.rings["node-1"], "kubelet", world.clock)
+    runtime_recorder = recorder.for_actor("runtime")
+    client = HTTPClient(
+        f"https://{API_INSIDE[0]}:{API_INSIDE[1]}",
+        ssl_context=client_context(
+            credentials.ca_certificate, credentials.kubelet_client.certificate, credentials.kubelet_client.key
+        ),
+        user_agent=f"kubelet/v{plan.options.kubernetes_version} (lastcall)",
+    )
+    network = PodNetwork(world, runtime_recorder, POD_CIDR)
+    await network.prepare_node([NODE_IP, KUBERNETES_SERVICE_IP])
+    images = ImageStore(unpacked=f"{STATE_DIR}/images", substitutes=HOST_SUBSTITUTES)
+    runtime = SandboxRuntime(
+        world=world,
+        recorder=runtime_recorder,
+        shim_socket=SHIM_SOCKET,
+        state_dir=f"{STATE_DIR}/containers",
+        images=images,
+        network=network,
+    )
+    capacity, allocatable = machine_capacity(Path(STATE_DIR))
+    async with Tasks() as tasks:
+        events = EventRecorder(client, world, "kubelet", NODE_NAME)
+        kubelet = Kubelet(
+            world=world,
+            client=client,
+            runtime=runtime,
+            images=images,
+            volumes=HostVolumeManager(
+                world=world,
+                tasks=tasks,
+                client=client,
+                events=events,
+                recorder=recorder,
+                root=Path(f"{STATE_DIR}/pods"),
+                node_name=NODE_NAME,
+                allocatable=allocatable,
+                cluster_dns=ClusterDNS(node_resolv_conf=_text("/etc/resolv.conf")),
+            ),
+            dialer=RealDialer(),
+            recorder=recorder,
+            config=KubeletConfig(
+                node_name=NODE_NAME,
+                node_ip=NODE_IP,
+                kubernetes_version=plan.options.kubernetes_version,
+                pod_log_root=POD_LOG_ROOT,
+                allocatable=allocatable,
+            ),
+            events=events,
+        )
+        status = NodeStatusManager(
+            world=world,
+            client=client,
+            config=NodeConfig(
+                name=NODE_NAME,
+                ip=NODE_IP,
+                pod_cidr=POD_CIDR,
+                kubelet_port=KUBELET_PORT,
+                kubernetes_version=plan.options.kubernetes_version,
+                capacity=capacity,
+                allocatable=allocatable,
+            ),
+            not_ready=lambda: "",
+        )
+        tasks.spawn(events.run(), name="kubelet events")
+        tasks.spawn(kubelet.run(), name="kubelet")
+        server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
+        context = server_context(
+            credentials.kubelet_server.certificate,
+            credentials.kubelet_server.key,
+            client_ca=credentials.ca_certificate,
+        )
+        await server.start(NODE_IP, KUBELET_PORT, context)
+        await status.register()
+        tasks.spawn(status.run(), name="node status")
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
