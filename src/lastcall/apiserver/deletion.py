@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Literal, cast
 
-from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.errors import conflict
 from lastcall.api.meta import Object, copy_object, metadata
 from lastcall.world.clock import parse_rfc3339, rfc3339
 
@@ -239,7 +239,7 @@ def decide_namespace_delete(namespace: Object, options: DeleteOptions, now: date
     ):
         if wanted is not None and wanted != found:
             why = f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
-            raise _conflict("namespaces", "", meta.get("name", ""), why)
+            raise conflict("namespaces", meta.get("name", ""), why)
     if meta.get("deletionTimestamp") is None:
         marked = copy_object(namespace)
         marked["metadata"]["deletionTimestamp"] = rfc3339(now)
@@ -277,24 +277,19 @@ def check_preconditions(rules: DeleteRules, obj: Object, options: DeleteOptions)
     """Raises 409 Conflict; the message names the Kind where other conflicts name the resource."""
     meta = obj["metadata"]
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+    shown = f"{rules.kind}.{rules.group}" if rules.group else rules.kind
     if options.uid is not None and options.uid != uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise _conflict(rules.kind, rules.group, meta.get("name", ""), why)
+        raise conflict(shown, meta.get("name", ""), why)
     if options.resource_version is not None and options.resource_version != version:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
             f"ResourceVersion in record ({version}). The object might have been modified"
         )
-        raise _conflict(rules.kind, rules.group, meta.get("name", ""), why)
-
-
-def _conflict(kind: str, group: str, name: str, why: str) -> StatusError:
-    shown = f"{kind}.{group}" if group else kind
-    details: Object = {"name": name, "group": group, "kind": kind} if group else {"name": name, "kind": kind}
-    return status_failure(409, "Conflict", f'Operation cannot be fulfilled on {shown} "{name}": {why}', details)
+        raise conflict(shown, meta.get("name", ""), why)
 
 
 def finalizers_of(obj: Object) -> list[str]:

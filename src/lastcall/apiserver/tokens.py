@@ -132,6 +132,16 @@ class TokenIssuer:
             ]
         }
 
+    def configuration(self, address: str) -> Object:
+        """The OpenID discovery document; `address` is `host:port` of this server as the client knows it."""
+        return {
+            "issuer": self.issuer,
+            "jwks_uri": f"https://{address}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+
 
 def _base64url(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -78,7 +78,11 @@ class Store(Protocol):
         ...
 
     def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
-        """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering."""
+        """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
+
+        `after` may lie in the future. The iterator's `__anext__` may be cancelled and called again without loss. It
+        raises `Compacted` when the reader has fallen behind the history.
+        """
         ...
 
     async def revision(self) -> int:

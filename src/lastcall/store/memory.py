@@ -30,7 +30,8 @@ class _Past:
 class _Watcher:
     """What one watch has not read yet. It is fed synchronously by the writer, so no write can be missed."""
 
-    def __init__(self, backlog: deque[Change], limit: int) -> None:
+    def __init__(self, after: int, backlog: deque[Change], limit: int) -> None:
+        self._after = after
         self._backlog = backlog
         self._limit = max(limit, len(backlog) + 1)
         self._wake = asyncio.Event()
@@ -38,6 +39,8 @@ class _Watcher:
         self._closed = False
 
     def feed(self, change: Change) -> None:
+        if change.revision <= self._after:
+            return
         if len(self._backlog) >= self._limit:
             # Too slow: it must list again, like a watcher whose revision was compacted.
             self._lost = Compacted(self._backlog[0].revision, change.revision)
@@ -50,16 +53,19 @@ class _Watcher:
         self._closed = True
         self._wake.set()
 
-    async def changes(self) -> AsyncIterator[Change]:
-        while True:
-            while self._backlog:
-                yield self._backlog.popleft()
+    # An iterator and not a generator: cancelling one `__anext__` must not end the watch.
+    def __aiter__(self) -> "_Watcher":
+        return self
+
+    async def __anext__(self) -> Change:
+        while not self._backlog:
             if self._lost is not None:
                 raise self._lost
             if self._closed:
-                return
+                raise StopAsyncIteration
             self._wake.clear()
             await self._wake.wait()
+        return self._backlog.popleft()
 
 
 class MemoryStore:
@@ -179,12 +185,12 @@ class MemoryStore:
                 break
             if past.change.key.startswith(prefix):
                 backlog.appendleft(past.change)
-        watcher = _Watcher(backlog, self._history_limit)
+        watcher = _Watcher(after, backlog, self._history_limit)
         self._watchers.setdefault(prefix, {})[watcher] = None
         if self._closed:
             watcher.close()
         try:
-            yield watcher.changes()
+            yield watcher
         finally:
             siblings = self._watchers[prefix]
             del siblings[watcher]

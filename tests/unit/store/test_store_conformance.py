@@ -146,6 +146,23 @@ async def test_a_waiting_watcher_wakes_for_a_write(store: Store) -> None:
         assert (await asyncio.wait_for(waiting, 5)).key == "k/a"
 
 
+async def test_a_cancelled_wait_loses_no_change(store: Store) -> None:
+    async with store.watch("k/", await store.revision()) as events:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await anext(events)
+        await store.create("k/a", text("one"))
+        assert (await take(events, 1))[0].key == "k/a"
+
+
+async def test_a_watch_may_start_in_the_future(store: Store) -> None:
+    start = await store.revision() + 2
+    async with store.watch("k/", start) as events:
+        for name in "abc":
+            await store.create(f"k/{name}", text("v"))
+        assert (await take(events, 1))[0].revision == start + 1
+
+
 async def test_two_watchers_see_the_same_changes(store: Store) -> None:
     start = await store.revision()
     async with store.watch("k/", start) as one, store.watch("k/", start) as two:

@@ -1,0 +1,161 @@
+"""Admission: what is checked and filled in between defaulting and validation.
+
+NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority and DefaultTolerationSeconds for Pods.
+
+Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,priority,
+defaulttolerationseconds}.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from lastcall.api.errors import forbidden, not_found
+from lastcall.api.meta import Object
+from lastcall.api.names import generate_name
+from lastcall.api.resources import NAMESPACES, PODS, SERVICEACCOUNTS, Resource
+from lastcall.apiserver.context import RequestContext
+from lastcall.world.world import World
+
+GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
+"""(resource, namespace, name) → the object, None when it is not there."""
+
+TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
+TOKEN_EXPIRATION_SECONDS = 3607
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""The two that every cluster has. Others come with the PriorityClass kind."""
+
+TOLERATED_SECONDS = 300
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+class Admission:
+    """The admission chain. Changes the object it is given and raises StatusError when it refuses."""
+
+    def __init__(self, world: World, get: GetObject) -> None:
+        self._world = world
+        self._get = get
+
+    async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
+        if resource.namespaced:
+            await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
+        if resource == PODS:
+            await self._service_account(obj, namespace)
+            set_priority(obj)
+            add_default_tolerations(obj)
+
+    async def update(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
+    ) -> None:
+        """Updates of what exists are allowed everywhere, also in a terminating namespace."""
+
+    async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:
+        """Raises 404 when the namespace is missing, 403 when it is terminating."""
+        found = await self._get(NAMESPACES, "", namespace)
+        if found is None:
+            raise not_found(NAMESPACES, namespace)
+        if found["metadata"].get("deletionTimestamp") is None:
+            return
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise forbidden(resource, name, why, [cause])
+
+    async def _service_account(self, pod: Object, namespace: str) -> None:
+        spec = pod["spec"]
+        if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
+            return
+        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        account = await self._get(SERVICEACCOUNTS, namespace, name)
+        if account is None:
+            why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+            raise forbidden(PODS, pod["metadata"].get("name", ""), why)
+        if should_automount(account, pod):
+            mount_token(pod, generate_name("kube-api-access-", self._world.random))
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
+
+
+def should_automount(account: Object, pod: Object) -> bool:
+    """The Pod's own word counts most, then the ServiceAccount's, and the default is yes (shouldAutomount)."""
+    for obj in (pod["spec"], account):
+        if obj.get("automountServiceAccountToken") is not None:
+            return bool(obj["automountServiceAccountToken"])
+    return True
+
+
+def mount_token(pod: Object, volume_name: str) -> None:
+    """Give every container with nothing at the token's path the projected token volume (mountServiceAccountToken)."""
+    spec = pod["spec"]
+    volumes: list[Object] = spec.get("volumes") or []
+    for volume in volumes:
+        if volume.get("name", "").startswith("kube-api-access-"):
+            volume_name = volume["name"]
+    needed = False
+    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+        mounts: list[Object] = container.get("volumeMounts") or []
+        if any(mount.get("mountPath") == TOKEN_MOUNT_PATH for mount in mounts):
+            continue
+        mount = {"name": volume_name, "readOnly": True, "mountPath": TOKEN_MOUNT_PATH}
+        container["volumeMounts"] = [*mounts, mount]
+        needed = True
+    if needed and not any(volume.get("name") == volume_name for volume in volumes):
+        spec["volumes"] = [*volumes, {"name": volume_name, "projected": token_projection()}]
+
+
+def token_projection() -> Object:
+    """The content of `kube-api-access-*` (TokenVolumeSource)."""
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_EXPIRATION_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+                    ]
+                }
+            },
+        ],
+        "defaultMode": 420,
+    }
+
+
+def set_priority(pod: Object) -> None:
+    """spec.priority follows spec.priorityClassName (priority/admission.go:admitPod). Raises the 403 StatusError."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName") or ""
+    pod_name = pod["metadata"].get("name", "")
+    if name and name not in PRIORITY_CLASSES:
+        raise forbidden(PODS, pod_name, f"no PriorityClass with name {name} was found")
+    priority = PRIORITY_CLASSES[name] if name else 0
+    if spec.get("priority") is not None and spec["priority"] != priority:
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {priority} from the given PriorityClass name"
+        )
+        raise forbidden(PODS, pod_name, why)
+    spec["priority"] = priority
+    if spec.get("preemptionPolicy") is None:
+        spec["preemptionPolicy"] = "PreemptLowerPriority"
+
+
+def add_default_tolerations(pod: Object) -> None:
+    """Every Pod tolerates a lost node for 300 s, unless it says otherwise (defaulttolerationseconds)."""
+    spec = pod["spec"]
+    tolerations: list[Object] = list(spec.get("tolerations") or [])
+    said = list(tolerations)
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(
+            toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+            for toleration in said
+        ):
+            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS}
+            tolerations.append(added)
+    if tolerations:
+        spec["tolerations"] = tolerations

@@ -1,0 +1,128 @@
+"""Request bodies: from bytes to an object of the expected kind, with unknown fields reported and dropped.
+
+Sources: apiserver pkg/endpoints/handlers/create.go, apimachinery pkg/runtime/serializer/json/json.go,
+pkg/endpoints/handlers/fieldmanager (field validation).
+"""
+
+from typing import Any
+
+import orjson
+
+from lastcall.api.decoding import DecodeError, check_fields, prune
+from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import invalid
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.api.schema import known_kind
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.negotiation import YAML
+
+SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+
+_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def decode(body: bytes, media_type: str) -> Any:
+    """JSON or YAML as plain data. Raises ValueError."""
+    if media_type != YAML:
+        return orjson.loads(body)
+    import yaml
+
+    try:
+        return yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (a safe loader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).replace("\n", " ")) from None
+
+
+def decode_optional(body: bytes, media_type: str, default: Any) -> Any:
+    """The decoded body, `default` for an empty one. Raises the 400 StatusError."""
+    if not body:
+        return default
+    try:
+        return decode(body, media_type)
+    except ValueError as error:
+        raise bad_request(f"error decoding the request body: {error}") from None
+
+
+def decode_object(body: bytes, media_type: str, resource: Resource, context: RequestContext) -> Object:
+    """The body of a POST or PUT. Raises the 400 StatusError of what is no object of this kind."""
+    try:
+        obj = decode(body, media_type)
+    except ValueError:
+        raise _unrecognized(resource, _json_error(body), body) from None
+    if obj is None:
+        return {"metadata": {}}
+    if isinstance(obj, dict):
+        return obj
+    type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
+    raise _unrecognized(resource, f"json: cannot unmarshal {type_} into Go value of type {_STRUCT}", body)
+
+
+def _unrecognized(resource: Resource, why: str, body: bytes) -> StatusError:
+    shown = body[:1000].decode(errors="replace") or "<empty>"
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
+        f"json parse error: {why} ({shown})"
+    )
+
+
+def _json_error(body: bytes) -> str:
+    """Go's words for the first thing wrong with a JSON text, as far as they can be told without its decoder."""
+    import json
+
+    text = body.decode(errors="replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()):
+            return "unexpected end of JSON input"
+        character = text[error.pos]
+        where = "object key string" if "property name" in error.msg else "value"
+        return f"invalid character '{character}' looking for beginning of {where}"
+    return "invalid JSON"
+
+
+def prepare(context: RequestContext, resource: Resource, obj: Object, *, patch: Any = None) -> Object:
+    """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
+
+    `patch` is given when the object came from a PATCH, whose strict errors have another form. Raises StatusError.
+    """
+    check_kind(resource, obj)
+    if not isinstance(obj.get("metadata", {}), dict | None):
+        why = "json: cannot unmarshal a value that is no object into Go struct field .metadata of type v1.ObjectMeta"
+        raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
+    obj["metadata"] = obj.get("metadata") or {}
+    obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    try:
+        problems = check_fields(resource, obj)
+    except DecodeError as error:
+        raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
+    if problems:
+        if context.field_validation == "Strict":
+            raise _strict(resource, problems, patch)
+        if context.field_validation == "Warn":
+            context.warnings.extend(problems)
+    prune(resource, obj)
+    return obj
+
+
+def _strict(resource: Resource, problems: list[str], patch: Any) -> StatusError:
+    why = f"strict decoding error: {', '.join(problems)}"
+    if patch is None:
+        return cannot_be_handled(resource.kind, resource.version, resource.kind, why)
+    return invalid_object("", "", [invalid("patch", patch, why)])
+
+
+def check_kind(resource: Resource, obj: Object) -> None:
+    """kind and apiVersion of a body may be left out; if they are there they must be the URL's. Raises 400."""
+    kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
+    if (kind, api_version) == (resource.kind, resource.api_version):
+        return
+    version = str(api_version).rpartition("/")[2]
+    if known_kind(str(api_version), str(kind)):
+        internal = f"core.{resource.kind}" if not resource.group else f"{resource.group.split('.')[0]}.{resource.kind}"
+        why = f"converting ({version}.{kind}) to ({internal}): unknown conversion"
+    else:
+        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+    raise cannot_be_handled(str(kind), version, resource.kind, why)

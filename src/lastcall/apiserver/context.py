@@ -1,0 +1,19 @@
+"""Who asks and how: what every write is told besides the object."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lastcall.apiserver.auth import UserInfo
+
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request. `warnings` collects what goes into `Warning` headers. `dry_run` does everything but the write."""
+
+    user: UserInfo
+    user_agent: str = ""
+    dry_run: bool = False
+    field_validation: FieldValidation = "Ignore"
+    warnings: list[str] = field(default_factory=list)

@@ -1,0 +1,433 @@
+"""The HTTP face: from request to response and nothing more. What is asked is done in `operations`.
+
+Stored bytes go out as they are. Errors are Status objects; a fault of our own is logged and answered 500, never with a
+traceback.
+
+Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}.go, pkg/server/filters.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from lastcall.api.errors import (
+    StatusError,
+    bad_request,
+    internal,
+    method_not_allowed,
+    resource_not_found,
+    too_large,
+)
+from lastcall.api.meta import Object
+from lastcall.api.resources import SERVED, Resource
+from lastcall.apiserver import representation
+from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request
+from lastcall.apiserver.bodies import decode_object, decode_optional
+from lastcall.apiserver.context import FieldValidation, RequestContext
+from lastcall.apiserver.discovery import AGGREGATED_MEDIA_TYPE, Discovery, verbs_of
+from lastcall.apiserver.health import health
+from lastcall.apiserver.negotiation import (
+    JSON,
+    PLAIN,
+    MediaType,
+    body_media_type,
+    negotiate,
+    not_acceptable,
+    wants_pretty,
+)
+from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
+from lastcall.apiserver.patching import patch_type
+from lastcall.apiserver.registry import Answer
+from lastcall.apiserver.requestinfo import RequestInfo, request_info
+from lastcall.apiserver.tokens import TokenIssuer
+from lastcall.world.world import World
+
+MAX_BODY_BYTES = 3 << 20
+"""MaxRequestBodyBytes."""
+
+RESOURCES: Mapping[tuple[str, str, str], Resource] = {
+    (resource.group, resource.version, resource.plural): resource for resource in SERVED
+}
+
+_log = logging.getLogger("lastcall.apiserver")
+
+
+class HTTPFace:
+    """`handle` answers one request; give it to `aiohttp.web.Server`."""
+
+    def __init__(
+        self,
+        world: World,
+        operations: Operations,
+        authenticator: Authenticator,
+        discovery: Discovery,
+        issuer: TokenIssuer,
+    ) -> None:
+        self._world = world
+        self._operations = operations
+        self._authenticator = authenticator
+        self._discovery = discovery
+        self._issuer = issuer
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._handle(request)
+        except StatusError as error:
+            return self._error(request, error)
+        except (ConnectionResetError, web.HTTPException):
+            raise
+        except Exception as error:
+            _log.exception("%s %s failed", request.method, request.path)
+            return self._error(request, internal(f"{type(error).__name__}: {error}"))
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        transport = request.transport
+        certificate = transport.get_extra_info("peercert") if transport is not None else None
+        user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
+        info = request_info(request.method, request.path, request.query)
+        if not authorize(user, info):
+            raise forbidden_request(user, info)
+        if not info.is_resource_request:
+            return self._path(request, info)
+        resource = self._resource(info)
+        if resource is None:
+            return self._not_found(info)
+        return await self._verbs(request, info)(request, info, resource, user)
+
+    def _resource(self, info: RequestInfo) -> Resource | None:
+        resource = RESOURCES.get((info.group, info.version, info.resource))
+        if resource is None or info.parts or (info.subresource and info.subresource not in resource.subresources):
+            return None
+        if info.namespace and not resource.namespaced and resource.plural != "namespaces":
+            return None
+        return resource
+
+    def _not_found(self, info: RequestInfo) -> web.Response:
+        if not self._discovery.has_group(info.group):
+            return web.Response(status=404, text="404 page not found\n")
+        raise resource_not_found()
+
+    def _verbs(
+        self, request: web.BaseRequest, info: RequestInfo
+    ) -> Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]:
+        if info.verb == "watch":
+            return self._watch
+        if info.subresource == "log" and request.method == "GET":
+            return self._log_of
+        handlers: dict[
+            str, Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]
+        ] = {
+            "get": self._get,
+            "list": self._list,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+        handler = handlers.get(info.verb)
+        if handler is None or request.method == "HEAD":
+            raise method_not_allowed()
+        return handler
+
+    # -- paths that are no resources ---------------------------------------------------------------------------------
+
+    def _path(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
+        path = request.path.rstrip("/") or "/"
+        if (answer := health(path, request.query)) is not None:
+            return web.Response(status=answer.status, text=answer.text, headers={"X-Content-Type-Options": "nosniff"})
+        accept = request.headers.get("Accept", "")
+        if path in self._discovery.aggregated and "apidiscovery.k8s.io" in accept:
+            return self._aggregated(request, path, accept)
+        if path == "/openid/v1/jwks":
+            return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
+        if path == "/.well-known/openid-configuration":
+            return self._bytes(request, orjson.dumps(self._issuer.configuration(request.host)), PLAIN)
+        document = self._discovery.documents.get(path)
+        if document is None:
+            if info.path.startswith(("/api/", "/apis/")) and len(path.split("/")) > 2 and path.startswith("/api/"):
+                raise resource_not_found()
+            group = path.split("/")[2] if path.startswith("/apis/") else ""
+            if group and self._discovery.has_group(group):
+                raise resource_not_found()
+            return web.Response(status=404, text="404 page not found\n")
+        if request.method != "GET":
+            raise method_not_allowed()
+        media_type = negotiate(accept, list_=False, table=False)
+        return self._bytes(request, document, self._pretty(request, media_type))
+
+    def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
+        for clause in accept.split(","):
+            pieces = {piece.strip() for piece in clause.split(";")}
+            if {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= pieces:
+                body, etag = self._discovery.aggregated[path]
+                headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "public"}
+                if request.headers.get("If-None-Match") == etag:
+                    return web.Response(status=304, headers=headers)
+                return web.Response(body=body, headers={**headers, "Content-Type": AGGREGATED_MEDIA_TYPE})
+            if clause.strip() in (JSON, "*/*"):
+                return self._bytes(request, self._discovery.documents[path], PLAIN)
+        raise not_acceptable(True)
+
+    # -- verbs -------------------------------------------------------------------------------------------------------
+
+    async def _get(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        if info.subresource not in ("", "status"):
+            raise method_not_allowed()
+        media_type = self._media_type(request, list_=False)
+        await self._operations.check_get_version(request.query.get("resourceVersion", ""))
+        answer = await self._operations.get(resource, info.namespace if resource.namespaced else "", info.name)
+        return self._answer(request, resource, answer, media_type)
+
+    async def _list(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        media_type = self._media_type(request, list_=True)
+        options = parse_list_options(request.query, watch=False)
+        page = await self._operations.list(resource, self._namespace(info, resource), options)
+        return self._bytes(
+            request, representation.list_body(self._operations, resource, page, media_type, request.query), media_type
+        )
+
+    async def _watch(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        query = dict(request.query)
+        if info.name:
+            query["fieldSelector"] = f"metadata.name={info.name}"
+        media_type = self._media_type(request, list_=False)
+        if media_type.name != JSON:
+            raise not_acceptable(True)
+        options = parse_list_options(query, watch=True)
+        encoder = representation.WatchEncoder(self._operations, resource, media_type, request.query)
+        async with self._operations.watch(resource, self._namespace(info, resource), options) as events:
+            response = web.StreamResponse(headers={"Content-Type": JSON, **self._headers()})
+            response.enable_chunked_encoding()
+            await response.prepare(request)
+            with suppress(ConnectionResetError):
+                async for event in events:
+                    await response.write(encoder.line(event))
+                await response.write_eof()
+        return response
+
+    async def _create(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        media_type = self._media_type(request, list_=False)
+        context = self._context(request, user, "CreateOptions")
+        if resource.namespaced and not info.namespace:
+            raise method_not_allowed()
+        obj = decode_object(await self._body(request), self._body_type(request), _body_kind(resource, info), context)
+        answer = await self._operations.create(
+            context,
+            resource,
+            obj,
+            info.namespace if resource.namespaced else "",
+            name=info.name if info.subresource else "",
+            subresource=info.subresource,
+        )
+        return self._answer(request, resource, answer, media_type, context)
+
+    async def _update(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        self._needs_name(info)
+        media_type = self._media_type(request, list_=False)
+        context = self._context(request, user, "UpdateOptions")
+        obj = decode_object(await self._body(request), self._body_type(request), resource, context)
+        namespace = info.namespace if resource.namespaced else ""
+        answer = await self._operations.update(
+            context, resource, obj, namespace, info.name, subresource=info.subresource
+        )
+        return self._answer(request, resource, answer, media_type, context)
+
+    async def _patch(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        self._needs_name(info)
+        content_type = patch_type(request.headers.get("Content-Type", ""))
+        media_type = self._media_type(request, list_=False)
+        context = self._context(request, user, "PatchOptions")
+        patch = decode_optional(await self._body(request), JSON, {})
+        namespace = info.namespace if resource.namespaced else ""
+        answer = await self._operations.patch(
+            context,
+            resource,
+            patch,
+            namespace,
+            info.name,
+            content_type=content_type,
+            subresource=info.subresource,
+        )
+        return self._answer(request, resource, answer, media_type, context)
+
+    async def _delete(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        if info.subresource:
+            raise method_not_allowed()
+        media_type = self._media_type(request, list_=False)
+        context = RequestContext(user, request.headers.get("User-Agent", ""))
+        options = await self._delete_options(request)
+        namespace = info.namespace if resource.namespaced else ""
+        answer = await self._operations.delete(context, resource, namespace, info.name, options)
+        status = 202 if options.orphan_dependents is False and not answer.removed else 200
+        return self._answer(request, resource, answer, media_type, context, status=status)
+
+    async def _delete_collection(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        if "deletecollection" not in verbs_of(resource) or (resource.namespaced and not info.namespace):
+            raise method_not_allowed()
+        media_type = self._media_type(request, list_=True)
+        context = RequestContext(user, request.headers.get("User-Agent", ""))
+        options = await self._delete_options(request)
+        list_options = parse_list_options(request.query, watch=False)
+        page = await self._operations.delete_collection(context, resource, info.namespace, list_options, options)
+        body = representation.list_body(self._operations, resource, page, media_type, request.query)
+        return self._bytes(request, body, media_type)
+
+    async def _log_of(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        chunks = await self._operations.log(info.namespace, info.name, request.query)
+        if chunks is None:
+            return web.Response(status=204, headers=self._headers())
+        # The first chunk tells whether the kubelet refuses; only then is the answer a 200.
+        first = await anext(chunks, b"")
+        response = web.StreamResponse(headers={"Content-Type": "text/plain", **self._headers()})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        with suppress(ConnectionResetError):
+            await _pump(response, first, chunks)
+        return response
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _namespace(info: RequestInfo, resource: Resource) -> str:
+        return info.namespace if resource.namespaced else ""
+
+    @staticmethod
+    def _needs_name(info: RequestInfo) -> None:
+        if not info.name:
+            raise method_not_allowed()
+
+    def _context(self, request: web.BaseRequest, user: UserInfo, options_kind: str) -> RequestContext:
+        query = request.query
+        return RequestContext(
+            user,
+            request.headers.get("User-Agent", ""),
+            dry_run=parse_dry_run(options_kind, query.getall("dryRun", [])),
+            field_validation=_field_validation(query.get("fieldValidation", "")),
+        )
+
+    def _media_type(self, request: web.BaseRequest, *, list_: bool) -> MediaType:
+        return self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_))
+
+    @staticmethod
+    def _pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:
+        if not wants_pretty(request.query, request.headers.get("User-Agent", "")):
+            return media_type
+        return MediaType(media_type.name, media_type.as_, media_type.version, True)
+
+    @staticmethod
+    def _body_type(request: web.BaseRequest) -> str:
+        return body_media_type(request.headers.get("Content-Type", ""))
+
+    @staticmethod
+    async def _body(request: web.BaseRequest) -> bytes:
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            raise too_large(f"limit is {MAX_BODY_BYTES}")
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in request.content.iter_any():
+            size += len(chunk)
+            if size > MAX_BODY_BYTES:
+                raise too_large(f"limit is {MAX_BODY_BYTES}")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    async def _delete_options(self, request: web.BaseRequest) -> Any:
+        body = await self._body(request)
+        decoded = decode_optional(body, self._body_type(request), None) if body else None
+        return parse_delete_options(decoded, request.query, request.query.getall("dryRun", []))
+
+    # -- responses ---------------------------------------------------------------------------------------------------
+
+    def _headers(self) -> dict[str, str]:
+        return {"Audit-Id": self._world.new_uid(), "Cache-Control": "no-cache, private"}
+
+    def _answer(
+        self,
+        request: web.BaseRequest,
+        resource: Resource,
+        answer: Answer,
+        media_type: MediaType,
+        context: RequestContext | None = None,
+        *,
+        status: int = 200,
+    ) -> web.Response:
+        is_status = answer.object.get("kind") == "Status" and resource.kind != "Status"
+        body = answer.value
+        if not media_type.plain and not is_status:
+            body = representation.object_body(resource, answer.object, media_type, request.query)
+        response = self._bytes(request, body, media_type, status=201 if answer.created else status)
+        for warning in context.warnings if context is not None else ():
+            text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+            response.headers.add("Warning", f'299 - "{text}"')
+        return response
+
+    def _bytes(
+        self, request: web.BaseRequest, body: bytes, media_type: MediaType, *, status: int = 200
+    ) -> web.Response:
+        if media_type.pretty or media_type.name != JSON:
+            body = representation.reformat(body, media_type)
+        return web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
+
+    def _error(self, request: web.BaseRequest, error: StatusError) -> web.Response:
+        try:
+            media_type = self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=False, table=True))
+        except StatusError:
+            media_type = PLAIN
+        response = self._bytes(request, orjson.dumps(error.status), media_type, status=error.code)
+        for name, value in error.headers.items():
+            response.headers[name] = value
+        return response
+
+
+async def _pump(response: web.StreamResponse, first: bytes, chunks: AsyncIterator[bytes]) -> None:
+    if first:
+        await response.write(first)
+    async for chunk in chunks:
+        await response.write(chunk)
+    await response.write_eof()
+
+
+def _field_validation(text: str) -> FieldValidation:
+    if text in ("", "Warn"):
+        return "Warn"
+    if text == "Strict":
+        return "Strict"
+    if text == "Ignore":
+        return "Ignore"
+    raise bad_request(f'fieldValidation: Unsupported value: "{text}": supported values: "Ignore", "Strict", "Warn"')
+
+
+def _body_kind(resource: Resource, info: RequestInfo) -> Resource:
+    """What a POST's body is: the resource itself, or what its subresource takes."""
+    if info.subresource == "binding":
+        return Resource("", "v1", "bindings", "Binding", True)
+    if info.subresource == "token":
+        return Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
+    return resource
+
+
+__all__ = ["HTTPFace", "Object"]

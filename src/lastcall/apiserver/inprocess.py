@@ -1,0 +1,147 @@
+"""The Client protocol without HTTP: straight into the API server's operations, on its own event loop.
+
+Objects from `get`, `list` and `watch` are the server's decoded ones: shared and read-only. What `create`, `update`,
+`patch` and `delete` answer belongs to the caller.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, copy_object, name_of
+from lastcall.api.resources import Resource
+from lastcall.apiserver.auth import UserInfo, authorize, forbidden_request
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.options import ListOptions, parse_delete_options
+from lastcall.apiserver.requestinfo import RequestInfo
+from lastcall.client.api import MERGE_PATCH, ListResult, WatchEvent
+
+
+class InProcessClient:
+    """A client acting as `user`."""
+
+    def __init__(self, operations: Operations, user: UserInfo, user_agent: str = "lastcall") -> None:
+        self._operations = operations
+        self._user = user
+        self._user_agent = user_agent
+
+    def _context(
+        self, verb: str, resource: Resource, namespace: str, name: str = "", subresource: str = ""
+    ) -> RequestContext:
+        info = RequestInfo(
+            True, "", verb, resource.group, resource.version, namespace, resource.plural, name, subresource
+        )
+        if not authorize(self._user, info):
+            raise forbidden_request(self._user, info)
+        return RequestContext(self._user, self._user_agent)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        self._context("get", resource, namespace, name)
+        return (await self._operations.get(resource, namespace, name)).object
+
+    async def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> ListResult:
+        self._context("list", resource, namespace)
+        options = ListOptions(label_selector=label_selector, field_selector=field_selector)
+        page = await self._operations.list(resource, namespace, options)
+        items = [self._operations.decode(resource, entry.value) for entry in page.entries]
+        return ListResult(items, str(page.revision))
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        bookmarks: bool = False,
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        self._context("watch", resource, namespace)
+        options = ListOptions(
+            watch=True,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            resource_version=resource_version,
+            allow_watch_bookmarks=bookmarks,
+        )
+        decode = self._operations.decode
+
+        async with self._operations.watch(resource, namespace, options, endless=True) as events:
+
+            async def decoded() -> AsyncIterator[WatchEvent]:
+                async for event in events:
+                    if event.type in ("ERROR", "BOOKMARK"):
+                        yield WatchEvent(event.type, orjson.loads(event.value))
+                    else:
+                        yield WatchEvent(event.type, decode(resource, event.value))
+
+            yield decoded()
+
+    async def create(
+        self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> Object:
+        context = self._context("create", resource, namespace, name, subresource)
+        answer = await self._operations.create(
+            context, resource, copy_object(obj), namespace, name=name, subresource=subresource
+        )
+        return copy_object(answer.object)
+
+    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
+        name = name_of(obj)
+        context = self._context("update", resource, namespace, name, subresource)
+        answer = await self._operations.update(
+            context, resource, copy_object(obj), namespace, name, subresource=subresource
+        )
+        return copy_object(answer.object)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        namespace: str = "",
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str = "",
+    ) -> Object:
+        context = self._context("patch", resource, namespace, name, subresource)
+        answer = await self._operations.patch(
+            context, resource, patch, namespace, name, content_type=content_type, subresource=subresource
+        )
+        return copy_object(answer.object)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        grace_period_seconds: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation_policy: str | None = None,
+    ) -> Object:
+        context = self._context("delete", resource, namespace, name)
+        body: Object = {}
+        if grace_period_seconds is not None:
+            body["gracePeriodSeconds"] = grace_period_seconds
+        if propagation_policy is not None:
+            body["propagationPolicy"] = propagation_policy
+        body["preconditions"] = {"uid": uid, "resourceVersion": resource_version}
+        options: DeleteOptions = parse_delete_options(body, {}, ())
+        answer = await self._operations.delete(context, resource, namespace, name, options)
+        return copy_object(answer.object)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+__all__ = ["InProcessClient", "StatusError"]

@@ -1,0 +1,234 @@
+"""What can be asked of the API, once, for both faces: HTTP and in-process.
+
+Here a request's object is made fit for the registry (kind and version, unknown fields, defaults), subresources are
+told apart, and the answer of a DELETE gets its form.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+
+from lastcall.api.defaults import set_defaults
+from lastcall.api.errors import StatusError, bad_request, method_not_allowed, status_success
+from lastcall.api.meta import Object, uid_of
+from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, NAMESPACES, PODS, SERVICEACCOUNTS, Resource
+from lastcall.apiserver.bodies import prepare
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.event_faces import to_core, to_events_v1
+from lastcall.apiserver.kubelet_client import KubeletLogs
+from lastcall.apiserver.listing import Page, list_page, wait_for_revision
+from lastcall.apiserver.options import ListOptions, parse_resource_version
+from lastcall.apiserver.patching import check_patch, patcher
+from lastcall.apiserver.registry import Answer, GenericStore, check_names
+from lastcall.apiserver.selection import Selection, parse_selection
+from lastcall.apiserver.strategies.base import FieldLabels
+from lastcall.apiserver.strategies.core import EventV1Strategy
+from lastcall.apiserver.subresources import bind, open_log, request_token
+from lastcall.apiserver.tokens import TokenIssuer
+from lastcall.apiserver.watch import Event, open_watch
+from lastcall.client.api import JSON_PATCH
+
+
+class Operations:
+    """All verbs on all kinds. Every method raises StatusError."""
+
+    def __init__(self, kinds: Mapping[Resource, GenericStore], issuer: TokenIssuer, logs: KubeletLogs | None) -> None:
+        self.kinds = kinds
+        shared = next(iter(kinds.values())).shared
+        self._store, self._clock = shared.store, shared.world.clock
+        self._issuer = issuer
+        self._logs = logs
+
+    def kind(self, resource: Resource) -> GenericStore:
+        """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
+        store = self.kinds.get(EVENTS if resource is EVENTS_V1 else resource)
+        if store is None:
+            raise method_not_allowed()
+        return store
+
+    # -- the two faces of Event --------------------------------------------------------------------------------------
+
+    def decode(self, resource: Resource, value: bytes) -> Object:
+        """The object of stored (or watched) bytes as `resource` shows it. Shared: do not change."""
+        obj = self.kind(resource).decode(value)
+        return to_events_v1(obj) if resource is EVENTS_V1 else obj
+
+    def present(self, resource: Resource, value: bytes) -> bytes:
+        """Stored bytes as `resource` shows them: unchanged, but for the other face of Event."""
+        return orjson.dumps(self.decode(resource, value)) if resource is EVENTS_V1 else value
+
+    def _answer(self, resource: Resource, answer: Answer) -> Answer:
+        if resource is not EVENTS_V1:
+            return answer
+        obj = to_events_v1(answer.object)
+        return Answer(obj, orjson.dumps(obj), answer.created, answer.removed)
+
+    def selection(self, resource: Resource, options: ListOptions) -> Selection:
+        labels: FieldLabels = (
+            EventV1Strategy.field_labels if resource is EVENTS_V1 else self.kind(resource).strategy.field_labels
+        )
+        return parse_selection(options.label_selector, options.field_selector, labels)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Answer:
+        return self._answer(resource, await self.kind(resource).get(namespace, name))
+
+    async def check_get_version(self, resource_version: str) -> None:
+        """`?resourceVersion=` of a GET: "not older than". Raises 500 for what is none, 504 for what has not come."""
+        asked = parse_resource_version(resource_version, for_list=False)
+        if asked:
+            await wait_for_revision(self._store, self._clock, asked)
+
+    async def list(self, resource: Resource, namespace: str, options: ListOptions) -> Page:
+        return await list_page(self.kind(resource), namespace, options, self.selection(resource, options))
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, namespace: str, options: ListOptions, *, endless: bool = False
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        selection = self.selection(resource, options)
+        async with open_watch(self.kind(resource), namespace, options, selection, endless=endless) as events:
+            yield events
+
+    async def log(self, namespace: str, name: str, query: Mapping[str, str]) -> AsyncIterator[bytes] | None:
+        return await open_log(self.kinds, self._logs, namespace, name, query)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        obj: Object,
+        namespace: str,
+        *,
+        name: str = "",
+        subresource: str = "",
+    ) -> Answer:
+        """POST. `obj` belongs to the server afterwards."""
+        if resource is BINDINGS or (resource is PODS and subresource == "binding"):
+            return await self._bind(context, obj, namespace, name)
+        if resource is SERVICEACCOUNTS and subresource == "token":
+            status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
+            return Answer(status, orjson.dumps(status), created=True)
+        if subresource or name:
+            raise method_not_allowed()
+        obj = self._prepared(context, resource, obj, namespace, None)
+        answer = await self.kind(resource).create(context, obj, namespace)
+        return self._answer(resource, answer)
+
+    async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
+        meta = obj.get("metadata") or {}
+        if meta.get("namespace") and meta["namespace"] != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        if name and meta.get("name") and meta["name"] != name:
+            raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+        status = await bind(self.kinds, context, obj, namespace, name or meta.get("name", ""))
+        return Answer(status, orjson.dumps(status), created=True)
+
+    def _prepared(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str | None
+    ) -> Object:
+        obj = prepare(context, resource, obj)
+        check_names(resource, obj, namespace, name)
+        if resource is EVENTS_V1:
+            obj, resource = to_core(obj), EVENTS
+        set_defaults(resource, obj)
+        return obj
+
+    async def update(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        obj: Object,
+        namespace: str,
+        name: str,
+        *,
+        subresource: str = "",
+    ) -> Answer:
+        """PUT. `obj` belongs to the server afterwards."""
+        self._check_update(resource, subresource)
+        obj = self._prepared(context, resource, obj, namespace, name)
+        answer = await self.kind(resource).update(
+            context,
+            namespace,
+            name,
+            lambda old: obj,
+            subresource=subresource,
+            expected_uid=uid_of(obj),
+            create=None if subresource else obj,
+        )
+        return self._answer(resource, answer)
+
+    async def patch(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        patch: Any,
+        namespace: str,
+        name: str,
+        *,
+        content_type: str,
+        subresource: str = "",
+    ) -> Answer:
+        """PATCH with a decoded patch of `content_type`."""
+        self._check_update(resource, subresource)
+        if subresource == "finalize":
+            raise method_not_allowed()
+        check_patch(content_type, patch)
+        apply = patcher(resource, name, content_type, patch)
+
+        def transform(old: Object) -> Object:
+            new = apply(to_events_v1(old) if resource is EVENTS_V1 else old)
+            new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None)
+            stored_as = resource
+            if resource is EVENTS_V1:
+                new, stored_as = to_core(new), EVENTS
+            set_defaults(stored_as, new)
+            return new
+
+        answer = await self.kind(resource).update(context, namespace, name, transform, subresource=subresource)
+        return self._answer(resource, answer)
+
+    def _check_update(self, resource: Resource, subresource: str) -> None:
+        writable = subresource in ("", "status") or (resource is NAMESPACES and subresource == "finalize")
+        if not writable:
+            raise method_not_allowed()
+
+    async def delete(
+        self, context: RequestContext, resource: Resource, namespace: str, name: str, options: DeleteOptions
+    ) -> Answer:
+        """DELETE; the answer's object is the object or, for most kinds, a Status once it is removed."""
+        kind = self.kind(resource)
+        answer = await kind.delete(context, namespace, name, options)
+        if not answer.removed or kind.strategy.returns_deleted_object:
+            return self._answer(resource, answer)
+        details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid_of(answer.object)}
+        status = status_success({key: value for key, value in details.items() if value})
+        return Answer(status, orjson.dumps(status), removed=True)
+
+    async def delete_collection(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        namespace: str,
+        list_options: ListOptions,
+        options: DeleteOptions,
+    ) -> Page:
+        """DELETE on a collection: the page as it was listed; each item goes the way of a single DELETE."""
+        if resource is NAMESPACES:
+            raise method_not_allowed()
+        kind = self.kind(resource)
+        page = await self.list(resource, namespace, list_options)
+        for entry in page.entries:
+            meta = kind.decode(entry.value)["metadata"]
+            try:
+                await kind.delete(context, meta.get("namespace", ""), meta["name"], options)
+            except StatusError as error:
+                if error.reason != "NotFound":
+                    raise
+        return page

@@ -1,0 +1,235 @@
+"""Options of requests, decoded and validated: list, watch, delete, and the query of writes.
+
+Sources: apimachinery pkg/apis/meta/internalversion/validation/validation.go, pkg/apis/meta/v1/validation/validation.go,
+apiserver pkg/endpoints/handlers/delete.go.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lastcall.api.errors import StatusError, bad_request, plain_failure
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import FieldError, forbidden, invalid, not_supported
+from lastcall.api.meta import Object
+from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.requestinfo import is_true
+
+Match = Literal["", "Exact", "NotOlderThan"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """`metav1.ListOptions`. `resource_version` is as the client wrote it; `timeout_seconds` 0 means the server's choice."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    watch: bool = False
+    limit: int = 0
+    continue_: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    send_initial_events: bool | None = None
+    allow_watch_bookmarks: bool = False
+    timeout_seconds: int = 0
+
+
+def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
+    """Raises the 400 StatusError of a number that is none, the 422 of options that do not go together."""
+    options = ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        watch=watch,
+        limit=max(0, _integer(query, "limit") or 0),
+        continue_=query.get("continue", ""),
+        resource_version=query.get("resourceVersion", ""),
+        resource_version_match=query.get("resourceVersionMatch", ""),
+        send_initial_events=is_true(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        allow_watch_bookmarks=is_true(query, "allowWatchBookmarks"),
+        timeout_seconds=max(0, _integer(query, "timeoutSeconds") or 0),
+    )
+    errors = validate_watch_options(options) if watch else validate_list_options(options)
+    if errors:
+        raise invalid_options("ListOptions", errors)
+    return options
+
+
+def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
+    """422 for options: `ListOptions.meta.k8s.io "" is invalid: …`."""
+    return invalid_object(kind, "", errors, group="meta.k8s.io")
+
+
+def _integer(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def validate_list_options(options: ListOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    match = options.resource_version_match
+    if match:
+        if not options.resource_version:
+            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            errors.append(forbidden("resourceVersionMatch", why))
+        if options.continue_:
+            why = "resourceVersionMatch is forbidden when continue is provided"
+            errors.append(forbidden("resourceVersionMatch", why))
+        if match not in ("Exact", "NotOlderThan"):
+            errors.append(not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
+        if match == "Exact" and options.resource_version == "0":
+            why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            errors.append(forbidden("resourceVersionMatch", why))
+    if options.send_initial_events is not None:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def validate_watch_options(options: ListOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    match = options.resource_version_match
+    if options.send_initial_events is not None:
+        if match != "NotOlderThan":
+            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            errors.append(forbidden("resourceVersionMatch", why))
+    elif match:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        errors.append(forbidden("resourceVersionMatch", why))
+    if match:
+        if match != "NotOlderThan":
+            errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
+        if options.continue_:
+            why = "resourceVersionMatch is forbidden when continue is provided"
+            errors.append(forbidden("resourceVersionMatch", why))
+    return errors
+
+
+def encode_continue(revision: int, key: str) -> str:
+    """The token that goes on after `key` (relative to the listed prefix, without slash) at `revision`."""
+    token = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": f"/{key}\0"}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(token.encode()).rstrip(b"=").decode()
+
+
+def decode_continue(token: str) -> tuple[int, str]:
+    """(revision, key) of a token; revision -1 means "whatever is now". Raises the 400 StatusError."""
+    try:
+        decoded: Any = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        revision, start = decoded["rv"], decoded["start"]
+        if decoded["v"] != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
+            raise ValueError("unrecognized version or content")
+    except (ValueError, KeyError, TypeError, binascii.Error, UnicodeDecodeError) as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    if ".." in start.split("/"):
+        raise bad_request("invalid continue token: continue key is not valid")
+    return revision, start.removeprefix("/").removesuffix("\0")
+
+
+def parse_delete_options(body: Any, query: Mapping[str, str], dry_run_values: Sequence[str]) -> DeleteOptions:
+    """From the body if there is one, else from the query; never from both.
+
+    `body` is the decoded JSON or None, `dry_run_values` the query's `dryRun` values. Raises 400 and 422 StatusErrors.
+    """
+    if body is None:
+        raw: Object = {}
+        if (grace := _integer(query, "gracePeriodSeconds")) is not None:
+            raw["gracePeriodSeconds"] = grace
+        if "propagationPolicy" in query:
+            raw["propagationPolicy"] = query["propagationPolicy"]
+        if "orphanDependents" in query:
+            raw["orphanDependents"] = is_true(query, "orphanDependents")
+        if dry_run_values:
+            raw["dryRun"] = list(dry_run_values)
+        body = raw
+    _check_delete_options_body(body)
+    errors: list[FieldError] = []
+    policy, orphan = body.get("propagationPolicy"), body.get("orphanDependents")
+    if policy is not None and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", policy, why))
+    if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
+        supported = ["Foreground", "Background", "Orphan", "nil"]
+        errors.append(not_supported("propagationPolicy", policy, supported))
+    errors += validate_dry_run(body.get("dryRun") or [])
+    if errors:
+        raise invalid_options("DeleteOptions", errors)
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        grace_period_seconds=body.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        propagation_policy=policy,
+        orphan_dependents=orphan,
+        dry_run=bool(body.get("dryRun")),
+    )
+
+
+_DELETE_OPTIONS_TYPES: dict[str, tuple[type, str, str]] = {
+    "gracePeriodSeconds": (int, "int64", "DeleteOptions"),
+    "propagationPolicy": (str, "v1.DeletionPropagation", "DeleteOptions"),
+    "orphanDependents": (bool, "bool", "DeleteOptions"),
+    "dryRun": (list, "[]string", "DeleteOptions"),
+    "preconditions": (dict, "v1.Preconditions", "DeleteOptions"),
+}
+
+
+def _check_delete_options_body(body: Any) -> None:
+    if not isinstance(body, dict):
+        raise bad_request(f"the body of a DELETE must be a DeleteOptions object, not {json_type(body)}")
+    kind = body.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        version = body.get("apiVersion") or "v1"
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "DeleteOptions"')
+    for name, (type_, go_type, struct) in _DELETE_OPTIONS_TYPES.items():
+        value = body.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
+            raise bad_request(
+                f'{struct} in version "v1" cannot be handled as a {struct}: json: cannot unmarshal {json_type(value)} '
+                f"into Go struct field {struct}.{name} of type {go_type}"
+            )
+
+
+def json_type(value: Any) -> str:
+    """What Go's JSON decoder calls the type of a value."""
+    names: dict[type, str] = {
+        bool: "bool",
+        int: "number",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
+    return names.get(type(value), "null")
+
+
+def validate_dry_run(values: Sequence[str]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [not_supported("dryRun", list(values), ["All"])]
+
+
+def parse_dry_run(kind: str, values: Sequence[str]) -> bool:
+    """`kind` is the options' kind for the error (CreateOptions, …). Raises the 422 StatusError."""
+    if errors := validate_dry_run(values):
+        raise invalid_options(kind, errors)
+    return bool(values)
+
+
+def parse_resource_version(text: str, *, for_list: bool) -> int:
+    """0 for "". Raises: a list answers 400, everything else a (reason-less) 500."""
+    if not text:
+        return 0
+    if text.isascii() and text.isdigit():
+        return int(text)
+    why = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    if for_list:
+        raise bad_request(f"invalid resource version: {why}")
+    raise plain_failure(why)

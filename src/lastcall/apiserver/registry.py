@@ -1,0 +1,342 @@
+"""The generic store of one kind: create, get, list, update, delete — with the kind's strategy, over the Store.
+
+Stored bytes are answered unchanged; objects are decoded only where something has to be decided. Every write is a
+compare-and-swap that is tried again when somebody else was faster, so nothing is lost and nothing is locked.
+
+Source: apiserver pkg/registry/generic/registry/store.go.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from lastcall.api.errors import (
+    OPTIMISTIC_LOCK,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    generate_name_conflict,
+    not_found,
+    plain_failure,
+)
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import FieldError, invalid
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.names import generate_name
+from lastcall.api.resources import Resource
+from lastcall.api.validation import validate_create, validate_update
+from lastcall.apiserver import objectmeta
+from lastcall.apiserver.admission import Admission
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.deletion import Decision, DeleteOptions
+from lastcall.apiserver.objects import Codec, ObjectCache, list_head, with_type
+from lastcall.apiserver.records import WriteRecords
+from lastcall.apiserver.strategies.base import Strategy
+from lastcall.store.api import Entry, Store, StoreConflict
+from lastcall.world.clock import now
+from lastcall.world.world import World
+
+MAX_NAME_ATTEMPTS = 8
+"""How many generated names are tried (maxNameGenerationCreateAttempts)."""
+
+Transform = Callable[[Object], Object]
+"""Given the stored object (shared: not to be changed), the object that the client wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`value` is the JSON of `object`. `created` says whether a new object came to be, `removed` whether it is gone."""
+
+    object: Object
+    value: bytes
+    created: bool = False
+    removed: bool = False
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the stores of all kinds have in common."""
+
+    world: World
+    store: Store
+    cache: ObjectCache
+    admission: Admission
+    records: WriteRecords
+
+
+class GenericStore:
+    """One kind. `namespace` is "" for cluster-scoped kinds; objects that are handed out are shared: do not change."""
+
+    def __init__(self, shared: Shared, strategy: Strategy) -> None:
+        self.shared = shared
+        self.strategy = strategy
+        self.resource: Resource = strategy.resource
+        self.codec = Codec(strategy.resource, shared.cache)
+        self.prefix = f"{strategy.resource.plural}/"
+
+    def key(self, namespace: str, name: str) -> str:
+        return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else f"{self.prefix}{name}"
+
+    def collection(self, namespace: str) -> str:
+        """The key prefix of a collection; namespace "" is all."""
+        return f"{self.prefix}{namespace}/" if self.resource.namespaced and namespace else self.prefix
+
+    def decode(self, value: bytes) -> Object:
+        return self.shared.cache.decode(value)
+
+    def not_found(self, name: str) -> StatusError:
+        return not_found(self.resource, name)
+
+    async def entry(self, namespace: str, name: str) -> Entry:
+        """Raises the 404 StatusError."""
+        entry = await self.shared.store.get(self.key(namespace, name))
+        if entry is None:
+            raise self.not_found(name)
+        return entry
+
+    async def get(self, namespace: str, name: str) -> Answer:
+        """Raises the 404 StatusError."""
+        entry = await self.entry(namespace, name)
+        return Answer(self.decode(entry.value), entry.value)
+
+    # -- create ------------------------------------------------------------------------------------------------------
+
+    async def create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+        """Create `obj`, which now belongs to the store. Raises StatusError."""
+        generate = not obj["metadata"].get("name") and obj["metadata"].get("generateName")
+        attempts = MAX_NAME_ATTEMPTS if generate else 1
+        original = copy_object(obj) if generate else obj
+        for _ in range(attempts):
+            if generate:
+                obj = copy_object(original)
+                obj["metadata"]["name"] = generate_name(original["metadata"]["generateName"], self.shared.world.random)
+            try:
+                return await self._create(context, obj, namespace)
+            except StatusError as error:
+                if not generate or error.reason != "AlreadyExists":
+                    raise
+        raise generate_name_conflict(self.resource, obj["metadata"]["name"])
+
+    async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+        moment = now(self.shared.world.clock)
+        obj["metadata"] = objectmeta.for_create(
+            obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
+        )
+        await self.shared.admission.create(context, self.resource, obj, namespace)
+        self._prepare_for_create(obj)
+        self._raise_invalid(obj, validate_create(self.resource, obj))
+        undo = self.strategy.begin_create(obj, context)
+        key = self.key(namespace, obj["metadata"]["name"])
+        try:
+            if context.dry_run:
+                if (current := await self.shared.store.get(key)) is not None:
+                    raise StoreConflict(key, current)
+                undo()
+                return self._dry(obj, created=True)
+            entry = await self.shared.store.create(key, lambda revision: self.codec.encode(obj, revision))
+        except StoreConflict as conflicting:
+            undo()
+            raise self._exists(obj["metadata"]["name"], conflicting.current) from None
+        except BaseException:
+            undo()
+            raise
+        stored = self.decode(entry.value)
+        self.shared.records.created(context, self.resource, stored)
+        return Answer(stored, entry.value, created=True)
+
+    def _prepare_for_create(self, obj: Object) -> None:
+        if self.strategy.tracks_generation:
+            obj["metadata"]["generation"] = 1
+        self.strategy.prepare_for_create(obj)
+
+    def _exists(self, name: str, current: Entry | None) -> StatusError:
+        meta = {} if current is None else self.decode(current.value)["metadata"]
+        return already_exists(self.resource, name, being_deleted=meta.get("deletionTimestamp") is not None)
+
+    def _raise_invalid(self, obj: Object, errors: list[FieldError]) -> None:
+        if errors:
+            raise invalid_object(self.resource, obj["metadata"].get("name", ""), errors)
+
+    def _dry(self, obj: Object, *, created: bool = False) -> Answer:
+        obj = with_type(obj, self.resource)
+        return Answer(obj, orjson.dumps(obj), created=created)
+
+    # -- update ------------------------------------------------------------------------------------------------------
+
+    async def update(
+        self,
+        context: RequestContext,
+        namespace: str,
+        name: str,
+        transform: Transform,
+        *,
+        subresource: str = "",
+        expected_uid: str = "",
+        create: Object | None = None,
+    ) -> Answer:
+        """Replace the object by what `transform` makes of it.
+
+        `expected_uid` is the uid of a PUT's body. `create` is what a PUT to a missing object creates, for the kinds
+        that allow it. A result without resourceVersion (or "0") overwrites whatever is there, where the kind allows.
+        Raises StatusError.
+        """
+        key = self.key(namespace, name)
+        entry = await self.shared.store.get(key)
+        while True:
+            if entry is None:
+                if create is None or not self.strategy.allow_create_on_update or subresource:
+                    raise self.not_found(name)
+                create["metadata"].pop("resourceVersion", None)
+                return await self.create(context, create, namespace)
+            old = self.decode(entry.value)
+            if expected_uid and expected_uid != old["metadata"].get("uid"):
+                raise self._uid_conflict(key, name, expected_uid, old)
+            new = self._updated(transform(old), old, name, subresource)
+            await self.shared.admission.update(context, self.resource, new, old, subresource)
+            try:
+                return await self._store_update(context, entry, new, old, subresource)
+            except StoreConflict as conflicting:
+                entry = conflicting.current
+
+    def _updated(self, new: Object, old: Object, name: str, subresource: str) -> Object:
+        """`new` made ready to be stored in place of `old`, or a StatusError."""
+        asked = new["metadata"].get("resourceVersion") or "0"
+        if not (asked.isascii() and asked.isdigit()):
+            raise plain_failure(f'strconv.ParseUint: parsing "{asked}": invalid syntax')
+        if int(asked) == 0:
+            if not self.strategy.allow_unconditional_update:
+                why = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+                raise invalid_object(self.resource.plural, name, [why], group=self.resource.group)
+        elif asked != old["metadata"]["resourceVersion"]:
+            raise conflict(self.resource, name, OPTIMISTIC_LOCK)
+        new = {**new, "metadata": objectmeta.for_update(new["metadata"], old["metadata"])}
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if subresource == "binding":
+            # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
+            return new
+        self.strategy.prepare_for_update(new, old, subresource)
+        meta_errors = list(objectmeta.validate_update(new["metadata"], old["metadata"]))
+        self._raise_invalid(new, [*meta_errors, *validate_update(self.resource, new, old, subresource=subresource)])
+        if self.strategy.tracks_generation and self.strategy.spec_changed(new, old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        return new
+
+    async def _store_update(
+        self, context: RequestContext, entry: Entry, new: Object, old: Object, subresource: str
+    ) -> Answer:
+        if self.strategy.should_delete_during_update(new, old):
+            # The last finalizer went: the object is removed instead of written, and watchers see only DELETED.
+            if not context.dry_run:
+                await self._remove(context, entry)
+            answer = self._dry(new)
+            return Answer(answer.object, answer.value, removed=True)
+        if new == old:
+            return Answer(old, entry.value)
+        undo = self.strategy.begin_update(new, old, context)
+        if context.dry_run:
+            undo()
+            return self._dry(new)
+        try:
+            written = await self.shared.store.update(
+                entry.key, entry.revision, lambda revision: self.codec.encode(new, revision)
+            )
+        except BaseException:
+            undo()
+            raise
+        self.strategy.after_update(new, old)
+        stored = self.decode(written.value)
+        self.shared.records.updated(context, self.resource, stored, old, subresource)
+        return Answer(stored, written.value)
+
+    def _uid_conflict(self, key: str, name: str, asked: str, old: Object) -> StatusError:
+        return conflict(
+            self.resource,
+            name,
+            f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {asked}, UID in object meta: {old['metadata'].get('uid', '')}",
+        )
+
+    # -- delete ------------------------------------------------------------------------------------------------------
+
+    async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
+        """DELETE one object; the answer is the object as it is now or was last. Raises StatusError.
+
+        Source: store.go:Delete, updateForGracefulDeletionAndFinalizers.
+        """
+        if (refused := self.strategy.check_delete(name)) is not None:
+            raise refused
+        entry = await self.entry(namespace, name)
+        while True:
+            old = self.decode(entry.value)
+            decision = self.strategy.decide_delete(old, options, now(self.shared.world.clock))
+            try:
+                return await self._delete(context, entry, old, decision, options)
+            except StoreConflict as conflicting:
+                if conflicting.current is None:
+                    raise self.not_found(name) from None
+                entry = conflicting.current
+
+    async def _delete(
+        self, context: RequestContext, entry: Entry, old: Object, decision: Decision, options: DeleteOptions
+    ) -> Answer:
+        dry_run = context.dry_run or options.dry_run
+        marked, value = old, entry.value
+        if decision.object is not None:
+            if dry_run:
+                answer = self._dry(decision.object)
+                return Answer(answer.object, answer.value, removed=decision.action == "mark and remove")
+            new = decision.object
+            entry = await self.shared.store.update(
+                entry.key, entry.revision, lambda revision: self.codec.encode(new, revision)
+            )
+            marked, value = self.decode(entry.value), entry.value
+            self.shared.records.marked(context, self.resource, marked, old, decision.rule)
+        if decision.action in ("pending", "mark"):
+            return Answer(marked, value)
+        if dry_run:
+            return Answer(marked, value, removed=True)
+        try:
+            return await self._remove(context, entry)
+        except StoreConflict as conflicting:
+            if decision.object is None or conflicting.current is not None:
+                raise
+            # Marked by us and removed by somebody faster (the kubelet's final DELETE): that is what was asked for.
+            return Answer(marked, value, removed=True)
+
+    async def _remove(self, context: RequestContext, entry: Entry) -> Answer:
+        """The last write of an object: DELETED carries the stored state with the version of the deletion."""
+        last = copy_object(self.decode(entry.value))
+        gone = await self.shared.store.delete(
+            entry.key, entry.revision, lambda revision: self.codec.encode(last, revision)
+        )
+        obj = self.decode(gone.value)
+        self.strategy.after_delete(obj)
+        self.shared.records.removed(context, self.resource, obj)
+        return Answer(obj, gone.value, removed=True)
+
+    def list_body(
+        self, entries: list[Entry], revision: int, continue_: str = "", remaining: int | None = None
+    ) -> bytes:
+        """A list as JSON, joined from the stored bytes."""
+        items = b",".join([self.codec.list_item(entry.value) for entry in entries])
+        return list_head(self.resource, revision, continue_, remaining) + items + b"]}"
+
+
+def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
+    """Body against URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
+    meta = obj["metadata"]
+    given = meta.get("namespace") or ""
+    if resource.namespaced:
+        if given and given != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        meta["namespace"] = namespace
+    elif given:
+        raise bad_request("namespace may not be set on a cluster-scoped object")
+    if name is None:
+        return
+    if not meta.get("name"):
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if meta["name"] != name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")

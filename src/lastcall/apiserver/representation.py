@@ -1,0 +1,129 @@
+"""The forms an answer can take: lists, Tables, PartialObjectMetadata, indented JSON, YAML.
+
+Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/watch.go.
+"""
+
+from collections.abc import Mapping
+
+import orjson
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.apiserver.listing import Page
+from lastcall.apiserver.negotiation import YAML, MediaType
+from lastcall.apiserver.objects import list_head, watch_line
+from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.watch import Event
+
+META_GROUP = "meta.k8s.io"
+
+
+def table(
+    resource: Resource, objects: list[Object], media_type: MediaType, query: Mapping[str, str], meta: Object
+) -> Object:
+    """A Table of `objects`; `?includeObject=` says what of the object each row carries (default its metadata)."""
+    rows = table_for(resource, objects)
+    include = query.get("includeObject", "Metadata")
+    for row, obj in zip(rows["rows"], objects, strict=True):
+        if include == "Object":
+            row["object"] = obj
+        elif include == "None":
+            row.pop("object", None)
+        else:
+            row["object"] = partial_metadata(obj, media_type)
+    return {**rows, "apiVersion": f"{META_GROUP}/{media_type.version}", "metadata": meta}
+
+
+def partial_metadata(obj: Object, media_type: MediaType) -> Object:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"{META_GROUP}/{media_type.version}",
+        "metadata": obj.get("metadata", {}),
+    }
+
+
+def object_body(resource: Resource, obj: Object, media_type: MediaType, query: Mapping[str, str]) -> bytes:
+    """One object in the wanted form."""
+    if media_type.as_ == "Table":
+        return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj)))
+    if media_type.as_ == "PartialObjectMetadata":
+        return orjson.dumps(partial_metadata(obj, media_type))
+    return orjson.dumps(obj)
+
+
+def _table_meta(obj: Object) -> Object:
+    version = obj.get("metadata", {}).get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
+
+
+def list_body(
+    operations: Operations, resource: Resource, page: Page, media_type: MediaType, query: Mapping[str, str]
+) -> bytes:
+    """A page in the wanted form; the plain one is joined from stored bytes."""
+    kind = operations.kind(resource)
+    if not media_type.as_ and kind.resource is resource:
+        return kind.list_body(page.entries, page.revision, page.continue_, page.remaining)
+    objects = [operations.decode(resource, entry.value) for entry in page.entries]
+    if not media_type.as_:
+        items = [{key: value for key, value in obj.items() if key not in ("kind", "apiVersion")} for obj in objects]
+        return list_head(resource, page.revision, page.continue_, page.remaining) + orjson.dumps(items)[1:] + b"}"
+    meta: Object = {"resourceVersion": str(page.revision)}
+    if page.continue_:
+        meta["continue"] = page.continue_
+        if page.remaining is not None:
+            meta["remainingItemCount"] = page.remaining
+    if media_type.as_ == "Table":
+        return orjson.dumps(table(resource, objects, media_type, query, meta))
+    return orjson.dumps(
+        {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": f"{META_GROUP}/{media_type.version}",
+            "metadata": meta,
+            "items": [partial_metadata(obj, media_type) for obj in objects],
+        }
+    )
+
+
+class WatchEncoder:
+    """Turns events into lines of the stream; a Table watch names its columns only in the first one."""
+
+    def __init__(
+        self, operations: Operations, resource: Resource, media_type: MediaType, query: Mapping[str, str]
+    ) -> None:
+        self._operations = operations
+        self._resource = resource
+        self._media_type = media_type
+        self._query = query
+        self._columns_sent = False
+
+    def line(self, event: Event) -> bytes:
+        if event.type == "ERROR":
+            return watch_line(event.type, event.value)
+        if not self._media_type.as_:
+            value = event.value
+            if event.type != "BOOKMARK":
+                value = self._operations.present(self._resource, value)
+            return watch_line(event.type, value)
+        obj = (
+            orjson.loads(event.value)
+            if event.type == "BOOKMARK"
+            else self._operations.decode(self._resource, event.value)
+        )
+        if self._media_type.as_ == "PartialObjectMetadata":
+            return watch_line(event.type, orjson.dumps(partial_metadata(obj, self._media_type)))
+        rows = table(self._resource, [obj], self._media_type, self._query, _table_meta(obj))
+        if self._columns_sent:
+            rows["columnDefinitions"] = None
+        self._columns_sent = True
+        return watch_line(event.type, orjson.dumps(rows))
+
+
+def reformat(body: bytes, media_type: MediaType) -> bytes:
+    """JSON as YAML, or indented."""
+    if media_type.name == YAML:
+        import yaml
+
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        text: str = yaml.dump(orjson.loads(body), Dumper=dumper, default_flow_style=False, allow_unicode=True)
+        return text.encode()
+    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

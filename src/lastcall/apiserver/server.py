@@ -1,0 +1,231 @@
+"""The API server put together: kinds, admission, authentication, both faces, and what exists from the start.
+
+Sources: pkg/controlplane/controller/systemnamespaces, pkg/controlplane/controller/kubernetesservice.
+"""
+
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    ENDPOINTSLICES,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVED,
+    SERVICEACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from lastcall.apiserver.admission import Admission
+from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
+from lastcall.apiserver.auth import MASTERS, Authenticator, UserInfo
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.discovery import Discovery
+from lastcall.apiserver.inprocess import InProcessClient
+from lastcall.apiserver.kubelet_client import KubeletLogs
+from lastcall.apiserver.objects import ObjectCache
+from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.records import WriteRecords
+from lastcall.apiserver.registry import GenericStore, Shared
+from lastcall.apiserver.strategies.base import Strategy
+from lastcall.apiserver.strategies.core import (
+    ConfigMapStrategy,
+    EndpointSliceStrategy,
+    EventStrategy,
+    LeaseStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    SecretStrategy,
+    ServiceAccountStrategy,
+)
+from lastcall.apiserver.strategies.pod import PodStrategy
+from lastcall.apiserver.strategies.service import ServiceStrategy
+from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
+from lastcall.client.api import Client
+from lastcall.store.api import Store
+from lastcall.timeline.record import Recorder
+from lastcall.world.clock import now, parse_rfc3339
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+EVENT_TTL = timedelta(hours=1)
+EVENT_SWEEP_SECONDS = 60.0
+SHUTDOWN_SECONDS = 0.05
+"""How long running requests get when the server ends; open watches have no more to say."""
+
+SERVER_USER = UserInfo("system:apiserver", (MASTERS,))
+
+
+@dataclass(frozen=True, slots=True)
+class APIServerConfig:
+    """`kubernetes_version` is one of discovery.VERSIONS. `tokens` are static bearer tokens and whose they are.
+
+    `service_account_key_pem` is an EC P-256 private key, made when empty. `root_ca_pem` is what clients trust.
+    """
+
+    kubernetes_version: str = "1.36"
+    service_cidr: str = "10.96.0.0/16"
+    kubernetes_service_ip: str = "10.96.0.1"
+    service_account_key_pem: bytes = b""
+    root_ca_pem: bytes = b""
+    tokens: Mapping[str, UserInfo] = field(default_factory=dict)
+    issuer: str = "https://kubernetes.default.svc"
+
+
+class APIServer:
+    """`bootstrap` once, then `client` for components of this process and `serve` for everybody else."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        store: Store,
+        recorder: Recorder,
+        config: APIServerConfig,
+        kubelet_logs: KubeletLogs | None = None,
+    ) -> None:
+        self._world = world
+        self._store = store
+        self._config = config
+        self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
+        self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
+        shared = Shared(world, store, ObjectCache(), Admission(world, self._find), WriteRecords(recorder))
+        strategies: tuple[Strategy, ...] = (
+            NamespaceStrategy(NAMESPACES),
+            NodeStrategy(NODES),
+            PodStrategy(PODS),
+            self._services,
+            EventStrategy(EVENTS),
+            ConfigMapStrategy(CONFIGMAPS),
+            SecretStrategy(SECRETS),
+            ServiceAccountStrategy(SERVICEACCOUNTS),
+            EndpointSliceStrategy(ENDPOINTSLICES),
+            LeaseStrategy(LEASES),
+        )
+        self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
+        self._issuer = TokenIssuer.load(world, config.issuer, config.service_account_key_pem or new_key_pem())
+        self.operations = Operations(self._kinds, self._issuer, kubelet_logs)
+        verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
+        self._authenticator = Authenticator(config.tokens, verifier.verify)
+        self._discovery = Discovery(SERVED, config.kubernetes_version, f"{config.kubernetes_service_ip}:443")
+
+    async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        kind = self._kinds[resource]
+        entry = await self._store.get(kind.key(namespace, name))
+        return None if entry is None else kind.decode(entry.value)
+
+    def client(self, user: UserInfo) -> Client:
+        """A client in this process that acts as `user`: no HTTP, no JSON."""
+        return InProcessClient(self.operations, user)
+
+    async def bootstrap(self) -> None:
+        """Create what a cluster has from the start and is not there yet: namespaces, the `kubernetes` Service."""
+        await self._load_allocations()
+        client = self.client(SERVER_USER)
+        fresh = await self._find(NAMESPACES, "", "default") is None
+        for name in SYSTEM_NAMESPACES:
+            await _create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
+        await _create_missing(client, SERVICES, self._kubernetes_service(), "default")
+        await _create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
+        if fresh:
+            # Nobody has seen an earlier version, so none can be asked for.
+            await self._store.compact(await self._store.revision())
+
+    async def _load_allocations(self) -> None:
+        kind = self._kinds[SERVICES]
+        entries, _, _ = await self._store.list(kind.prefix)
+        for entry in entries:
+            self._services.load(kind.decode(entry.value))
+
+    def _kubernetes_service(self) -> Object:
+        return {
+            "metadata": {
+                "name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "type": "ClusterIP",
+                "clusterIP": self._config.kubernetes_service_ip,
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 443}],
+            },
+        }
+
+    def _kubernetes_endpoints(self) -> Object:
+        """The API server listens on the Service's own address, so its endpoint is that address."""
+        return {
+            "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [self._config.kubernetes_service_ip], "conditions": {"ready": True}}],
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443}],
+        }
+
+    async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
+        """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
+        from aiohttp import web
+
+        from lastcall.apiserver.http import HTTPFace
+
+        face = HTTPFace(self._world, self.operations, self._authenticator, self._discovery, self._issuer)
+        runner = web.ServerRunner(
+            web.Server(face.handle, access_log=None, handler_cancellation=True), shutdown_timeout=SHUTDOWN_SECONDS
+        )
+        await runner.setup()
+        try:
+            for sock in sockets:
+                await web.SockSite(runner, sock, ssl_context=ssl_context, backlog=1024).start()
+            async with Tasks() as tasks:
+                tasks.spawn(self._sweep_events(), name="event-ttl")
+        finally:
+            await runner.cleanup()
+
+    async def _sweep_events(self) -> None:
+        """Events live an hour after their last write."""
+        kind = self._kinds[EVENTS]
+        context = RequestContext(SERVER_USER)
+        while True:
+            await self._world.clock.sleep(EVENT_SWEEP_SECONDS)
+            oldest = now(self._world.clock) - EVENT_TTL
+            entries, _, _ = await self._store.list(kind.prefix)
+            for entry in entries:
+                event = kind.decode(entry.value)
+                if _last_written(event) < oldest:
+                    meta = event["metadata"]
+                    await _delete_quietly(kind, context, meta["namespace"], meta["name"], meta["resourceVersion"])
+
+
+def _last_written(event: Object) -> datetime:
+    times = (
+        event["metadata"]["creationTimestamp"],
+        event.get("lastTimestamp"),
+        (event.get("series") or {}).get("lastObservedTime"),
+    )
+    return max(parse_rfc3339(text) for text in times if text)
+
+
+async def _delete_quietly(kind: GenericStore, context: RequestContext, namespace: str, name: str, version: str) -> None:
+    try:
+        await kind.delete(context, namespace, name, DeleteOptions(resource_version=version))
+    except StatusError as error:
+        # Written or deleted meanwhile: the next sweep sees it as it is then.
+        if error.code not in (404, 409):
+            raise
+
+
+async def _create_missing(client: Client, resource: Resource, obj: Object, namespace: str) -> None:
+    try:
+        await client.create(resource, obj, namespace)
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            raise

@@ -1,0 +1,96 @@
+"""How one kind is created, updated and deleted. A kind overrides what is special about it.
+
+Source: apiserver pkg/registry/rest/{create,update,delete}.go (the strategy interfaces).
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import ClassVar
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.deletion import (
+    Decision,
+    DeleteOptions,
+    DeleteRules,
+    GarbageCollectionPolicy,
+    decide_delete,
+    should_delete_during_update,
+)
+
+FieldLabels = Mapping[str, Callable[[Object], str]]
+"""Field selector label → its value in an object."""
+
+Undo = Callable[[], None]
+
+
+def nothing() -> None:
+    """The undo of what needs none."""
+
+
+class Strategy:
+    """The rules of one kind. Objects given to `prepare_…` are the caller's own and may be changed; `old` may not."""
+
+    allow_create_on_update: ClassVar[bool] = False
+    allow_unconditional_update: ClassVar[bool] = True
+    returns_deleted_object: ClassVar[bool] = False
+    tracks_generation: ClassVar[bool] = False
+    """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
+    garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
+    field_labels: ClassVar[FieldLabels] = {}
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self.delete_rules = DeleteRules(resource.kind, resource.group, None, self.garbage_collection)
+
+    def prepare_for_create(self, obj: Object) -> None:
+        """Fill in and drop fields before validation (PrepareForCreate)."""
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        """Put back what this request may not change (PrepareForUpdate)."""
+        if subresource == "status":
+            self.keep(new, old, *(key for key in {**old, **new} if key not in ("metadata", "status")))
+        elif "status" in self.resource.subresources:
+            self.keep(new, old, "status")
+
+    @staticmethod
+    def keep(new: Object, old: Object, *keys: str) -> None:
+        """Take `keys` from `old`, present or absent."""
+        for key in keys:
+            if key in old:
+                new[key] = old[key]
+            else:
+                new.pop(key, None)
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """Whether the generation counts this update."""
+        return new.get("spec") != old.get("spec")
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        """Take what the object needs from shared pools, changing `obj`; the answer gives it back if the write fails.
+
+        Raises StatusError.
+        """
+        return nothing
+
+    def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
+        """As `begin_create`, for an update."""
+        return nothing
+
+    def after_update(self, new: Object, old: Object) -> None:
+        """The update is stored: give back what the object no longer needs."""
+
+    def after_delete(self, obj: Object) -> None:
+        """The object is gone: give back what it held."""
+
+    def check_delete(self, name: str) -> StatusError | None:
+        """Why an object of this name may not be deleted."""
+        return None
+
+    def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
+        return decide_delete(self.delete_rules, obj, options, now)
+
+    def should_delete_during_update(self, new: Object, old: Object) -> bool:
+        return should_delete_during_update(new, old)

@@ -1,0 +1,173 @@
+"""The kinds with few rules of their own."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, ClassVar
+
+from lastcall.api.errors import StatusError, forbidden
+from lastcall.api.meta import Object
+from lastcall.apiserver.deletion import (
+    Decision,
+    DeleteOptions,
+    GarbageCollectionPolicy,
+    decide_namespace_delete,
+    should_delete_namespace_during_update,
+)
+from lastcall.apiserver.strategies.base import FieldLabels, Strategy
+
+
+def _text(*path: str) -> Callable[[Object], str]:
+    """The value at `path` as field selectors compare it: "" when absent, booleans in lower case."""
+
+    def get(obj: Object) -> str:
+        value: Any = obj
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, bool):
+            return str(value).lower()
+        return "" if value is None else str(value)
+
+    return get
+
+
+class NamespaceStrategy(Strategy):
+    """pkg/registry/core/namespace: spec.finalizers hold a Namespace until its content is gone."""
+
+    returns_deleted_object = True
+    field_labels: ClassVar[FieldLabels] = {"status.phase": _text("status", "phase")}
+
+    IMMORTAL = ("default", "kube-system", "kube-public")
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj["status"] = {"phase": "Active"}
+        finalizers = (obj.get("spec") or {}).get("finalizers") or []
+        if "kubernetes" not in finalizers:
+            finalizers = [*finalizers, "kubernetes"]
+        obj["spec"] = {"finalizers": finalizers}
+        self._label(obj)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        if subresource == "finalize":
+            # Only spec.finalizers may change here.
+            self.keep(new, old, "status")
+        else:
+            super().prepare_for_update(new, old, subresource)
+            # spec has nothing but the finalizers, and those belong to /finalize.
+            self.keep(new, old, "spec")
+        self._label(new)
+
+    @staticmethod
+    def _label(obj: Object) -> None:
+        meta = obj["metadata"]
+        if meta.get("name"):
+            meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
+
+    def check_delete(self, name: str) -> StatusError | None:
+        if name not in self.IMMORTAL:
+            return None
+        return forbidden(self.resource, name, "this namespace may not be deleted")
+
+    def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
+        return decide_namespace_delete(obj, options, now)
+
+    def should_delete_during_update(self, new: Object, old: Object) -> bool:
+        return should_delete_namespace_during_update(new, old)
+
+
+class NodeStrategy(Strategy):
+    """pkg/registry/core/node."""
+
+    field_labels: ClassVar[FieldLabels] = {"spec.unschedulable": _text("spec", "unschedulable")}
+
+    @staticmethod
+    def unschedulable(obj: Object) -> str:
+        return "true" if obj.get("spec", {}).get("unschedulable") else "false"
+
+
+NodeStrategy.field_labels = {"spec.unschedulable": NodeStrategy.unschedulable}
+
+
+class ConfigMapStrategy(Strategy):
+    """pkg/registry/core/configmap."""
+
+
+class SecretStrategy(Strategy):
+    """pkg/registry/core/secret: stringData is folded into data, the type never changes."""
+
+    field_labels: ClassVar[FieldLabels] = {"type": _text("type")}
+
+    def prepare_for_create(self, obj: Object) -> None:
+        fold_string_data(obj)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        fold_string_data(new)
+        if not new.get("type"):
+            new["type"] = old.get("type", "Opaque")
+
+
+def fold_string_data(secret: Object) -> None:
+    """Move stringData into data (Convert_v1_Secret_To_core_Secret)."""
+    import base64
+
+    plain = secret.pop("stringData", None)
+    if plain:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
+class ServiceAccountStrategy(Strategy):
+    """pkg/registry/core/serviceaccount."""
+
+    returns_deleted_object = True
+
+
+class LeaseStrategy(Strategy):
+    """pkg/registry/coordination/lease: compare-and-swap is the point of a Lease, so updates name their version."""
+
+    allow_create_on_update = True
+    allow_unconditional_update = False
+
+
+class EndpointSliceStrategy(Strategy):
+    """pkg/registry/discovery/endpointslice: everything but metadata counts as spec."""
+
+    tracks_generation = True
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        def content(obj: Object) -> Object:
+            meta = obj.get("metadata", {})
+            shown = {key: obj.get(key) for key in ("addressType", "endpoints", "ports")}
+            return {**shown, "labels": meta.get("labels"), "annotations": meta.get("annotations")}
+
+        return content(new) != content(old)
+
+
+class EventStrategy(Strategy):
+    """pkg/registry/core/event: outside garbage collection, kept for an hour."""
+
+    allow_create_on_update = True
+    garbage_collection = GarbageCollectionPolicy.UNSUPPORTED
+    field_labels: ClassVar[FieldLabels] = {
+        **{
+            f"involvedObject.{key}": _text("involvedObject", key)
+            for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        },
+        "reason": _text("reason"),
+        "reportingComponent": _text("reportingComponent"),
+        "source": lambda event: (event.get("source") or {}).get("component") or event.get("reportingComponent", ""),
+        "type": _text("type"),
+    }
+
+
+class EventV1Strategy(EventStrategy):
+    """The events.k8s.io face: the same storage, other names for the same fields."""
+
+    field_labels: ClassVar[FieldLabels] = {
+        **{
+            f"regarding.{key}": _text("involvedObject", key)
+            for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        },
+        "reason": _text("reason"),
+        "reportingController": _text("reportingComponent"),
+        "type": _text("type"),
+    }

@@ -1,0 +1,157 @@
+"""Services: cluster IPs and node ports (pkg/registry/core/service/storage/alloc.go)."""
+
+from contextlib import suppress
+from typing import ClassVar
+
+from lastcall.api.errors import StatusError
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import invalid
+from lastcall.api.meta import Object, name_of
+from lastcall.api.resources import SERVICES, Resource
+from lastcall.apiserver.allocators import AllocationError, ClusterIPAllocator, NodePortAllocator
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.strategies.base import FieldLabels, Strategy, Undo
+
+HEADLESS = "None"
+
+
+def needs_cluster_ip(spec: Object) -> bool:
+    return spec.get("type", "ClusterIP") in ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+def needs_node_ports(spec: Object) -> bool:
+    type_ = spec.get("type")
+    return type_ == "NodePort" or (type_ == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts", True))
+
+
+class ServiceStrategy(Strategy):
+    returns_deleted_object = True
+    allow_create_on_update = True
+    field_labels: ClassVar[FieldLabels] = {
+        "spec.clusterIP": lambda service: service.get("spec", {}).get("clusterIP", ""),
+        "spec.type": lambda service: service.get("spec", {}).get("type", ""),
+    }
+
+    def __init__(self, resource: Resource, cluster_ips: ClusterIPAllocator, node_ports: NodePortAllocator) -> None:
+        super().__init__(resource)
+        self._cluster_ips = cluster_ips
+        self._node_ports = node_ports
+
+    def load(self, service: Object) -> None:
+        """Count a stored Service's addresses and ports as taken (when the server starts)."""
+        for address in _addresses(service):
+            with suppress(AllocationError):
+                self._cluster_ips.take(address)
+        for port in _ports(service):
+            with suppress(AllocationError):
+                self._node_ports.take(port)
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if subresource:
+            return
+        # A replacement that does not name them keeps addresses and ports (patchAllocatedValues).
+        new_spec, old_spec = new["spec"], old["spec"]
+        if needs_cluster_ip(new_spec) and needs_cluster_ip(old_spec):
+            for key in ("clusterIP", "clusterIPs"):
+                if not new_spec.get(key) and old_spec.get(key):
+                    new_spec[key] = old_spec[key]
+            for key in ("ipFamilies", "ipFamilyPolicy"):
+                if key in old_spec:
+                    new_spec.setdefault(key, old_spec[key])
+        if needs_node_ports(new_spec) and needs_node_ports(old_spec):
+            known = {
+                (port.get("protocol"), port.get("port")): port.get("nodePort") for port in old_spec.get("ports") or []
+            }
+            for port in new_spec.get("ports") or []:
+                if not port.get("nodePort") and (kept := known.get((port.get("protocol"), port.get("port")))):
+                    port["nodePort"] = kept
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        return self._allocate(obj, {})
+
+    def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
+        return self._allocate(new, old)
+
+    def after_update(self, new: Object, old: Object) -> None:
+        kept_addresses, kept_ports = _addresses(new), _ports(new)
+        self._give_back(
+            [address for address in _addresses(old) if address not in kept_addresses],
+            [port for port in _ports(old) if port not in kept_ports],
+        )
+
+    def after_delete(self, obj: Object) -> None:
+        self._give_back(_addresses(obj), _ports(obj))
+
+    def _give_back(self, addresses: list[str], ports: list[int]) -> None:
+        for address in addresses:
+            self._cluster_ips.give_back(address)
+        for port in ports:
+            self._node_ports.give_back(port)
+
+    def _allocate(self, service: Object, old: Object) -> Undo:
+        spec = service["spec"]
+        addresses: list[str] = []
+        ports: list[int] = []
+
+        def undo() -> None:
+            self._give_back(addresses, ports)
+
+        try:
+            if needs_cluster_ip(spec):
+                self._allocate_address(service, _addresses(old), addresses)
+            if needs_node_ports(spec):
+                self._allocate_ports(service, _ports(old), ports)
+        except StatusError:
+            undo()
+            raise
+        return undo
+
+    def _allocate_address(self, service: Object, held: list[str], taken: list[str]) -> None:
+        spec = service["spec"]
+        address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or []), "")
+        try:
+            if not address:
+                address = self._cluster_ips.take_any()
+                taken.append(address)
+            elif address != HEADLESS and address not in held:
+                self._cluster_ips.take(address)
+                taken.append(address)
+        except AllocationError as error:
+            raise _refused(service, "spec.clusterIPs", [address], error) from None
+        spec["clusterIP"] = address
+        spec["clusterIPs"] = [address]
+        # A headless Service without a selector may be given endpoints of any family (initIPFamilyFields).
+        any_family = address == HEADLESS and not spec.get("selector")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if any_family else ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if any_family else "SingleStack")
+
+    def _allocate_ports(self, service: Object, held: list[int], taken: list[int]) -> None:
+        for index, port in enumerate(service["spec"].get("ports") or []):
+            number = port.get("nodePort") or 0
+            if number in held or number in taken:
+                continue
+            try:
+                if number:
+                    self._node_ports.take(number)
+                else:
+                    number = port["nodePort"] = self._node_ports.take_any()
+            except AllocationError as error:
+                raise _refused(service, f"spec.ports[{index}].nodePort", number, error) from None
+            taken.append(number)
+
+
+def _addresses(service: Object) -> list[str]:
+    spec = service.get("spec", {})
+    return [address for address in spec.get("clusterIPs") or [] if address != HEADLESS]
+
+
+def _ports(service: Object) -> list[int]:
+    return [port["nodePort"] for port in service.get("spec", {}).get("ports") or [] if port.get("nodePort")]
+
+
+def _refused(service: Object, path: str, value: object, error: AllocationError) -> StatusError:
+    return invalid_object(SERVICES, name_of(service), [invalid(path, value, str(error))])
