@@ -1,0 +1,174 @@
+"""node-semantics 15 in virtual time."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.cri.api import SUBSTITUTE_FOR, Image, RuntimeServiceError
+from lastcall.node.image_manager import PodImageManager, default_pull_policy
+from lastcall.node.interfaces import ImagePullError
+from lastcall.node.status_features import status_features
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+PRESENT = 'Container image "i:1" already present on machine'
+
+
+class Images:
+    def __init__(self, world: World, present: bool, error: RuntimeServiceError | None) -> None:
+        self.world = world
+        self.present = present
+        self.error = error
+        self.pulls: list[float] = []
+        self.image = Image("sha256:1", ("i:1",), size=686825)
+
+    async def image_status(self, image: str) -> Image | None:
+        if self.error is not None and self.error.reason == "InvalidImageName":
+            raise self.error
+        return self.image if self.present else None
+
+    async def pull_image(self, image: str) -> str:
+        self.pulls.append(self.world.clock.monotonic_ns() / 1e9)
+        await self.world.clock.sleep(6.017)
+        if self.error is not None:
+            raise self.error
+        self.present = True
+        return "sha256:1"
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+        self.records: list[str] = []
+
+    def event(self, obj: Any, event_type: str, reason: str, message: str, *, field_path: str = "") -> None:
+        assert field_path == "spec.containers{app}"
+        self.events.append((event_type, reason, message))
+
+    def record(self, kind: str, **more: Any) -> str:
+        self.records.append(kind)
+        return ""
+
+
+def ensure(
+    policy: str,
+    present: bool,
+    error: RuntimeServiceError | None = None,
+    version: str = "1.36",
+    waits: tuple[float, ...] = (0.0,),
+) -> tuple[list[tuple[str, str, str]], list[tuple[str, str]], list[float]]:
+    """(events, errors as (reason, message), times of pulls) of one call after each wait."""
+
+    async def main(world: World) -> Any:
+        images, sink = Images(world, present, error), Sink()
+        manager = PodImageManager(
+            world=world,
+            images=images,
+            events=sink,
+            recorder=sink,
+            features=status_features(version),  # type: ignore[arg-type]
+        )
+        container = {"name": "app", "image": "i:1", "imagePullPolicy": policy}
+        pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [container]}}
+        errors: list[tuple[str, str]] = []
+        for wait in waits:
+            await world.clock.sleep(wait)
+            try:
+                assert (await manager.ensure_image_exists(pod, container)).id == "sha256:1"
+            except ImagePullError as caught:
+                errors.append((caught.reason, str(caught)))
+        return sink.events, errors, images.pulls
+
+    result: Any = run_virtual(main)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("version", "text"), [("1.36", PRESENT + " and can be accessed by the pod"), ("1.27", PRESENT), ("1.18", PRESENT)]
+)
+def test_a_present_image_is_not_pulled(version: str, text: str) -> None:
+    for policy in ("IfNotPresent", "Never"):
+        assert ensure(policy, True, version=version) == ([("Normal", "Pulled", text)], [], [])
+
+
+def test_never_and_absent() -> None:
+    text = 'Container image "i:1" is not present with pull policy of Never'
+    events, errors, pulls = ensure("Never", False)
+    assert events == [("Warning", "ErrImageNeverPull", text), ("Warning", "Failed", "Error: ErrImageNeverPull")]
+    assert (errors, pulls) == ([("ErrImageNeverPull", text)], [])
+
+
+@pytest.mark.parametrize(
+    ("version", "tail"),
+    [
+        ("1.36", " (6.017s including waiting). Image size: 686825 bytes."),
+        ("1.27", " (6.017s including waiting)"),
+        ("1.23", ""),
+    ],
+)
+def test_a_pull_that_works(version: str, tail: str) -> None:
+    for policy, present in (("Always", True), ("IfNotPresent", False)):
+        events, errors, pulls = ensure(policy, present, version=version)
+        assert events == [
+            ("Normal", "Pulling", 'Pulling image "i:1"'),
+            ("Normal", "Pulled", f'Successfully pulled image "i:1" in 6.017s{tail}'),
+        ]
+        assert (errors, len(pulls)) == ([], 1)
+
+
+def test_a_failing_pull_backs_off_10_then_20_seconds() -> None:
+    events, errors, pulls = ensure("Always", False, RuntimeServiceError("no route"), waits=(0, 1, 9.5, 15, 6))
+    assert [round(p, 3) for p in pulls] == [0, 16.517, 43.534]
+    assert events[:6] == [
+        ("Normal", "Pulling", 'Pulling image "i:1"'),
+        ("Warning", "Failed", 'Failed to pull image "i:1": no route'),
+        ("Warning", "Failed", "Error: ErrImagePull"),
+        ("Normal", "BackOff", 'Back-off pulling image "i:1"'),
+        ("Warning", "Failed", "Error: ImagePullBackOff"),
+        ("Normal", "Pulling", 'Pulling image "i:1"'),
+    ]
+    assert [reason for reason, _ in errors] == [
+        "ErrImagePull", "ImagePullBackOff", "ErrImagePull", "ImagePullBackOff", "ErrImagePull",
+    ]  # fmt: skip
+    assert errors[1][1] == 'Back-off pulling image "i:1": ErrImagePull: no route'
+
+
+def test_an_invalid_name_is_found_before_any_pull() -> None:
+    events, errors, pulls = ensure("Always", False, RuntimeServiceError("invalid reference format", "InvalidImageName"))
+    text = 'Failed to apply default image tag "i:1": invalid reference format'
+    assert events == [("Warning", "InspectFailed", text), ("Warning", "Failed", "Error: InvalidImageName")]
+    assert (errors, pulls) == ([("InvalidImageName", text)], [])
+
+
+def test_a_substitute_is_named() -> None:
+    async def main(world: World) -> Sink:
+        images, sink = Images(world, True, None), Sink()
+        images.image = Image("sha256:1", ("host/busybox:1",), annotations={SUBSTITUTE_FOR: "i:1"})
+        manager = PodImageManager(
+            world=world,
+            images=images,
+            events=sink,
+            recorder=sink,
+            features=status_features("1.36"),  # type: ignore[arg-type]
+        )
+        container = {"name": "app", "image": "i:1", "imagePullPolicy": "IfNotPresent"}
+        await manager.ensure_image_exists({"metadata": {"uid": "u"}, "spec": {"containers": [container]}}, container)
+        return sink
+
+    sink = run_virtual(main)
+    assert sink.events[1][:2] == ("Normal", "ImageSubstituted")
+    assert sink.records == ["ImageSubstituted"]
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("a", "Always"),
+        ("h:5000/a", "Always"),
+        ("a:latest", "Always"),
+        ("a:1", "IfNotPresent"),
+        ("a@sha256:0", "IfNotPresent"),
+    ],
+)
+def test_the_default_policy_follows_the_tag(image: str, policy: str) -> None:
+    assert default_pull_policy(image) == policy
