@@ -17,20 +17,8 @@ from typing import Any
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.world import linux
-from lastcall.world.world import World
 
 NODE_IP, SERVICE_IP = "172.18.0.2", "10.96.0.1"
-
-
-class Records:
-    def __init__(self) -> None:
-        self.kinds: list[str] = []
-        self.facts: list[dict[str, Any]] = []
-
-    def record(self, kind: str, *, pod_uid: str = "", facts: dict[str, Any] | None = None, **_: Any) -> str:
-        self.kinds.append(kind)
-        self.facts.append({"podUid": pod_uid, **(facts or {})})
-        return str(len(self.kinds))
 
 
 def enter_namespaces() -> None:
@@ -106,7 +94,7 @@ def sandbox(number: int) -> str:
     return f"{number:08d}{0:056d}"
 
 
-async def traffic(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def traffic(network: PodNetwork) -> dict[str, Any]:
     one, two = new_netns(), new_netns()
     before = os.readlink("/proc/self/ns/net")
     first = await network.attach("a" * 64, one, "uid-one")
@@ -124,12 +112,10 @@ async def traffic(network: PodNetwork, records: Records) -> dict[str, Any]:
         "podInterfaces": in_netns(one, interfaces),
         "podRoutes": in_netns(one, routes),
         "sameNamespace": before == os.readlink("/proc/self/ns/net"),
-        "kinds": records.kinds,
-        "facts": records.facts,
     }
 
 
-async def teardown(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def teardown(network: PodNetwork) -> dict[str, Any]:
     netns = new_netns()
     ip = await network.attach("a" * 64, netns, "uid-one")
     attached = routes()
@@ -149,12 +135,10 @@ async def teardown(network: PodNetwork, records: Records) -> dict[str, Any]:
         "detached": detached,
         "interfaces": interfaces(),
         "next": await network.attach("b" * 64, other, "uid-two"),
-        "kinds": records.kinds,
-        "facts": records.facts,
     }
 
 
-async def refused(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def refused(network: PodNetwork) -> dict[str, Any]:
     not_a_namespace = os.open("/dev/null", os.O_RDONLY)
     errors = []
     try:
@@ -175,7 +159,7 @@ async def refused(network: PodNetwork, records: Records) -> dict[str, Any]:
     }
 
 
-async def late(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def late(network: PodNetwork) -> dict[str, Any]:
     """Five addresses are all there are, so the sixth Pod gets the first one again."""
     ip = await network.attach("a" * 64, new_netns(), "uid")
     await network.detach("a" * 64, ip)
@@ -187,7 +171,7 @@ async def late(network: PodNetwork, records: Records) -> dict[str, Any]:
     return {"ip": ip, "reused": reused, "routes": routes()}
 
 
-async def recovery(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def recovery(network: PodNetwork) -> dict[str, Any]:
     netns = new_netns()
     call = asyncio.ensure_future(network.attach("a" * 64, netns, "uid"))
     await asyncio.sleep(0)  # handed to the worker, not answered yet
@@ -195,13 +179,13 @@ async def recovery(network: PodNetwork, records: Records) -> dict[str, Any]:
     await asyncio.gather(call, return_exceptions=True)
     await network.detach("a" * 64, "")
     after_cancel = routes()
-    await network.adopt("b" * 64, "10.244.0.9", "uid")
+    await network.adopt("b" * 64, "10.244.0.9")
     following = await network.attach("c" * 64, new_netns(), "uid")
     await network.detach("b" * 64, "")
     return {"afterCancel": after_cancel, "adopted": "10.244.0.9", "next": following, "routes": routes()}
 
 
-async def exhausted(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def exhausted(network: PodNetwork) -> dict[str, Any]:
     spaces = [new_netns() for _ in range(6)]
     ips = []
     error = ""
@@ -214,7 +198,32 @@ async def exhausted(network: PodNetwork, records: Records) -> dict[str, Any]:
     return {"ips": ips, "error": error, "reused": await network.attach("9" * 64, spaces[5], "uid")}
 
 
-async def speed(network: PodNetwork, records: Records) -> dict[str, Any]:
+async def first_packets(network: PodNetwork) -> dict[str, Any]:
+    """The very first datagram in each direction, while other namespaces come and go."""
+    lost = {"toPod": 0, "toNode": 0}
+    node = socket.socket(type=socket.SOCK_DGRAM)
+    node.bind((NODE_IP, 9))
+    for number in range(60):
+        netns = new_netns()
+        pod = in_netns(netns, lambda: socket.socket(type=socket.SOCK_DGRAM))
+        pod.bind(("", 9))
+        ip = await network.attach(sandbox(number), netns, "uid")
+        node.sendto(b"to the Pod", (ip, 9))
+        pod.sendto(b"to the node", (NODE_IP, 9))
+        for direction, receiver in (("toPod", pod), ("toNode", node)):
+            receiver.settimeout(0.5)
+            try:
+                receiver.recv(64)
+            except TimeoutError:
+                lost[direction] += 1
+        pod.close()
+        await network.detach(sandbox(number), ip)
+        os.close(netns)
+    node.close()
+    return lost
+
+
+async def speed(network: PodNetwork) -> dict[str, Any]:
     """Not a test: `network_scenario.py speed` prints medians in milliseconds."""
     attach, detach, first_packet = [], [], []
     for number in range(100):
@@ -245,13 +254,12 @@ async def speed(network: PodNetwork, records: Records) -> dict[str, Any]:
 
 
 async def main(scenario: str) -> dict[str, Any]:
-    records = Records()
     cidr = "10.244.0.0/29" if scenario in ("exhausted", "late") else "10.244.0.0/24"
-    network = PodNetwork(World(), records, cidr)
+    network = PodNetwork(cidr)
     await network.prepare_node([NODE_IP, SERVICE_IP])
     await network.prepare_node([NODE_IP, SERVICE_IP])
     try:
-        return await globals()[scenario](network, records)
+        return await globals()[scenario](network)
     finally:
         await network.close()
         await network.close()

@@ -41,6 +41,12 @@ def test_pods_reach_each_other_themselves_the_services_and_the_node_reaches_them
     assert {seen[name]["echoed"] for name in ("nodeToPod", "podToPod", "podToSelf", "podToService")} == {"ping"}
 
 
+def test_the_first_packet_in_each_direction_arrives(run: Any) -> None:
+    """A link whose queue the kernel has not activated yet drops: a first connect would take a second longer."""
+    seen = run("first_packets")
+    assert (seen["toPod"], seen["toNode"]) == (0, 0)
+
+
 def test_the_pod_has_lo_and_eth0_and_the_link_local_gateway(run: Any) -> None:
     seen = run("traffic")
     assert seen["podInterfaces"] == ["eth0", "lo"]

@@ -23,10 +23,11 @@ NETLINK_NETFILTER = 12
 _NLM_F_REQUEST, _NLM_F_ACK = 0x1, 0x4
 _NLM_F_REPLACE, _NLM_F_EXCL, _NLM_F_CREATE = 0x100, 0x200, 0x400
 _NLMSG_ERROR = 2
-_RTM_NEWLINK, _RTM_DELLINK, _RTM_NEWADDR = 16, 17, 20
+_RTM_NEWLINK, _RTM_DELLINK, _RTM_GETLINK, _RTM_NEWADDR = 16, 17, 18, 20
 _RTM_NEWROUTE, _RTM_DELROUTE, _RTM_NEWNEIGH = 24, 25, 28
 _IFF_UP = 0x1
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 18, 28
+_IFLA_OPERSTATE, _IF_OPER_UP = 16, 6
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
@@ -71,15 +72,21 @@ def delete_link(index: int) -> Message:
 
 
 def new_veth(
-    name: str, index: int, hardware_address: bytes, peer_name: str, peer_hardware_address: bytes, peer_netns: int
+    name: str,
+    index: int,
+    hardware_address: bytes,
+    peer_name: str,
+    peer_index: int,
+    peer_hardware_address: bytes,
+    peer_netns: int,
 ) -> Message:
     """A veth pair, the peer (still down) created directly in the network namespace of fd `peer_netns`.
 
-    Both ends have link index `index`, each in its namespace, so that nobody has to look it up. `EEXIST` or `EBUSY` is
-    the answer when a name or the index is taken.
+    The caller chooses both link indices, so that nobody has to look them up; they must differ (the kernel takes equal
+    ones for a link without a lower one). `EEXIST` or `EBUSY` is the answer when a name or an index is taken.
     """
     peer = (
-        _INFO.pack(0, 0, index, 0, 0)
+        _INFO.pack(0, 0, peer_index, 0, 0)
         + attribute(_IFLA_IFNAME, peer_name.encode() + b"\0")
         + attribute(_IFLA_ADDRESS, peer_hardware_address)
         + attribute(_IFLA_NET_NS_FD, struct.pack("=I", peer_netns))
@@ -105,9 +112,7 @@ def new_address(index: int, address: str) -> Message:
 
 def _route(destination: str, scope: int) -> bytes:
     bits = 32 if destination else 0
-    header = struct.pack(
-        "=BBBBBBBBI", socket.AF_INET, bits, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, _RTN_UNICAST, 0
-    )
+    header = struct.pack("=BBBBBBBBI", socket.AF_INET, bits, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, _RTN_UNICAST, 0)
     return header + (attribute(_RTA_DST, IPv4Address(destination).packed) if destination else b"")
 
 
@@ -188,6 +193,26 @@ class NetlinkSocket:
         if failed is not None:
             raise failed
 
+    def link_operates(self, index: int) -> bool:
+        """Whether a link forwards packets now. Asking makes the kernel (since 6.8) finish what it has put off.
+
+        Raises NetlinkError for an unknown link.
+        """
+        self._sequence += 1
+        body = _INFO.pack(0, 0, index, 0, 0)
+        length = _NLMSG_HEADER.size + len(body)
+        header = _NLMSG_HEADER.pack(length, _RTM_GETLINK, _NLM_F_REQUEST, self._sequence, 0)
+        self._socket.sendto(header + body, (0, 0))
+        while True:
+            data = self._socket.recv(65536)
+            _, kind, _, sequence, _ = _NLMSG_HEADER.unpack_from(data)
+            if sequence != self._sequence:
+                continue
+            if kind == _NLMSG_ERROR:
+                code = -struct.unpack_from("=i", data, _NLMSG_HEADER.size)[0]
+                raise NetlinkError(code, f"look at link {index}: {os.strerror(code)}")
+            return _attributes(data, _NLMSG_HEADER.size + _INFO.size).get(_IFLA_OPERSTATE) == bytes([_IF_OPER_UP])
+
     def close(self) -> None:
         self._socket.close()
 
@@ -198,6 +223,17 @@ class NetlinkSocket:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _attributes(data: bytes, offset: int) -> dict[int, bytes]:
+    found = {}
+    while offset + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, offset)
+        if length < 4:
+            break
+        found[kind] = data[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return found
 
 
 def _answers(data: bytes) -> Iterable[tuple[int, int]]:

@@ -247,7 +247,7 @@ def _make_veth() -> None:
         linux.unshare(linux.CLONE_NEWNET)
         with netlink.NetlinkSocket() as kernel:
             ours, theirs = bytes([2, 0, 0, 0, 0, 1]), bytes([2, 0, 0, 0, 0, 2])
-            kernel.transact([netlink.new_veth("probe", 1000, ours, "eth0", theirs, other)])
+            kernel.transact([netlink.new_veth("probe", 1000, ours, "eth0", 500, theirs, other)])
     finally:
         os.close(other)
 

@@ -15,20 +15,17 @@ the process never does.
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.address_pool import AddressPool, AddressPoolError
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Recorder
 from lastcall.world import linux, netlink
-from lastcall.world.world import World
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -37,7 +34,10 @@ GATEWAY = "169.254.1.1"
 NODE_HARDWARE_ADDRESS = bytes([0xEE] * 6)
 """Of every node-side end: the links are point to point, so one address serves all."""
 
-_FIRST_INDEX = 1000  # above the links that a fresh network namespace may have by itself (lo, tunl0, sit0, …)
+# Link indices: above those that a fresh network namespace may have by itself (lo, tunl0, sit0, …).
+_POD_INDEX = 500
+_FIRST_INDEX = 1000
+_LINK_TRIES, _LINK_PAUSE = 100, 0.0005  # seconds
 
 _SYSCTLS = {
     "net/ipv4/ip_forward": "1",
@@ -53,23 +53,18 @@ _POD_SYSCTLS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Attachment:
-    ip: str
-    pod_uid: str
-
-
 class PodNetwork:
-    """The network of one node: `prepare_node` once, then `attach` and `detach` per sandbox."""
+    """The network of one node: `prepare_node` once, then `attach` and `detach` per sandbox.
 
-    def __init__(self, world: World, recorder: Recorder, pod_cidr: str = "10.244.0.0/24") -> None:
+    Implements `spec.Network`; the runtime writes the records.
+    """
+
+    def __init__(self, pod_cidr: str = "10.244.0.0/24") -> None:
         """Raises ValueError for a `pod_cidr` that is not an IPv4 network or is too small."""
-        self._clock = world.clock
-        self._recorder = recorder
         self._pool = AddressPool(pod_cidr)
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pod-network")
-        # Everything below belongs to the worker thread.
-        self._attached: dict[str, _Attachment] = {}
+        # Everything below, and the pool, belongs to the worker thread.
+        self._attached: dict[str, str] = {}  # sandbox id → ip
         self._node_ip = ""
         self._node_netns = -1
         self._route: netlink.NetlinkSocket | None = None
@@ -83,43 +78,23 @@ class PodNetwork:
         await self._run(self._prepare_node, addresses)
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> str:
-        """Configure the Pod's network namespace and answer its address.
+        """Configure the Pod's network namespace (the fd stays the caller's) and answer its address.
 
         A sandbox that has an address keeps it. Raises RuntimeServiceError; nothing stays behind then. After a
         cancelled call the sandbox may be attached: `detach` it like any other.
         """
-        started = self._clock.monotonic_ns()
-        ip, new = await self._run(self._attach, sandbox_id, netns_fd, pod_uid)
-        if new:
-            facts = {"ip": ip, "seconds": (self._clock.monotonic_ns() - started) / 1e9}
-            self._recorder.record(kinds.NETWORK_ATTACHED, pod_uid=pod_uid, facts=facts)
-        return ip
+        return await self._run(self._attach, sandbox_id, netns_fd)
 
     async def detach(self, sandbox_id: str, ip: str = "") -> None:
-        """Stop routing to the sandbox and free its address. Unknown or detached already is a success.
+        """Stop routing to the sandbox and free its address. Unknown, or detached already, is a success.
 
-        `ip` is needed only for a sandbox that an earlier node process attached. Raises RuntimeServiceError.
+        `ip` matters only for a sandbox that an earlier node process attached. Raises RuntimeServiceError.
         """
-        started = self._clock.monotonic_ns()
-        gone: _Attachment | None = None
-        error = ""
-        try:
-            gone = await self._run(self._detach, sandbox_id, ip)
-        except RuntimeServiceError as failure:
-            error = str(failure)
-            raise
-        finally:
-            if gone is not None or error:
-                facts = {
-                    "ip": gone.ip if gone else ip,
-                    "seconds": (self._clock.monotonic_ns() - started) / 1e9,
-                    "error": error,
-                }
-                self._recorder.record(kinds.NETWORK_DETACHED, pod_uid=gone.pod_uid if gone else "", facts=facts)
+        await self._run(self._detach, sandbox_id, ip)
 
-    async def adopt(self, sandbox_id: str, ip: str, pod_uid: str) -> None:
+    async def adopt(self, sandbox_id: str, ip: str) -> None:
         """Know again a sandbox that an earlier node process attached. Raises RuntimeServiceError for a foreign ip."""
-        await self._run(self._adopt, sandbox_id, ip, pod_uid)
+        await self._run(self._adopt, sandbox_id, ip)
 
     async def close(self) -> None:
         """End the worker thread and its sockets; what is attached stays attached."""
@@ -153,41 +128,48 @@ class PodNetwork:
             self._next_index = max(_FIRST_INDEX, *(index for index, _ in socket.if_nameindex()))
         return self._route
 
-    def _attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> tuple[str, bool]:
+    def _attach(self, sandbox_id: str, netns_fd: int) -> str:
         known = self._attached.get(sandbox_id)
         if known is not None:
-            return known.ip, False
+            return known
         node = self._socket()
         ip = self._pool.allocate()
         pod_address = pod_hardware_address(ip)
         self._next_index = index = self._next_index + 1
         created = False
         try:
-            node.transact(
-                [
-                    netlink.new_veth(
-                        host_link_name(sandbox_id), index, NODE_HARDWARE_ADDRESS, "eth0", pod_address, netns_fd
-                    )
-                ]
-            )
+            name = host_link_name(sandbox_id)
+            ends = (name, index, NODE_HARDWARE_ADDRESS, "eth0", _POD_INDEX, pod_address)
+            node.transact([netlink.new_veth(*ends, netns_fd)])
             created = True
-            self._configure_pod(netns_fd, index, ip)
+            self._configure_pod(netns_fd, ip)
             node.transact(
                 [
                     netlink.new_neighbour(ip, index, pod_address),
                     netlink.new_link_route(ip, index, self._node_ip),
                 ]
             )
+            self._wait_for_link(node, index)
         except BaseException:
             self._pool.release(ip)
             if created:
                 with suppress(OSError):
                     node.transact([netlink.delete_link(index)])
             raise
-        self._attached[sandbox_id] = _Attachment(ip, pod_uid)
-        return ip, True
+        self._attached[sandbox_id] = ip
+        return ip
 
-    def _configure_pod(self, netns_fd: int, index: int, ip: str) -> None:
+    @staticmethod
+    def _wait_for_link(node: netlink.NetlinkSocket, index: int) -> None:
+        """The node's end was opened before the Pod's, so it got its carrier later; until the kernel has noticed, it
+        drops what is sent, and a dropped SYN is a second lost. Kernels before 6.8 do not hurry when asked.
+        """
+        for _ in range(_LINK_TRIES):
+            if node.link_operates(index):
+                return
+            threading.Event().wait(_LINK_PAUSE)  # in the worker thread there is no loop to sleep in
+
+    def _configure_pod(self, netns_fd: int, ip: str) -> None:
         linux.setns(netns_fd, linux.CLONE_NEWNET)
         try:
             pod = netlink.NetlinkSocket()
@@ -199,32 +181,25 @@ class PodNetwork:
             pod.transact(
                 [
                     netlink.link_up(netlink.LOOPBACK_INDEX),
-                    netlink.link_up(index),
-                    netlink.new_address(index, ip),
-                    netlink.new_link_route(GATEWAY, index),
-                    netlink.new_neighbour(GATEWAY, index, NODE_HARDWARE_ADDRESS),
-                    netlink.new_default_route(GATEWAY, index),
+                    netlink.link_up(_POD_INDEX),
+                    netlink.new_address(_POD_INDEX, ip),
+                    netlink.new_link_route(GATEWAY, _POD_INDEX),
+                    netlink.new_neighbour(GATEWAY, _POD_INDEX, NODE_HARDWARE_ADDRESS),
+                    netlink.new_default_route(GATEWAY, _POD_INDEX),
                 ]
             )
 
-    def _detach(self, sandbox_id: str, ip: str) -> _Attachment | None:
-        known = self._attached.pop(sandbox_id, None)
-        if known is None:
-            # Attached by an earlier node process; or a late repetition, and then the address may have a new owner.
-            if ip and all(other.ip != ip for other in self._attached.values()):
-                self._socket().transact([netlink.delete_link_route(ip)])
-            return None
-        try:
-            self._socket().transact([netlink.delete_link_route(known.ip)])
-        except BaseException:
-            self._attached[sandbox_id] = known  # to be tried again
-            raise
-        self._pool.release(known.ip)
-        return known
+    def _detach(self, sandbox_id: str, ip: str) -> None:
+        known = self._attached.get(sandbox_id, ip)
+        if not known or (sandbox_id not in self._attached and known in self._attached.values()):
+            return  # never attached; or a late repetition, and the address has a new owner
+        self._socket().transact([netlink.delete_link_route(known)])
+        if self._attached.pop(sandbox_id, None) is not None:
+            self._pool.release(known)
 
-    def _adopt(self, sandbox_id: str, ip: str, pod_uid: str) -> None:
+    def _adopt(self, sandbox_id: str, ip: str) -> None:
         self._pool.reserve(ip)
-        self._attached[sandbox_id] = _Attachment(ip, pod_uid)
+        self._attached[sandbox_id] = ip
 
     def _close(self) -> None:
         if self._route is not None:
