@@ -77,8 +77,8 @@ class WorkQueue(Generic[K]):
         self._dirty: dict[K, None] = {}
         self._processing: dict[K, None] = {}
         self._failures: dict[K, int] = {}
-        self._due: dict[K, float] = {}
-        self._heap: list[tuple[float, int, K]] = []
+        self._due: dict[K, int] = {}
+        self._heap: list[tuple[int, int, K]] = []
         self._sequence = 0
         self._wake = asyncio.Event()
         self._shut_down = False
@@ -103,7 +103,7 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(item)
             return
-        due = monotonic(self._clock) + seconds
+        due = self._clock.monotonic_ns() + round(seconds * 1e9)
         if item in self._due and self._due[item] <= due:
             return
         self._due[item] = due
@@ -167,7 +167,7 @@ class WorkQueue(Generic[K]):
 
     def _move_due(self) -> float | None:
         """Add what is due; answer the seconds to the next that is not, None when nothing waits."""
-        now = monotonic(self._clock)
+        now = self._clock.monotonic_ns()
         while self._heap:
             due, _, item = self._heap[0]
             if self._due.get(item) != due:
@@ -177,5 +177,5 @@ class WorkQueue(Generic[K]):
                 del self._due[item]
                 self.add(item)
             else:
-                return due - now
+                return (due - now) / 1e9
         return None

@@ -524,15 +524,16 @@ class SimulatedRuntime:
 
     async def _wait_exit(self, container: _Container, seconds: float) -> None:
         """Wait for the container's end; TimeoutError when it has not ended after `seconds`, not earlier."""
-        deadline = monotonic(self._world.clock) + seconds
+        # Whole nanoseconds: a deadline in float seconds may be missed by less than a clock can count.
+        deadline = self._world.clock.monotonic_ns() + round(seconds * 1e9)
         while True:
-            left = deadline - monotonic(self._world.clock)
+            left = deadline - self._world.clock.monotonic_ns()
             try:
-                async with asyncio.timeout(max(0.0, left)):
+                async with asyncio.timeout(max(0, left) / 1e9):
                     await container.exited.wait()
                     return
             except TimeoutError:
-                if monotonic(self._world.clock) >= deadline:
+                if self._world.clock.monotonic_ns() >= deadline:
                     raise
 
     # Small things

@@ -77,8 +77,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._ready and not self._stopping:  # type: ignore[attr-defined]
             if not scheduled:
                 raise VirtualDeadlockError(_describe(self))
-            # Round up, so that `time()` is never short of the timer that is due.
-            self._virtual_ns = max(self._virtual_ns, -int(-scheduled[0].when() * 1e9 // 1))
+            # Round up, so that `time()` is never short of the timer that is due. The product may itself be rounded
+            # down; whoever then re-arms for the rest would do so for ever in a world where no time passes.
+            when = scheduled[0].when()
+            self._virtual_ns = max(self._virtual_ns, -int(-when * 1e9 // 1))
+            while self._virtual_ns / 1e9 < when:
+                self._virtual_ns += 1
         super()._run_once()  # type: ignore[misc]
 
     def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
