@@ -26,9 +26,10 @@ class _Backoff:
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, float]] = {}
 
-    def is_in_backoff(self, key: str, now: float) -> bool:
+    def left(self, key: str, now: float) -> float:
+        """Seconds until the next try is allowed, 0 when it is."""
         delay, updated = self._entries.get(key, (0.0, 0.0))
-        return delay > 0 and now - updated < delay
+        return max(0.0, updated + delay - now)
 
     def next(self, key: str, now: float) -> None:
         delay, updated = self._entries.get(key, (0.0, 0.0))
@@ -85,12 +86,14 @@ class PodImageManager:
         key = f"{uid_of(pod)}_{name}"
         clock = self._world.clock
         self._backoff.collect(monotonic(clock))
-        if self._backoff.is_in_backoff(key, monotonic(clock)):
+        if (left := self._backoff.left(key, monotonic(clock))) > 0:
             message = f"Back-off pulling image {go_quote(name)}"
             self._event(pod, container, "Normal", "BackOff", message)
             if cause := self._errors.get(key):
                 message = f"{message}: {cause}"
-            raise self._failed(pod, container, "ImagePullBackOff", message)
+            failure = self._failed(pod, container, "ImagePullBackOff", message)
+            failure.expires_ns = clock.wall_ns() + int(left * 1e9)
+            raise failure
         self._event(pod, container, "Normal", "Pulling", f"Pulling image {go_quote(name)}")
         asked = monotonic(clock)
         async with self._serial:

@@ -157,11 +157,15 @@ class VolumeError(Exception):
 
 
 class ImagePullError(Exception):
-    """EnsureImageExists failed: waiting `reason` (ErrImagePull, ImagePullBackOff, …) and message."""
+    """EnsureImageExists failed: waiting `reason` (ErrImagePull, ImagePullBackOff, …) and message.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `expires_ns` is set when only a back-off is in the way: wall clock nanoseconds of its end.
+    """
+
+    def __init__(self, reason: str, message: str, expires_ns: int | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        self.expires_ns = expires_ns
 
 
 class ImageManager(Protocol):

@@ -51,9 +51,14 @@ class KubeletServer:
         self._healthy = healthy
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> "web.AppRunner":
-        """Listen; `cleanup()` of the answer closes. Without `tls` (tests) nobody is authenticated."""
+        """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
+
+        Without `tls` (tests on loopback) nobody is authenticated.
+        """
         from aiohttp import web
 
+        if tls is not None:
+            tls.verify_mode = ssl.CERT_REQUIRED
         runner = web.AppRunner(self._application(authenticate=tls is not None), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()

@@ -77,6 +77,9 @@ def ensure(
                 assert (await manager.ensure_image_exists(pod, container)).id == "sha256:1"
             except ImagePullError as caught:
                 errors.append((caught.reason, str(caught)))
+                if caught.expires_ns is not None:
+                    assert caught.reason == "ImagePullBackOff"
+                    assert world.clock.wall_ns() < caught.expires_ns <= world.clock.wall_ns() + 20_000_000_000
         return sink.events, errors, images.pulls
 
     result: Any = run_virtual(main)

@@ -169,3 +169,29 @@ async def test_the_endpoint(tmp_path: Path, url: str, code: int, text: str) -> N
             assert (response.status, await response.text()) == (code, text)
     finally:
         await runner.cleanup()
+
+
+async def test_only_the_api_servers_client_certificate_may_read_logs(tmp_path: Path) -> None:
+    from lastcall.apiserver.pki import ClusterCA, client_context, server_context
+
+    authority, stranger = ClusterCA.create(), ClusterCA.create()
+    tls = server_context(*authority.issue_server(["127.0.0.1"]), client_ca=authority.certificate_pem)
+    (tmp_path / "0.log").write_text(LOG)
+    node = Node(tmp_path / "0.log")
+    runner = await KubeletServer(world=World(), runtime=node, pods=node).start("127.0.0.1", 0, tls)  # type: ignore[arg-type]
+    url = f"https://127.0.0.1:{runner.addresses[0][1]}/containerLogs/n/p/app"
+
+    async def ask(certificate: tuple[bytes, bytes] | None) -> int:
+        context = client_context(authority.certificate_pem, *(certificate or ()))
+        async with aiohttp.ClientSession() as session, session.get(url, ssl=context) as response:
+            return response.status
+
+    try:
+        assert await ask(authority.issue_client("kube-apiserver-kubelet-client", ["system:masters"])) == 200
+        assert await ask(authority.issue_client("system:node:node-1", ["system:nodes"])) == 403
+        with pytest.raises(aiohttp.ClientError):
+            await ask(None)
+        with pytest.raises(aiohttp.ClientError):
+            await ask(stranger.issue_client("kube-apiserver-kubelet-client", ["system:masters"]))
+    finally:
+        await runner.cleanup()
