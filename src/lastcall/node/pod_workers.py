@@ -33,6 +33,10 @@ from lastcall.world.world import World
 
 RULES = "pkg/kubelet/pod_workers.go"
 
+QUICK_RETRIES = 2
+"""Failures in a row before events of the runtime no longer cause an immediate retry."""
+RETRY_SECONDS = 1.0
+
 log = logging.getLogger(__name__)
 
 
@@ -98,6 +102,8 @@ class _Worker:
     context: SyncContext | None = None
     task: "asyncio.Task[None] | None" = None
     last_sync_at: int = 0
+    failures: int = 0
+    failed_at: int = 0
     cause_id: str = ""
 
 
@@ -164,6 +170,8 @@ class PodWorkers:
             if decision.options.pod is not None and is_static_pod(decision.options.pod):
                 self._waiting_to_start.setdefault(worker.status.full_name, []).append(uid)
             worker.task = self._tasks.spawn(self._pod_worker_loop(uid, worker), name=f"pod-worker {uid}")
+        if decision.cause is None and not decision.shortened and self._put_off(worker, decision.options):
+            return
         worker.pending = decision.options
         worker.working = True
         worker.signal.set()
@@ -245,6 +253,11 @@ class PodWorkers:
                 log.warning("pod %s: %s call failed: %r", uid, state, failure)
             if self._workers.get(uid) is not worker or worker.status.finished:
                 return
+            if error is None:
+                worker.failures = 0
+            else:
+                worker.failures += 1
+                worker.failed_at = self._now()
             self._complete_work(uid, worker, phase_transition, error)
 
     def _start_pod_sync(self, uid: str, worker: _Worker) -> tuple[UpdatePodOptions, State] | None:
@@ -356,10 +369,25 @@ class PodWorkers:
         )
         if not (phase_transition and worker.pending is not None):
             self._requeue(uid, delay)
+        if error is not None and worker.pending is not None and self._put_off(worker, worker.pending):
+            worker.pending = None
         if worker.pending is not None:
             worker.signal.set()
         else:
             worker.working = False
+
+    def _put_off(self, worker: _Worker, options: UpdatePodOptions) -> bool:
+        """A call that keeps failing is repeated at most once a second, however many runtime events it causes itself.
+
+        The kubelet has this from its PLEG, which looks once a second. News of the Pod is never put off.
+        """
+        if options.update_type is not UpdateType.SYNC or worker.failures < QUICK_RETRIES or worker.active is None:
+            return False
+        left = RETRY_SECONDS - (self._now() - worker.failed_at) / 1e9
+        if left <= 0 or options.pod is not worker.active.pod:
+            return False
+        self._requeue(worker.status.uid, left)
+        return True
 
     def _replay_active_update(self, worker: _Worker) -> None:
         """Call again with what was last called (pod_workers.go:requeueLastPodUpdate)."""
