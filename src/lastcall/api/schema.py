@@ -1,89 +1,48 @@
-"""The types of Kubernetes 1.36.2: which fields there are, of which type, and how their lists merge.
+"""Kinds, and decoding as Go does it: unknown fields, wrong types, and the form in which values come back.
 
-The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
-keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
-`lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy; a type has `f` fields, `req`
-required, or `t` and `fmt` when it is no object.
+Sources: sigs.k8s.io/json (strict decoding), encoding/json (texts), the UnmarshalJSON methods of Quantity, Time and
+IntOrString.
 """
 
-from collections.abc import Iterable
+import binascii
+import re
+from collections.abc import Callable
+from datetime import datetime
 from functools import cache
-from importlib.resources import files
-from typing import Any, Literal, cast
+from typing import Any
 
-import orjson
-
+from lastcall.api.meta import Object
+from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, parse_quantity
 from lastcall.api.resources import SERVED, Resource
+from lastcall.api.types import Field, Struct, known_types, struct_for, struct_of
 
-Shape = Literal["struct", "list", "map", "string", "integer", "number", "boolean", "scalar", "any"]
-"""`scalar` is a type with its own decoder (Quantity, Time, IntOrString, bytes), `any` is free-form JSON."""
+MAX_PROBLEMS = 100
+"""Strict decoding stops counting here. (`sigs.k8s.io/json: d.saveStrictError`)"""
 
-SCALARS = {"Quantity": "quantity", "IntOrString": "intstr", "meta.v1.Time": "time", "meta.v1.MicroTime": "time"}
+_INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 
-
-class Field:
-    """One field, or the items of a list or map."""
-
-    __slots__ = ("enum", "format", "item", "list_keys", "list_type", "merge_key", "ref", "shape", "strategy")
-
-    def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
-        self.ref = cast(str, facts.get("r", ""))
-        self.format = cast(str, facts.get("f", ""))
-        """`int32`, `int64`, `double`, `byte`; for a scalar the decoder: `quantity`, `intstr`, `time`, `byte`."""
-        self.enum = cast(list[str], facts.get("e") or [])
-        self.list_type = cast(str, facts.get("lt", ""))
-        self.list_keys = cast(list[str], facts.get("lk") or [])
-        self.merge_key = cast(str, facts.get("mk", ""))
-        self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
-        self.item: Field | None = None
-        self.shape: Shape
-        if "i" in facts:
-            self.shape, self.item = "list", Field(facts["i"], types)
-        elif "m" in facts:
-            self.shape, self.item = "map", Field(facts["m"], types)
-        elif self.ref in SCALARS:
-            self.shape, self.format = "scalar", SCALARS[self.ref]
-        elif self.ref:
-            self.shape = "struct" if "f" in types.get(self.ref, {}) else "any"
-        elif facts.get("t") == "string":
-            self.shape = "scalar" if self.format == "byte" else "string"
-        elif facts.get("t") in ("integer", "number", "boolean"):
-            self.shape = facts["t"]
-        else:
-            self.shape = "any"
-
-
-class Struct:
-    """An object type. `name` is like `core.v1.Container`; fields are looked up with `fields.get(name)`."""
-
-    __slots__ = ("fields", "name", "required")
-
-    def __init__(self, name: str, facts: dict[str, Any], types: dict[str, Any]) -> None:
-        self.name = name
-        self.required = frozenset(facts.get("req") or ())
-        self.fields = {key: Field(value, types) for key, value in facts["f"].items()}
-
-
-@cache
-def _data() -> dict[str, Any]:
-    return cast(dict[str, Any], orjson.loads(files("lastcall.api").joinpath("schema.json").read_bytes()))
-
-
-@cache
-def struct(name: str) -> Struct:
-    """The object type of this name (`core.v1.PodSpec`). Raises KeyError."""
-    types = _data()["types"]
-    return Struct(name, types[name], types)
-
-
-@cache
-def struct_for(resource: Resource) -> Struct:
-    """The type of a resource's objects."""
-    return struct(_data()["gvk"][f"{resource.api_version}/{resource.kind}"])
-
-
-def struct_of(field: Field) -> Struct:
-    return struct(field.ref)
+# String types of their own, which Go names in its message. Others are plain strings.
+_GO_STRING_TYPES = {
+    "restartPolicy": "v1.RestartPolicy",
+    "imagePullPolicy": "v1.PullPolicy",
+    "dnsPolicy": "v1.DNSPolicy",
+    "protocol": "v1.Protocol",
+    "terminationMessagePolicy": "v1.TerminationMessagePolicy",
+    "phase": "v1.PodPhase",
+    "qosClass": "v1.PodQOSClass",
+    "uid": "types.UID",
+    "sessionAffinity": "v1.ServiceAffinity",
+    "externalTrafficPolicy": "v1.ServiceExternalTrafficPolicy",
+    "internalTrafficPolicy": "v1.ServiceInternalTrafficPolicy",
+    "addressType": "v1.AddressType",
+    "preemptionPolicy": "v1.PreemptionPolicy",
+    "scheme": "v1.URIScheme",
+    "effect": "v1.TaintEffect",
+    "whenUnsatisfiable": "v1.UnsatisfiableConstraintAction",
+    "stopSignal": "v1.Signal",
+}
 
 
 @cache
@@ -98,9 +57,237 @@ def resource_for(api_version: str, kind: str) -> Resource | None:
 
 def known_kind(api_version: str, kind: str) -> bool:
     """True for every kind of Kubernetes, served or not."""
-    return f"{api_version}/{kind}" in _data()["gvk"]
+    return f"{api_version}/{kind}" in known_types()
 
 
-def known_kinds() -> Iterable[str]:
-    """`apiVersion/kind` of every kind of Kubernetes."""
-    return cast(Iterable[str], _data()["gvk"].keys())
+class DecodeError(ValueError):
+    """The JSON does not fit the type. The message is Go's, without the `… cannot be handled as a …` around it."""
+
+
+def check_fields(resource: Resource, obj: Object) -> list[str]:
+    """The problems strict decoding would find: `unknown field "spec.foo"`, in document order.
+
+    Raises `DecodeError` for a value of the wrong type, which no decoding accepts.
+    """
+    problems: list[str] = []
+    _check_struct(struct_for(resource), obj, "", "", problems)
+    return problems[:MAX_PROBLEMS]
+
+
+def _check_struct(struct: Struct, value: Object, path: str, names: str, problems: list[str]) -> None:
+    """`path` has indices and ends in a dot (`spec.containers[0].`), `names` has none (`spec.containers.`)."""
+    for key, item in value.items():
+        field = struct.fields.get(key)
+        if field is None:
+            problems.append(f'unknown field "{path}{key}"')
+        elif item is not None:
+            _check(field, item, path + key, f"{names}{key}", struct, problems)
+
+
+def _check(field: Field, value: Any, path: str, names: str, owner: Struct, problems: list[str]) -> None:
+    shape = field.shape
+    if shape == "struct":
+        if not isinstance(value, dict):
+            raise _mismatch(value, owner, names, _go_type(field, names))
+        _check_struct(struct_of(field), value, path + ".", names + ".", problems)
+    elif shape == "list":
+        if not isinstance(value, list):
+            raise _mismatch(value, owner, names, _go_type(field, names))
+        assert field.item is not None
+        for index, item in enumerate(value):
+            if item is not None:
+                _check(field.item, item, f"{path}[{index}]", names, owner, problems)
+    elif shape == "map":
+        if not isinstance(value, dict):
+            raise _mismatch(value, owner, names, _go_type(field, names))
+        assert field.item is not None
+        for key, item in value.items():
+            if item is not None:
+                _check(field.item, item, f"{path}.{key}", names, owner, problems)
+    elif shape == "string":
+        if not isinstance(value, str):
+            raise _mismatch(value, owner, names, _go_type(field, names))
+    elif shape == "integer":
+        limit = _INTEGER_LIMITS.get(field.format, 2**63)
+        if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
+            raise _mismatch(value, owner, names, _go_type(field, names), shows_number=True)
+    elif shape == "boolean":
+        if not isinstance(value, bool):
+            raise _mismatch(value, owner, names, "bool")
+    elif shape == "number":
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise _mismatch(value, owner, names, "float64")
+    elif shape == "scalar":
+        if field.format == "byte" and not isinstance(value, str):
+            raise _mismatch(value, owner, names, "[]uint8")
+        _SCALARS[field.format](value)
+
+
+def _mismatch(value: Any, owner: Struct, names: str, go_type: str, *, shows_number: bool = False) -> DecodeError:
+    shown = _json_type(value)
+    if shows_number and shown == "number":
+        shown = f"number {value}"
+    struct_name = owner.name.rsplit(".", 1)[-1]
+    return DecodeError(f"json: cannot unmarshal {shown} into Go struct field {struct_name}.{names} of type {go_type}")
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+
+
+def _go_type(field: Field, names: str) -> str:
+    """`[]v1.Container`, `map[string]string`, `int64`, …"""
+    if field.shape == "list":
+        assert field.item is not None
+        return "[]" + _go_type(field.item, "")
+    if field.shape == "map":
+        assert field.item is not None
+        return "map[string]" + _go_type(field.item, "")
+    if field.ref:
+        parts = field.ref.split(".")
+        return ".".join(parts[-2:]) if len(parts) > 1 else f"resource.{field.ref}"
+    if field.shape == "integer":
+        return field.format or "int64"
+    if field.shape == "scalar":
+        return "[]uint8"
+    if field.shape == "string":
+        return _GO_STRING_TYPES.get(names.rsplit(".", 1)[-1], "string")
+    return {"boolean": "bool", "number": "float64"}.get(field.shape, "interface {}")
+
+
+def _check_quantity(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DecodeError(FORMAT_ERROR)
+    if value == "":
+        return  # decodes as the zero quantity
+    try:
+        parse_quantity(value)
+    except QuantityError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _check_int_or_string(value: Any) -> None:
+    if isinstance(value, str):
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**31) <= value < 2**31:
+        shown = _json_type(value)
+        shown = f"number {value}" if shown == "number" else shown
+        raise DecodeError(f"json: cannot unmarshal {shown} into Go value of type int32")
+
+
+def _check_time(value: Any) -> None:
+    if not isinstance(value, str):
+        raise DecodeError(f"json: cannot unmarshal {_json_type(value)} into Go value of type string")
+    if value:
+        try:
+            if not _TIME.fullmatch(value):
+                raise ValueError(value)
+            datetime.fromisoformat(value.upper().replace("Z", "+00:00"))
+        except ValueError:
+            part = value if not re.match(r"\d{4}", value) else value[4:]
+            layout = '"2006"' if part == value else '"-"' if not part.startswith("-") else '"01"'
+            raise DecodeError(
+                f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{part}" as {layout}'
+            ) from None
+
+
+def _check_bytes(value: Any) -> None:
+    """Standard base64; Go ignores line ends."""
+    text = value.replace("\n", "").replace("\r", "")
+    good = _BASE64.match(text)
+    assert good is not None
+    end = good.end()
+    padding = text[end:]
+    if padding.strip("="):
+        raise DecodeError(f"illegal base64 data at input byte {end + len(padding) - len(padding.lstrip('='))}")
+    if len(text) % 4 or len(padding) > 2:
+        raise DecodeError(f"illegal base64 data at input byte {len(text) // 4 * 4 if not padding else end}")
+    try:
+        binascii.a2b_base64(text, strict_mode=bool(text))
+    except binascii.Error:
+        raise DecodeError(f"illegal base64 data at input byte {end}") from None
+
+
+_SCALARS: dict[str, Callable[[Any], None]] = {
+    "quantity": _check_quantity,
+    "intstr": _check_int_or_string,
+    "time": _check_time,
+    "byte": _check_bytes,
+}
+
+
+# Fields without a pointer in Go whose zero value is therefore not encoded.
+_ZERO_OMITTED = {
+    "core.v1.PodSpec": ("hostNetwork", "hostPID", "hostIPC", "nodeName", "hostname", "subdomain", "priorityClassName",
+                        "serviceAccount", "serviceAccountName"),
+    "core.v1.Container": ("stdin", "stdinOnce", "tty", "workingDir", "image"),
+    "core.v1.EphemeralContainer": ("stdin", "stdinOnce", "tty", "workingDir", "targetContainerName", "image"),
+    "core.v1.EnvVar": ("value",),
+    "core.v1.VolumeMount": ("readOnly", "subPath", "subPathExpr"),
+    "core.v1.ContainerPort": ("name", "hostPort", "hostIP"),
+    "core.v1.ServicePort": ("name", "nodePort"),
+    "core.v1.ServiceSpec": ("clusterIP", "publishNotReadyAddresses", "externalName", "loadBalancerIP",
+                            "healthCheckNodePort"),
+    "core.v1.Probe": ("initialDelaySeconds",),
+    "core.v1.HTTPGetAction": ("path", "host"),
+    "core.v1.NodeSpec": ("unschedulable", "podCIDR", "providerID"),
+    "core.v1.Toleration": ("key", "operator", "value", "effect"),
+    "meta.v1.ObjectMeta": ("generateName", "namespace", "generation", "selfLink", "name", "uid", "resourceVersion"),
+}  # fmt: skip
+
+
+def prune(resource: Resource, obj: Object) -> None:
+    """Bring `obj`, in place, to what comes back from a decode and encode in Go.
+
+    Unknown fields, nulls, empty optional lists and maps go; quantities take their canonical form (`0.5` is `500m`).
+    Call it after `check_fields`.
+    """
+    _prune_struct(struct_for(resource), obj)
+
+
+def _prune_struct(struct: Struct, value: Object) -> None:
+    gone: list[str] = []
+    for key, item in value.items():
+        field = struct.fields.get(key)
+        if field is None or item is None or (not item and _omits_empty(struct, key, field)):
+            gone.append(key)
+        elif field.format == "quantity":
+            value[key] = canonical(item) if item != "" else "0"
+        elif item:
+            _prune(field, item)
+    for key in gone:
+        del value[key]
+
+
+def _omits_empty(struct: Struct, key: str, field: Field) -> bool:
+    if field.shape in ("list", "map"):
+        return key not in struct.required
+    return field.format == "time" or key in _ZERO_OMITTED.get(struct.name, ())
+
+
+def _prune(field: Field, value: Any) -> None:
+    if field.shape == "struct":
+        _prune_struct(struct_of(field), value)
+    elif field.shape == "list" and field.item is not None:
+        if field.item.shape in ("struct", "list", "map"):
+            for index, item in enumerate(value):
+                if item is None:
+                    value[index] = {} if field.item.shape != "list" else []
+                else:
+                    _prune(field.item, item)
+    elif field.shape == "map" and field.item is not None:
+        if field.item.format == "quantity":
+            for key, item in value.items():
+                value[key] = canonical(item) if item not in (None, "") else "0"
+        elif field.item.shape == "string" or field.item.format == "byte":
+            for key, item in value.items():
+                if item is None:
+                    value[key] = ""
+        elif field.item.shape == "struct":
+            for item in value.values():
+                if item is not None:
+                    _prune(field.item, item)

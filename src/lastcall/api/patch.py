@@ -1,0 +1,246 @@
+"""JSON patch, JSON merge patch and strategic merge patch on plain data.
+
+The document is never changed; every function answers a new one (which may share unchanged parts with the old).
+Sources: apiserver pkg/endpoints/handlers/patch.go, RFC 6902, RFC 7386, apimachinery pkg/util/strategicpatch/patch.go.
+"""
+
+from typing import Any, cast
+
+import jsonpatch
+
+from lastcall.api import errors
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.resources import Resource
+from lastcall.api.types import Field, Struct, struct_for, struct_of
+
+MAX_JSON_PATCH_OPERATIONS = 10_000
+
+_DIRECTIVE = "$patch"
+_RETAIN_KEYS = "$retainKeys"
+_ORDER = "$setElementOrder/"
+_DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
+_DIRECTIVES = (_DIRECTIVE, _RETAIN_KEYS, _ORDER, _DELETE_PRIMITIVES)
+
+
+def _go_kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+
+
+def _not_applicable() -> StatusError:
+    message = "the server rejected our request due to an error in our request"
+    return status_failure(422, "Invalid", message, {})
+
+
+def json_patch(doc: Object, patch: Any) -> Object:
+    """RFC 6902. Raises StatusError: 400 for a patch that is no list, 413 for too many operations, 422 otherwise."""
+    if not isinstance(patch, list):
+        what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type []handlers.jsonPatchOp"
+        raise errors.bad_request(f"error decoding patch: {what}")
+    if len(patch) > MAX_JSON_PATCH_OPERATIONS:
+        limit = MAX_JSON_PATCH_OPERATIONS
+        raise errors.too_large(f"The allowed maximum operations in a JSON patch is {limit}, got {len(patch)}")
+    for operation in patch:
+        if not isinstance(operation, dict):
+            what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
+            raise errors.bad_request(f"error decoding patch: {what}")
+    try:
+        patched = jsonpatch.JsonPatch(patch).apply(copy_object(doc))
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError, ValueError):
+        raise _not_applicable() from None
+    if not isinstance(patched, dict):
+        raise _not_applicable()
+    return cast(Object, patched)
+
+
+def merge_patch(doc: Object, patch: Any) -> Object:
+    """RFC 7386. Raises StatusError 400 for a patch that is no object."""
+    if not isinstance(patch, dict):
+        what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(f"error decoding patch: {what}")
+    return _merge(doc, patch)
+
+
+def _merge(doc: Any, patch: Object) -> Object:
+    result: Object = dict(doc) if isinstance(doc, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = _merge(result.get(key), value)
+        else:
+            result[key] = value
+    return result
+
+
+def strategic_merge_patch(resource: Resource, doc: Object, patch: Any) -> Object:
+    """Kubernetes's own merge, with the merge keys of the schema.
+
+    Raises StatusError: 400 for a patch that is no object, 500 for a wrong directive or a missing merge key.
+    """
+    if not isinstance(patch, dict):
+        what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(what)
+    return _merge_map(doc, patch, struct_for(resource))
+
+
+def _fail(message: str) -> StatusError:
+    return errors.plain_failure(message)
+
+
+def _go_map(value: Any) -> str:
+    """As Go's `%v` prints decoded JSON: `map[image:noname]`."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_go_map(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(_go_map(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
+
+
+def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object:
+    """`struct` None is a map or free-form object: its members merge without keys."""
+    directive = patch.get(_DIRECTIVE)
+    if directive is not None:
+        if directive == "replace":
+            return {key: _strip(value) for key, value in patch.items() if key != _DIRECTIVE}
+        if directive == "delete":
+            return {}
+        if directive != "merge":
+            raise _fail(f"unknown patch type: {_go_map(directive)} in map: {_go_map(patch)}")
+    result = dict(original)
+    if _RETAIN_KEYS in patch:
+        retained = patch[_RETAIN_KEYS]
+        if not isinstance(retained, list):
+            raise _fail(f"wrong type for value of {_RETAIN_KEYS}: {_go_map(retained)}")
+        missing = [key for key in patch if not key.startswith("$") and patch[key] is not None and key not in retained]
+        if missing:
+            raise _fail("the retainKeys list must contain all keys of the patch")
+        result = {key: value for key, value in result.items() if key in retained}
+    for key, value in patch.items():
+        if key in (_DIRECTIVE, _RETAIN_KEYS):
+            continue
+        if key.startswith(_DELETE_PRIMITIVES):
+            name = key[len(_DELETE_PRIMITIVES) :]
+            if isinstance(result.get(name), list):
+                result[name] = [item for item in result[name] if item not in (value or ())]
+            continue
+        if key.startswith(_ORDER):
+            name = key[len(_ORDER) :]
+            if name not in patch and isinstance(result.get(name), list):
+                field = struct.fields.get(name) if struct else None
+                result[name] = _ordered(result[name], value or [], [], field)
+            continue
+        if value is None:
+            result.pop(key, None)
+            continue
+        field = struct.fields.get(key) if struct else None
+        current = result.get(key)
+        if isinstance(value, dict):
+            inner = struct_of(field) if field is not None and field.shape == "struct" else None
+            if field is not None and "replace" in field.strategy:
+                result[key] = _strip(value)
+            elif value.get(_DIRECTIVE) == "delete":
+                result.pop(key, None)
+            else:
+                result[key] = _merge_map(current if isinstance(current, dict) else {}, value, inner)
+        elif isinstance(value, list) and field is not None and "merge" in field.strategy:
+            merged = _merge_list(current if isinstance(current, list) else [], value, field)
+            order = patch.get(_ORDER + key)
+            if order is not None:
+                merged = _ordered(merged, order, current if isinstance(current, list) else [], field)
+            result[key] = merged
+        else:
+            result[key] = _strip(value)
+    return result
+
+
+def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
+    if not field.merge_key:
+        return [*original, *(item for item in dict.fromkeys(patch) if item not in original)]
+    key = field.merge_key
+    inner = struct_of(field.item) if field.item is not None and field.item.shape == "struct" else None
+    result = list(original)
+    additions: list[Object] = []
+    replace = False
+    for item in patch:
+        if not isinstance(item, dict):
+            raise _fail(f"expected a map in a list with merge key {key}, got {_go_map(item)}")
+        directive = item.get(_DIRECTIVE)
+        if directive == "replace":
+            if len(item) == 1 or key not in item:
+                replace = True
+                continue
+            result = [entry for entry in result if entry.get(key) != item[key]]
+            additions.append({name: value for name, value in item.items() if name != _DIRECTIVE})
+            continue
+        if key not in item:
+            shown = {name: value for name, value in item.items() if name != _DIRECTIVE}
+            raise _fail(f"map: {_go_map(shown if directive else item)} does not contain declared merge key: {key}")
+        if directive == "delete":
+            result = [entry for entry in result if entry.get(key) != item[key]]
+            continue
+        if directive not in (None, "merge"):
+            raise _fail(f"unknown patch type: {_go_map(directive)} in map: {_go_map(item)}")
+        additions.append(item)
+    if replace:
+        return [_strip(item) for item in additions]
+    for item in additions:
+        for index, entry in enumerate(result):
+            if isinstance(entry, dict) and entry.get(key) == item[key]:
+                result[index] = _merge_map(entry, item, inner)
+                break
+        else:
+            result.append(_merge_map({}, item, inner))
+    return result
+
+
+def _ordered(items: list[Any], order: list[Any], original: list[Any], field: Field | None) -> list[Any]:
+    """Put `items` in the order asked for; those that it does not name stay after the item that they stood after.
+
+    (`strategicpatch.mergeSliceWithSpecialElements`, `normalizeElementOrder`)
+    """
+    key = field.merge_key if field is not None else ""
+
+    def identity(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    wanted = [identity(item) for item in order]
+    named = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
+    others = [item for item in items if identity(item) not in wanted]
+    if not others:
+        return named
+    # Server-only items keep their place relative to the named ones they stood before.
+    places = {_hashable(identity(item)): index for index, item in enumerate(original or items)}
+    result: list[Any] = []
+    left = list(others)
+    for item in named:
+        place = places.get(_hashable(identity(item)))
+        while left and place is not None and places.get(_hashable(identity(left[0])), len(items)) < place:
+            result.append(left.pop(0))
+        result.append(item)
+    return result + left
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+def _strip(value: Any) -> Any:
+    """Without directives and nulls: what is left of a patch where there was nothing to merge with."""
+    if isinstance(value, dict):
+        return {
+            key: _strip(item)
+            for key, item in value.items()
+            if item is not None
+            and key not in (_DIRECTIVE, _RETAIN_KEYS)
+            and not key.startswith((_ORDER, _DELETE_PRIMITIVES))
+        }
+    if isinstance(value, list):
+        return [_strip(item) for item in value if not (isinstance(item, dict) and item.get(_DIRECTIVE) == "delete")]
+    return value

@@ -1,0 +1,91 @@
+"""The types of Kubernetes 1.36.2: which fields there are, of which type, and how their lists merge.
+
+The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
+keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
+`lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy; a type has `f` fields, `req`
+required, or `t` and `fmt` when it is no object.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, cast
+
+import orjson
+
+from lastcall.api.resources import Resource
+
+Shape = Literal["struct", "list", "map", "string", "integer", "number", "boolean", "scalar", "any"]
+"""`scalar` is a type with its own decoder (Quantity, Time, IntOrString, bytes), `any` is free-form JSON."""
+
+SCALARS = {"Quantity": "quantity", "IntOrString": "intstr", "meta.v1.Time": "time", "meta.v1.MicroTime": "time"}
+
+
+class Field:
+    """One field, or the items of a list or map."""
+
+    __slots__ = ("enum", "format", "item", "list_keys", "list_type", "merge_key", "ref", "shape", "strategy")
+
+    def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
+        self.ref = cast(str, facts.get("r", ""))
+        self.format = cast(str, facts.get("f", ""))
+        """`int32`, `int64`, `double`, `byte`; for a scalar the decoder: `quantity`, `intstr`, `time`, `byte`."""
+        self.enum = cast(list[str], facts.get("e") or [])
+        self.list_type = cast(str, facts.get("lt", ""))
+        self.list_keys = cast(list[str], facts.get("lk") or [])
+        self.merge_key = cast(str, facts.get("mk", ""))
+        self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
+        self.item: Field | None = None
+        self.shape: Shape
+        if "i" in facts:
+            self.shape, self.item = "list", Field(facts["i"], types)
+        elif "m" in facts:
+            self.shape, self.item = "map", Field(facts["m"], types)
+        elif self.ref in SCALARS:
+            self.shape, self.format = "scalar", SCALARS[self.ref]
+        elif self.ref:
+            self.shape = "struct" if "f" in types.get(self.ref, {}) else "any"
+        elif facts.get("t") == "string":
+            self.shape = "scalar" if self.format == "byte" else "string"
+        elif facts.get("t") in ("integer", "number", "boolean"):
+            self.shape = facts["t"]
+        else:
+            self.shape = "any"
+
+
+class Struct:
+    """An object type. `name` is like `core.v1.Container`; fields are looked up with `fields.get(name)`."""
+
+    __slots__ = ("fields", "name", "required")
+
+    def __init__(self, name: str, facts: dict[str, Any], types: dict[str, Any]) -> None:
+        self.name = name
+        self.required = frozenset(facts.get("req") or ())
+        self.fields = {key: Field(value, types) for key, value in facts["f"].items()}
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return cast(dict[str, Any], orjson.loads(files("lastcall.api").joinpath("schema.json").read_bytes()))
+
+
+@cache
+def struct(name: str) -> Struct:
+    """The object type of this name (`core.v1.PodSpec`). Raises KeyError."""
+    types = _data()["types"]
+    return Struct(name, types[name], types)
+
+
+@cache
+def struct_for(resource: Resource) -> Struct:
+    """The type of a resource's objects."""
+    return struct(_data()["gvk"][f"{resource.api_version}/{resource.kind}"])
+
+
+def struct_of(field: Field) -> Struct:
+    return struct(field.ref)
+
+
+def known_types() -> Mapping[str, str]:
+    """`apiVersion/kind` of every kind of Kubernetes, and the name of its type."""
+    return cast(Mapping[str, str], _data()["gvk"])
