@@ -1,8 +1,10 @@
 """The image store: names, substitutes, layouts of other tools, broken images."""
 
+import asyncio
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from lastcall.cri.api import SUBSTITUTE_FOR, RuntimeServiceError
 from lastcall.cri.sandbox.from_host import BINDABLE, host_directories, is_static
 from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, ImageContent, write_image
-from lastcall.cri.sandbox.image_layout import IMAGE_NAME
+from lastcall.cri.sandbox.image_layout import IMAGE_NAME, Descriptor
 from lastcall.cri.sandbox.images import ImageError, ImageStore, build_image, default_root
 from lastcall.cri.sandbox.spec import ImageConfig
 
@@ -248,3 +250,36 @@ def test_static_programs_are_told_from_dynamic_ones_and_from_junk(tmp_path: Path
     program[64] = 3  # PT_INTERP
     (tmp_path / "dynamic").write_bytes(program)
     assert not is_static(str(tmp_path / "dynamic"))
+
+
+async def test_a_removal_meanwhile_does_not_take_a_new_image_s_blobs_away(
+    store: ImageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commands at once: the blobs of an image are there before its name is."""
+    build_image(store, "old", {"x": (b"old", 0o644)})
+    half, go_on = threading.Event(), threading.Event()
+    put = store.layout.put
+
+    def slow_put(name: str, descriptor: Descriptor) -> None:
+        half.set()
+        go_on.wait(0.3)  # the removal must wait for us, so this ends by its time-out
+        put(name, descriptor)
+
+    monkeypatch.setattr(store.layout, "put", slow_put)
+    building = asyncio.create_task(asyncio.to_thread(build_image, store, "new", FILES))
+    await asyncio.to_thread(half.wait, 10)
+    other = ImageStore(store.layout.root, unpacked=store._unpacked)
+    await asyncio.to_thread(other.remove, "old")
+    go_on.set()
+    await building
+    found = await other.image_status("new")
+    assert found is not None
+    assert other.rootfs("new").lowerdirs
+
+
+async def test_what_a_killed_command_left_half_written_goes_with_the_next_removal(store: ImageStore) -> None:
+    build_image(store, "app", FILES)
+    left = store.layout.root / "blobs/sha256/.new-killed"
+    left.write_bytes(b"half")
+    store.remove("app")
+    assert not left.exists()

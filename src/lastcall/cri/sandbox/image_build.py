@@ -36,26 +36,27 @@ class ImageContent:
 
 def write_image(layout: ImageLayout, name: str, content: ImageContent) -> Descriptor:
     """Store an image under its normalised name; answers its manifest. Raises ImageError."""
-    with layout.new_blob(LAYER) as blob:
-        _write_layer(blob, content.files)
-    layer = blob.descriptor()
-    machine = os.uname().machine
-    config = layout.add_document(
-        CONFIG,
-        {
-            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine),
-            "os": "linux",
-            "config": render_config(content.config),
-            "rootfs": {"type": "layers", "diff_ids": [layer.digest]},
-        },
-    )
-    manifest = layout.add_document(
-        MANIFEST,
-        {"schemaVersion": 2, "mediaType": MANIFEST, "config": config.render(), "layers": [layer.render()]},
-    )
-    named = Descriptor(MANIFEST, manifest.digest, manifest.size, dict(content.annotations))
-    layout.put(name, named)
-    return named
+    with layout.locked():
+        with layout.new_blob(LAYER) as blob:
+            _write_layer(blob, content.files)
+        layer = blob.descriptor()
+        machine = os.uname().machine
+        config = layout.add_document(
+            CONFIG,
+            {
+                "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine),
+                "os": "linux",
+                "config": render_config(content.config),
+                "rootfs": {"type": "layers", "diff_ids": [layer.digest]},
+            },
+        )
+        manifest = layout.add_document(
+            MANIFEST,
+            {"schemaVersion": 2, "mediaType": MANIFEST, "config": config.render(), "layers": [layer.render()]},
+        )
+        named = Descriptor(MANIFEST, manifest.digest, manifest.size, dict(content.annotations))
+        layout.put(name, named)
+        return named
 
 
 def render_config(config: ImageConfig) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -71,6 +72,9 @@ class ImageLayout:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
+        self._thread_lock = threading.RLock()
+        self._depth = 0
+        self._lock_file = -1
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -175,12 +179,12 @@ class ImageLayout:
             descriptor.size,
             {**descriptor.annotations, IMAGE_NAME: name, REF_NAME: tag},
         )
-        with self._locked():
+        with self.locked():
             self._write_index([*(d for d in self.index() if d.annotations.get(IMAGE_NAME) != name), named])
 
     def remove(self, digest: str, name: str = "") -> None:
         """Take one name, or without `name` all names, from a manifest, and drop the blobs nobody needs any more."""
-        with self._locked():
+        with self.locked():
             kept = [
                 entry
                 for entry in self.index()
@@ -219,15 +223,21 @@ class ImageLayout:
         os.replace(temporary, self.root / name)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with self._writing():
-            self.root.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def locked(self) -> Iterator[None]:
+        """Keep other writers, also of other processes, out: around all that belongs to one change. Reentrant."""
+        with self._thread_lock, self._writing():
+            self._depth += 1
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                if self._depth == 1:
+                    self.root.mkdir(parents=True, exist_ok=True)
+                    self._lock_file = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    fcntl.flock(self._lock_file, fcntl.LOCK_EX)
                 yield
             finally:
-                os.close(lock)
+                self._depth -= 1
+                if self._depth == 0 and self._lock_file >= 0:
+                    os.close(self._lock_file)
+                    self._lock_file = -1
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -142,7 +142,10 @@ class ImageStore:
         """Keep a new image under `name`, which another image then loses. Raises RuntimeServiceError."""
         reference = _tagged(name)
         write_image(self.layout, str(reference), content)
-        return next(image for image in self.images() if str(reference) in image.repo_tags)
+        found = self._find(self.layout, str(reference))
+        if found is None:
+            raise ImageError(f"image {reference} was made, and removed by somebody else at once")
+        return found.image
 
     def remove(self, image: str) -> bool:
         """Take a name away, and with the last name, or by its id or digest, the image; whether it was there."""
