@@ -2,31 +2,9 @@
 
 import re
 
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\v": "\\v",
-}
+from lastcall.api.field import go_quote
 
-
-def go_quote(text: str) -> str:
-    """Go's `%q` of a string."""
-
-    def one(char: str) -> str:
-        if char in _ESCAPES:
-            return _ESCAPES[char]
-        if char.isprintable():
-            return char
-        code = ord(char)
-        return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-    return '"' + "".join(one(char) for char in text) + '"'
+__all__ = ["go_duration", "go_list", "go_quote"]
 
 
 def go_list(items: list[str]) -> str:

@@ -1,12 +1,29 @@
 """Small questions about a Pod's spec that several parts of the kubelet ask.
 
-Sources: pkg/api/v1/pod/util.go, pkg/kubelet/types/pod_update.go, pkg/apis/core/v1/helper/qos/qos.go.
+Sources: pkg/api/v1/pod/util.go, pkg/kubelet/types/pod_update.go.
 """
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 from lastcall.api.meta import Object, annotations_of
+from lastcall.api.pods import qos_class as get_pod_qos
+
+__all__ = [
+    "TERMINAL_PHASES",
+    "all_containers_of",
+    "container_field_path",
+    "container_should_restart",
+    "containers_of",
+    "find_container",
+    "get_pod_qos",
+    "init_containers_of",
+    "is_host_network_pod",
+    "is_mirror_pod",
+    "is_restartable_init_container",
+    "is_static_pod",
+    "is_terminal_phase",
+]
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 
@@ -89,26 +106,3 @@ def _rule_matches(rule: Object, exit_code: int) -> bool:
     if codes.get("operator") == "NotIn":
         return exit_code not in values
     return False
-
-
-def get_pod_qos(pod: Object) -> str:
-    """Guaranteed, Burstable or BestEffort. Source: pkg/apis/core/v1/helper/qos/qos.go:ComputePodQOS."""
-    found = False
-    guaranteed = True
-    for container in (*init_containers_of(pod), *containers_of(pod)):
-        resources: dict[str, Any] = container.get("resources") or {}
-        limits = {k: v for k, v in (resources.get("limits") or {}).items() if k in ("cpu", "memory") and _nonzero(v)}
-        requests = {
-            k: v for k, v in (resources.get("requests") or {}).items() if k in ("cpu", "memory") and _nonzero(v)
-        }
-        found = found or bool(limits) or bool(requests)
-        requests = {**limits, **requests}
-        if len(limits) != 2 or {k: str(v) for k, v in limits.items()} != {k: str(v) for k, v in requests.items()}:
-            guaranteed = False
-    if not found:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
-
-
-def _nonzero(quantity: object) -> bool:
-    return any(digit in "123456789" for digit in str(quantity))

@@ -8,6 +8,7 @@ import pytest
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
 from lastcall.node.container_statuses import convert_to_api_container_statuses, should_container_be_restarted
 from lastcall.node.interfaces import PodStatus, StartError
+from lastcall.node.pod_resources import pod_resources
 from lastcall.node.status_features import status_features
 from lastcall.node.status_generator import PodStatusGenerator
 from lastcall.node.termination_message import TerminationMessages, termination_message
@@ -300,3 +301,21 @@ def test_a_terminal_phase_in_the_api_is_never_left_and_a_deadline_forces_failed(
 
     assert generate(pod) == ("Failed", "Evicted", "m")
     assert generate(make_pod(), lambda pod: ("DeadlineExceeded", "late")) == ("Failed", "DeadlineExceeded", "late")
+
+
+def test_the_pods_resources_are_the_sum_but_for_plain_init_containers() -> None:
+    def container(name: str, cpu: str, memory: str = "", **more: Any) -> dict[str, Any]:
+        return {"name": name, "resources": {"requests": {"cpu": cpu} | ({"memory": memory} if memory else {})}, **more}
+
+    pod = make_pod(
+        containers=[container("a", "250m", "64Mi"), container("b", "250m", "64Mi")],
+        initContainers=[
+            container("big", "2"),
+            container("side", "100m", restartPolicy="Always"),
+            container("i", "1", "1Gi"),
+        ],
+    )
+    assert pod_resources(pod) == {"requests": {"cpu": "2", "memory": "1Gi"}}
+    del pod["spec"]["initContainers"][0]
+    assert pod_resources(pod) == {"requests": {"cpu": "1100m", "memory": "1Gi"}}
+    assert pod_resources(make_pod()) == {}

@@ -2,20 +2,13 @@
 
 import math
 import re
-from decimal import Decimal
 
 from lastcall.api.meta import Object, annotations_of, labels_of
+from lastcall.api.quantity import parse_quantity
 from lastcall.node.gotext import go_quote
 from lastcall.node.pod_rules import find_container
 
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.*)'\]$")
-_SUFFIXES = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"), "": Decimal(1),
-    "k": Decimal(10) ** 3, "M": Decimal(10) ** 6, "G": Decimal(10) ** 9, "T": Decimal(10) ** 12,
-    "P": Decimal(10) ** 15, "E": Decimal(10) ** 18,
-    "Ki": Decimal(2) ** 10, "Mi": Decimal(2) ** 20, "Gi": Decimal(2) ** 30, "Ti": Decimal(2) ** 40,
-    "Pi": Decimal(2) ** 50, "Ei": Decimal(2) ** 60,
-}  # fmt: skip
 
 
 def field_value(pod: Object, path: str) -> str:
@@ -65,12 +58,4 @@ def resource_value(pod: Object, reference: Object, allocatable: dict[str, str]) 
     divisor = str(reference.get("divisor") or "1")
     if divisor in ("0", ""):
         divisor = "1"
-    return str(math.ceil(parse_quantity(quantity) / parse_quantity(divisor)))
-
-
-def parse_quantity(text: object) -> Decimal:
-    """The value of a Kubernetes quantity. Raises ValueError."""
-    match = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?\d+)?)([a-zA-Z]{0,2})", str(text))
-    if match is None or match.group(2) not in _SUFFIXES:
-        raise ValueError(f"{text!r} is not a quantity")
-    return Decimal(match.group(1)) * _SUFFIXES[match.group(2)]
+    return str(math.ceil(parse_quantity(quantity).value / parse_quantity(divisor).value))
