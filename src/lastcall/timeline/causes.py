@@ -9,6 +9,7 @@ by somebody, a process that ended by signal 9 was sent one.
 from collections.abc import Iterable, Sequence
 
 from lastcall.timeline import kinds
+from lastcall.timeline.order import by_time
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
 
@@ -63,7 +64,7 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Pairs (effect, cause) that need no version to be joined."""
     latest: dict[tuple[str, ...], str] = {}
     pairs: list[tuple[str, str]] = []
-    for record in sorted(records, key=lambda r: r.at_ns):
+    for record in sorted(records, key=by_time):
         uid, name = record.pod_uid, record.container
         match record.kind:
             case kinds.DELETE_SENT | kinds.FINAL_DELETE_SENT:

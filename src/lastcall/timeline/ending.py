@@ -12,6 +12,7 @@ from lastcall.timeline.budget import decide_budget, decide_overhead
 from lastcall.timeline.causes import join_causes
 from lastcall.timeline.containers import container_ending
 from lastcall.timeline.findings import findings_of
+from lastcall.timeline.order import by_time
 from lastcall.timeline.pod_facts import facts_from_records
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
@@ -33,7 +34,7 @@ _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSER
 
 def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubernetes_version: str) -> list[Ending]:
     """One story for each of `pods`, in their order."""
-    ordered = sorted(records, key=lambda record: record.at_ns)
+    ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
     deaths = [record for record in ordered if record.kind == kinds.PROCESS_DIED]
     return [
@@ -70,7 +71,7 @@ def build_ending(
         deleted_at_ns=accepted.wall_ns if accepted else None,
         grace_seconds=grace,
         outcome=_outcome(containers),
-        entries=tuple(sorted([*entries, *in_story], key=lambda e: e.record.at_ns)),
+        entries=tuple(sorted([*entries, *in_story], key=lambda e: by_time(e.record))),
         containers=containers,
         budget=budget,
         endpoints=endpoints,

@@ -16,7 +16,7 @@ from lastcall.timeline.render import bars
 from lastcall.timeline.render.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
 
-_STYLES: dict[Style, str] = {
+STYLES: dict[Style, str] = {
     "": "",
     "dim": "dim",
     "good": "green",
@@ -44,6 +44,7 @@ _OUTCOMES = {
 _MARKS = {"info": ("i", "blue"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 _LABEL_WIDTH = 32
+_RULE_INDENT = 6
 
 
 def print_endings(console: Console, endings: Sequence[Ending], *, explain: bool = False) -> None:
@@ -81,8 +82,6 @@ def _headline(ending: Ending) -> Text:
         facts.append(f"grace {ending.grace_seconds} s")
     if ending.gone is not None:
         facts.append(f"gone after {ending.gone:.2f} s")
-    if pod.phase:
-        facts.append(f"phase {pod.phase}")
     return line.append("".join(f" · {fact}" for fact in facts))
 
 
@@ -90,31 +89,31 @@ def _headline(ending: Ending) -> Text:
 
 
 def _steps(ending: Ending, with_rules: bool) -> RenderableType:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
+    shown = [(e, words_for(e.record)) for e in ending.entries]
+    shown = [(e, words) for e, words in shown if _is_shown(e, ending, with_rules, words.level)]
     several = len(ending.containers) > 1
-    if several:
-        table.add_column(no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
+    heads = [[f"{e.at:+.3f}s", actor_label(e.record), *([e.record.container] if several else [])] for e, _ in shown]
+    widths = [max((len(head[i]) for head in heads), default=0) for i in range(3 if several else 2)]
     by_id = {entry.record.id: entry for entry in ending.entries}
-    for entry in ending.entries:
-        words = words_for(entry.record)
-        if not _is_shown(entry, ending, with_rules, words.level):
-            continue
-        cells: list[RenderableType] = [
-            Text(f"{entry.at:+.3f}s", style="dim"),
-            Text(actor_label(entry.record), style="dim"),
-        ]
-        if several:
-            cells.append(Text(entry.record.container, style="dim"))
-        what = Text(words.text, style=_STYLES[words.style])
+    explained: set[str] = set()
+    rows: list[RenderableType] = []
+    for (entry, words), head in zip(shown, heads, strict=True):
+        what = Text(words.text, style=STYLES[words.style])
         if entry.record.evidence != "observed":
             what.append(f" ({entry.record.evidence})", style="dim")
+        rows.append(_row(head, widths, what))
         if with_rules:
-            what = _with_rule(what, entry, by_id)
-        table.add_row(*cells, what)
-    return table
+            rows += _rule_lines(entry, by_id, explained)
+    return Group(*rows)
+
+
+def _row(head: Sequence[str], widths: Sequence[int], what: Text) -> RenderableType:
+    row = Table.grid(padding=(0, 2, 0, 0))
+    for index, width in enumerate(widths):
+        row.add_column(width=width, no_wrap=True, justify="right" if index == 0 else "left")
+    row.add_column(overflow="fold")
+    row.add_row(*(Text(cell, style="dim") for cell in head), what)
+    return row
 
 
 def _is_shown(entry: Entry, ending: Ending, with_rules: bool, level: int) -> bool:
@@ -128,17 +127,22 @@ def _is_shown(entry: Entry, ending: Ending, with_rules: bool, level: int) -> boo
     return entry.record.kind in (kinds.DELETE_SENT, kinds.IMAGE_SUBSTITUTED)
 
 
-def _with_rule(what: Text, entry: Entry, by_id: dict[str, Entry]) -> Text:
-    """The rule and why it came to this, on lines of their own below the step."""
+def _rule_lines(entry: Entry, by_id: dict[str, Entry], explained: set[str]) -> list[RenderableType]:
+    """Why it came to this step, the rule it follows, and what the rule says (the first time it is met)."""
+    lines: list[RenderableType] = []
     cause = by_id.get(entry.cause_id or "")
     if cause is not None:
-        what.append(f"\n  because of {cause.at:+.3f}s {words_for(cause.record).text}"[:160], style="dim")
-    if entry.record.rule:
-        what.append(f"\n  {entry.record.rule}", style="dim underline")
-        sentence = explain(entry.record.rule)
-        if sentence:
-            what.append(f"\n  {sentence}", style="dim")
-    return what
+        because = Text(f"because of {cause.at:+.3f}s {words_for(cause.record).text}", style="dim", overflow="ellipsis")
+        because.no_wrap = True
+        lines.append(Padding(because, (0, 0, 0, _RULE_INDENT)))
+    rule = entry.record.rule
+    if rule:
+        lines.append(Padding(Text(f"rule: {rule}", style="dim cyan", overflow="fold"), (0, 0, 0, _RULE_INDENT)))
+        sentence = explain(rule)
+        if sentence and rule not in explained:
+            explained.add(rule)
+            lines.append(Padding(Text(sentence, style="dim"), (0, 0, 0, _RULE_INDENT + 2)))
+    return lines
 
 
 # -- pictures -------------------------------------------------------------------------------------------------------
@@ -197,7 +201,8 @@ def _facts(ending: Ending) -> RenderableType:
     for group in _by_endpoint(ending.endpoints):
         table.add_row(Text("endpoint"), Text(_endpoint_words(group)))
     if ending.gone is not None:
-        words = f"gone after {ending.gone:.3f} s"
+        words = f"phase {ending.pod.phase}; " if ending.pod.phase else ""
+        words += f"gone after {ending.gone:.3f} s"
         if ending.overhead is not None:
             words += f"; overhead {seconds(ending.overhead)} (all but hook and drain)"
         table.add_row(Text("object"), Text(words))

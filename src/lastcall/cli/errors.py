@@ -1,0 +1,110 @@
+"""The two families of errors a command may end with, and the guard that turns everything else into one line.
+
+A traceback is never shown, except with `LASTCALL_DEBUG=1`.
+"""
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+import click
+
+from lastcall.cli.exit_status import INTERRUPTED, USAGE, WORLD
+
+
+class CommandError(Exception):
+    """A command cannot go on. `exit_status` is what the process ends with."""
+
+    exit_status = WORLD
+
+
+class UserError(CommandError):
+    """The user's: a manifest or an option. The text names file, field, value and the way out, one problem a line."""
+
+    exit_status = USAGE
+
+
+class WorldError(CommandError):
+    """The world's: the kernel, the network, the runtime, a Pod that does not do what it should."""
+
+
+class Interrupted(CommandError):
+    """A signal asked for the end. `exit_status` is 128 plus its number."""
+
+    def __init__(self, message: str, exit_status: int = INTERRUPTED) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+_HINTS = {
+    errno.ENOSPC: "free some space, or set TMPDIR to a place that has some",
+    errno.EDQUOT: "your quota is used up: free some space, or set TMPDIR to a place that has some",
+    errno.EROFS: "the file system is read-only: set TMPDIR or XDG_DATA_HOME to a place that can be written",
+    errno.EACCES: "check the permissions of that path",
+    errno.EMFILE: "raise the limit of open files: ulimit -n 4096",
+    errno.ENFILE: "the machine has no file descriptors left: see fs.file-max",
+    errno.ENOMEM: "the machine has no memory left",
+    errno.EAGAIN: "the machine or your user has no processes left: see ulimit -u",
+}
+
+
+def describe_os_error(error: OSError) -> str:
+    """One line: what, where and, for the usual causes, the way out."""
+    what = error.strerror or str(error) or type(error).__name__
+    where = f"{error.filename}: " if error.filename else ""
+    hint = _HINTS.get(error.errno or 0)
+    return f"{where}{what}" + (f" ({hint})" if hint else "")
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a command; its exit status, with every error said in plain words on stderr."""
+    try:
+        return command()
+    except CommandError as error:
+        return _say(str(error), error.exit_status, error)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort as error:
+        return _say("interrupted", INTERRUPTED, error)
+    except click.ClickException as error:
+        _debug(error)
+        error.show()
+        return error.exit_code
+    except KeyboardInterrupt as error:
+        return _say("interrupted", INTERRUPTED, error)
+    except BrokenPipeError as error:
+        # Whoever read our output has gone (`lastcall run … | head`): nothing is left to be told.
+        _silence_stdout()
+        _debug(error)
+        return WORLD
+    except OSError as error:
+        return _say(describe_os_error(error), WORLD, error)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else WORLD
+    except RecursionError as error:
+        return _say("the input is nested too deeply", USAGE, error)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        text = f"internal error: {what} (LASTCALL_DEBUG=1 shows where; please report it)"
+        return _say(text, WORLD, error)
+
+
+def _say(text: str, status: int, error: BaseException) -> int:
+    _debug(error)
+    for line in text.splitlines() or [""]:
+        click.echo(f"lastcall: {line}", err=True)
+    return status
+
+
+def _debug(error: BaseException) -> None:
+    if os.environ.get("LASTCALL_DEBUG"):
+        traceback.print_exception(error, file=sys.stderr)
+
+
+def _silence_stdout() -> None:
+    """Keep the interpreter from failing once more when it flushes stdout at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

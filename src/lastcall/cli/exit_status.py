@@ -1,0 +1,34 @@
+"""Exit statuses of `lastcall run` and `lastcall demo`. Pure."""
+
+from collections.abc import Sequence
+
+from lastcall.timeline.story import Ending
+
+OK = 0
+"""Every Pod ended gracefully."""
+
+WORLD = 1
+"""The world's error: the kernel, the network, a process of the cluster, a Pod that does not become Ready or go."""
+
+USAGE = 2
+"""The user's error: a manifest or an option."""
+
+NOT_GRACEFUL = 3
+"""Something was ended by SIGKILL, or a preStop hook failed or outlived the grace period."""
+
+INTERRUPTED = 130
+"""Ctrl-C (128 + SIGINT). Other signals that end lastcall give 128 plus their number."""
+
+
+def exit_status(endings: Sequence[Ending]) -> int:
+    """The status that the stories alone ask for.
+
+    A container that ends with another exit code than 0 without being killed is graceful: that is the application's own
+    business. How a container ended not being known is the world's error.
+    """
+    outcomes = [ending.outcome for ending in endings]
+    if "unknown" in outcomes:
+        return WORLD
+    if any(outcome in ("killed", "hookFailed") for outcome in outcomes):
+        return NOT_GRACEFUL
+    return OK

@@ -1,0 +1,125 @@
+"""Follows Pods by one watch: Ready, ended by itself, gone. Late, repeated and missed events are normal."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.resources import PODS
+from lastcall.client.api import Client, ConnectionLost
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Evidence, Recorder
+from lastcall.world.clock import Clock
+
+RETRY_SECONDS = 0.1
+"""Wait before a lost watch is opened again."""
+
+
+@dataclass(slots=True)
+class FollowedPod:
+    """A Pod as the watch showed it last. `gone`: its DELETED was seen, or it is missing from a list."""
+
+    obj: Object
+    ready: bool = False
+    gone: bool = False
+
+    @property
+    def uid(self) -> str:
+        return uid_of(self.obj)
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{namespace_of(self.obj)}/{name_of(self.obj)}"
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Phase Succeeded or Failed."""
+        return (self.obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class PodFollower:
+    """`run` keeps the followed Pods up to date; `wait` returns when they are as asked."""
+
+    client: Client
+    recorder: Recorder
+    clock: Clock
+    pods: dict[str, FollowedPod] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def follow(self, pod: Object) -> FollowedPod:
+        """Follow a Pod that was just created."""
+        followed = self.pods.setdefault(uid_of(pod), FollowedPod(pod))
+        return followed
+
+    async def run(self, resource_version: str) -> None:
+        """Watch all Pods from a version on until cancelled; a lost watch is opened again, with a list if need be."""
+        version = resource_version
+        while True:
+            try:
+                version = await self._watch(version) or await self._list()
+            except (ConnectionLost, StatusError):
+                await self.clock.sleep(RETRY_SECONDS)
+                version = ""
+
+    async def _watch(self, version: str) -> str:
+        """Watch until the server ends it; the last version seen, "" when the next step must be a list."""
+        if not version:
+            return ""
+        async with self.client.watch(PODS, resource_version=version, bookmarks=True) as events:
+            async for event in events:
+                if event.type == "ERROR":
+                    return ""
+                version = resource_version_of(event.object) or version
+                if event.type != "BOOKMARK":
+                    self._saw(event.object, gone=event.type == "DELETED")
+        return version
+
+    async def _list(self) -> str:
+        """Catch up after missed events: a Pod that is not in the list is gone."""
+        listed = await self.client.list(PODS)
+        uids = {uid_of(item) for item in listed.items}
+        for item in listed.items:
+            self._saw(item, gone=False)
+        for pod in self.pods.values():
+            if pod.uid not in uids and not pod.gone:
+                self._gone(pod, listed.resource_version, inferred=True)
+        return listed.resource_version
+
+    def _saw(self, obj: Object, *, gone: bool) -> None:
+        pod = self.pods.get(uid_of(obj))
+        if pod is None or pod.gone:
+            return
+        pod.obj = obj
+        if not pod.ready and _is_ready(obj):
+            pod.ready = True
+            facts = {"resourceVersion": resource_version_of(obj)}
+            self.recorder.record(kinds.POD_READY_SEEN, pod_uid=pod.uid, facts=facts)
+        if gone:
+            self._gone(pod, resource_version_of(obj), inferred=False)
+        self._changed.set()
+
+    def _gone(self, pod: FollowedPod, version: str, *, inferred: bool) -> None:
+        pod.gone = True
+        facts = {"resourceVersion": version}
+        evidence: Evidence = "inferred" if inferred else "observed"
+        self.recorder.record(kinds.POD_GONE_SEEN, pod_uid=pod.uid, facts=facts, evidence=evidence)
+        self._changed.set()
+
+    async def wait(self, is_done: Callable[[Sequence[FollowedPod]], bool], seconds: float) -> bool:
+        """Return True when `is_done` says so, False when `seconds` are over first."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not is_done(list(self.pods.values())):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return is_done(list(self.pods.values()))
+        return True
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)

@@ -1,0 +1,74 @@
+"""Ctrl-C and its relatives, at every stage: once ends in order, twice ends at once.
+
+The handler is a plain one, so that it also holds while no event loop runs. A forked role inherits it and must not act
+on it: it does nothing in another process than the one that installed it.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Self
+
+from lastcall.cli.errors import Interrupted
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """`with Interrupts() as interrupts:`. The first signal calls `on_first` when set, else raises Interrupted, except
+    while `quiet`; the second leaves the process at once (the kernel then ends the cluster)."""
+
+    def __init__(self, leave: Callable[[int], None] = os._exit) -> None:
+        self.on_first: Callable[[], None] | None = None
+        self.quiet = False
+        self.number = 0
+        self._leave = leave
+        self._pid = os.getpid()
+        self._old: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            self._old[number] = signal.signal(number, self._arrived)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, old in self._old.items():
+            signal.signal(number, old if old is not None else signal.SIG_DFL)  # type: ignore[arg-type]  # what it gave
+
+    @property
+    def exit_status(self) -> int:
+        """128 plus the signal's number."""
+        return 128 + self.number
+
+    def error(self) -> Interrupted:
+        """What to raise for the signal that came."""
+        name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
+        return Interrupted(f"{name}: nothing more is deleted, the cluster is torn down", self.exit_status)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            return
+        if self.number:
+            _write_stderr("\x1b[?25h" if sys.stderr.isatty() else "")
+            _write_stderr("lastcall: left at once; the kernel ends the cluster\n")
+            self._leave(128 + number)
+            return
+        self.number = number
+        if self.quiet:
+            return
+        if self.on_first is not None:
+            self.on_first()
+            return
+        raise self.error()
+
+
+def _write_stderr(text: str) -> None:
+    """Straight to the descriptor: a handler may have interrupted a write to the stream."""
+    try:
+        os.write(2, text.encode())
+    except OSError:
+        return

@@ -1,0 +1,277 @@
+"""Manifests: read, taken apart into objects, and checked, all before anything starts.
+
+Files, directories (`*.yaml`, `*.yml`, `*.json`, not below), `-` for stdin, several documents, `v1` Lists. Every problem
+of every document is told at once, with file, document, line, field, value and the way out.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from lastcall.api.meta import Object, copy_object, name_of, namespace_of
+from lastcall.api.resources import NAMESPACES, PODS, SERVED, Resource
+from lastcall.api.schema import known_kind, resource_for
+from lastcall.cli.errors import UserError, describe_os_error
+from lastcall.cli.manifest_checks import schema_problems
+from lastcall.cli.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+_APPLY_FIRST = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
+"""Kinds in the order they are created; all others follow, Pods come last."""
+
+_WORKLOADS = {
+    "Deployment": "spec.template",
+    "ReplicaSet": "spec.template",
+    "StatefulSet": "spec.template",
+    "DaemonSet": "spec.template",
+    "Job": "spec.template",
+    "ReplicationController": "spec.template",
+    "CronJob": "spec.jobTemplate.spec.template",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object stands. `path` is the path of a List's item within its document, "" otherwise."""
+
+    file: str
+    document: Document
+    path: str = ""
+
+    def at(self, field: str = "") -> str:
+        """`pod.yaml:7` for a field of the object."""
+        inside = ".".join(part for part in (self.path, field) if part)
+        return f"{self.file}:{self.document.line_of(inside)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object to create. `obj` has its namespace filled in when its kind has one."""
+
+    obj: Object
+    resource: Resource
+    place: Place
+
+
+@dataclass(slots=True)
+class _Reader:
+    problems: list[str] = field(default_factory=list)
+    manifests: list[Manifest] = field(default_factory=list)
+
+    def problem(self, place: Place, message: str, field: str = "", what: str = "") -> None:
+        head = f"{place.at(field)}: document {place.document.number}{f' ({what})' if what else ''}: "
+        self.problems.append(f"{head}{f'{field}: ' if field else ''}{message}")
+
+
+def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> list[Manifest]:
+    """All objects of the sources, in the order to create them. Raises UserError with every problem, a line each."""
+    reader = _Reader()
+    if sources.count(STDIN) > 1:
+        reader.problems.append("- (stdin) is there twice: it can be read only once")
+    for name, text in _texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin):
+        _read_text(reader, name, text)
+    _check_together(reader)
+    if reader.problems:
+        raise UserError("\n".join(reader.problems))
+    return sorted(reader.manifests, key=_order)
+
+
+def _order(manifest: Manifest) -> int:
+    if manifest.resource == PODS:
+        return len(_APPLY_FIRST) + 1
+    kind = manifest.resource.kind
+    return _APPLY_FIRST.index(kind) if kind in _APPLY_FIRST else len(_APPLY_FIRST)
+
+
+# -- sources to documents -------------------------------------------------------------------------------------------
+
+
+def _texts(sources: Iterable[str], reader: _Reader, stdin: TextIO) -> Iterator[tuple[str, str]]:
+    for source in sources:
+        if source == STDIN:
+            try:
+                yield "<stdin>", stdin.read(MAX_CHARACTERS + 1)
+            except UnicodeDecodeError as error:
+                reader.problems.append(f"<stdin>: not a text in UTF-8: {error.reason}")
+            continue
+        path = Path(source)
+        if path.is_dir():
+            yield from _directory(path, reader)
+        else:
+            yield from _file(path, reader)
+
+
+def _directory(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
+    try:
+        files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES and not each.is_dir())
+    except OSError as error:
+        reader.problems.append(describe_os_error(error))
+        return
+    if not files:
+        reader.problems.append(f"{path}: no manifest in this directory: files must end in {', '.join(SUFFIXES)}")
+    for each in files:
+        yield from _file(each, reader)
+
+
+def _file(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(MAX_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        reader.problems.append(f"{path}: not a text in UTF-8: {error.reason} at byte {error.start}")
+    except OSError as error:
+        reader.problems.append(describe_os_error(error))
+    else:
+        yield str(path), text
+
+
+def _read_text(reader: _Reader, name: str, text: str) -> None:
+    found = False
+    try:
+        for document in read_documents(text):
+            found = True
+            _read_object(reader, document.value, Place(name, document))
+    except YAMLProblem as problem:
+        reader.problems.append(f"{name}:{problem.line}: {problem}")
+        return
+    if not found:
+        reader.problems.append(f"{name}: no object in it: it is empty")
+
+
+# -- documents to objects -------------------------------------------------------------------------------------------
+
+
+def _read_object(reader: _Reader, value: Any, place: Place) -> None:
+    if not isinstance(value, dict):
+        reader.problem(place, f"must be an object with apiVersion and kind, is {_shown(value)}", place.path)
+        return
+    missing = [name for name in ("apiVersion", "kind") if not value.get(name) or not isinstance(value[name], str)]
+    for name in missing:
+        given = f"is {_shown(value[name])}, must be a text" if value.get(name) else "missing"
+        example = "v1" if name == "apiVersion" else "Pod"
+        reader.problem(place, f"{given}: every object needs it, for example `{name}: {example}`", name)
+    if missing:
+        return
+    if value["kind"] == "List" and value["apiVersion"] == "v1":
+        _read_list(reader, value, place)
+        return
+    resource = _resource(reader, value["apiVersion"], value["kind"], place)
+    if resource is None:
+        return
+    what = f"{value['kind']} {_name(value)}".strip()
+    before = len(reader.problems)
+    _check_metadata(reader, value, resource, place, what)
+    for problem_field, message in schema_problems(value, resource):
+        reader.problem(place, message, problem_field, what)
+    if len(reader.problems) == before or _is_named(value):
+        reader.manifests.append(Manifest(_with_namespace(value, resource), resource, place))
+
+
+def _read_list(reader: _Reader, value: Object, place: Place) -> None:
+    items = value.get("items")
+    if not isinstance(items, list):
+        reader.problem(place, f"must be a list of objects, is {_shown(items)}", "items", "List")
+        return
+    for index, item in enumerate(items):
+        path = f"{place.path}.items[{index}]" if place.path else f"items[{index}]"
+        _read_object(reader, item, Place(place.file, place.document, path))
+
+
+def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Resource | None:
+    resource = resource_for(api_version, kind)
+    if resource is not None:
+        return resource
+    of_kind = [resource.api_version for resource in SERVED if resource.kind == kind]
+    if of_kind:
+        message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
+        reader.problem(place, message, "apiVersion", kind)
+    elif kind in _WORKLOADS:
+        message = (
+            f"{kind} ({api_version}) is not served by this version of lastcall yet: write what stands in its "
+            f"{_WORKLOADS[kind]} as a Pod of its own (apiVersion v1, kind Pod)"
+        )
+        reader.problem(place, message, "kind", kind)
+    elif known_kind(api_version, kind):
+        message = f"{kind} ({api_version}) is not served by this version of lastcall yet: leave it out"
+        reader.problem(place, message, "kind", kind)
+    else:
+        served = ", ".join(sorted({each.kind for each in SERVED}))
+        reader.problem(place, f"{kind!r} of {api_version!r} is not known; served are {served}", "kind")
+    return None
+
+
+def _check_metadata(reader: _Reader, value: Object, resource: Resource, place: Place, what: str) -> None:
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict):
+        given = "missing" if metadata is None else f"is {_shown(metadata)}, must be an object"
+        reader.problem(place, f"{given}: it holds the name, for example `metadata: {{name: web}}`", "metadata", what)
+    elif not resource.namespaced and metadata.get("namespace"):
+        message = f"{metadata['namespace']!r}: a {resource.kind} is in no namespace, leave it out"
+        reader.problem(place, message, "metadata.namespace", what)
+
+
+def _with_namespace(value: Object, resource: Resource) -> Object:
+    obj = copy_object(value)
+    if resource.namespaced and isinstance(obj.get("metadata"), dict) and not obj["metadata"].get("namespace"):
+        obj["metadata"]["namespace"] = "default"
+    return obj
+
+
+def _is_named(value: Object) -> bool:
+    return bool(_name(value))
+
+
+def _name(value: Object) -> str:
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _shown(value: Any) -> str:
+    """A value as a person wrote it, in short."""
+    if value is None:
+        return "empty"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…'"
+
+
+# -- all objects together -------------------------------------------------------------------------------------------
+
+
+def _check_together(reader: _Reader) -> None:
+    seen: dict[tuple[str, str, str], Manifest] = {}
+    for manifest in reader.manifests:
+        name = _name(manifest.obj)
+        if not name:
+            continue
+        key = (
+            manifest.resource.group_resource,
+            namespace_of(manifest.obj) if manifest.resource.namespaced else "",
+            name,
+        )
+        first = seen.setdefault(key, manifest)
+        if first is not manifest:
+            kind = manifest.resource.kind
+            message = (
+                f"a second {kind} {name!r} (the first is at {first.place.at('metadata.name')}): give it another name"
+            )
+            reader.problem(manifest.place, message, "metadata.name", f"{kind} {name}")
+    if not any(manifest.resource == PODS for manifest in reader.manifests) and not reader.problems:
+        kinds = ", ".join(dict.fromkeys(manifest.resource.kind for manifest in reader.manifests))
+        found = f"only {kinds}" if kinds else "nothing"
+        reader.problems.append(f"no Pod in the manifests ({found}): add one, lastcall run shows how Pods end")
+
+
+def missing_namespaces(manifests: Sequence[Manifest]) -> list[str]:
+    """Namespaces that the manifests use and do not define; `default` and `kube-…` are always there."""
+    defined = {name_of(each.obj) for each in manifests if each.resource == NAMESPACES}
+    used = dict.fromkeys(namespace_of(each.obj) for each in manifests if each.resource.namespaced)
+    return [name for name in used if name not in defined and name != "default" and not name.startswith("kube-")]

@@ -1,0 +1,73 @@
+"""The options that `run` and `demo` share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from lastcall.cli.session import RunOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
+
+_OPTIONS = [
+    click.option(
+        "--kubernetes-version",
+        type=click.Choice(KUBERNETES_VERSIONS),
+        default="1.36",
+        show_default=True,
+        help="Whose rules to follow.",
+    ),
+    click.option(
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How to tell the story. json (lastcall/ending/v1) goes to stdout alone.",
+    ),
+    click.option("--explain", is_flag=True, help="Name the Kubernetes rule and source function behind each step."),
+    click.option(
+        "--grace",
+        type=click.IntRange(min=0, max=2**31 - 1),
+        metavar="SECONDS",
+        help="gracePeriodSeconds of the DELETE; 0 forces it. Default: each Pod's own.",
+    ),
+    click.option(
+        "--after",
+        type=click.FloatRange(min=0, max=86400),
+        metavar="SECONDS",
+        default=1.0,
+        show_default=True,
+        help="How long the Pods stay Ready before they are deleted.",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True, max=86400),
+        metavar="SECONDS",
+        default=60.0,
+        show_default=True,
+        help="How long to wait for Ready, and for the end beyond twice the grace period.",
+    ),
+    click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
+]
+
+
+def run_options(command: F) -> F:
+    """Add the options to a command; it gets them as keyword arguments of `make_options`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def make_options(
+    kubernetes_version: str,
+    output: str,
+    explain: bool,
+    grace: int | None,
+    after: float,
+    timeout: float,
+    keep: bool,
+) -> RunOptions:
+    """The options as given on the command line."""
+    return RunOptions(kubernetes_version, output, explain, grace, after, timeout, keep)

@@ -1,0 +1,162 @@
+"""`lastcall run`: ends real Pods and shows how they ended."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lastcall import __version__
+from lastcall.cli import exit_status
+from lastcall.cli.errors import CommandError, Interrupted, WorldError
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.live import LiveTimeline
+from lastcall.cli.manifests import Manifest, load_manifests
+from lastcall.cli.options import make_options, run_options
+from lastcall.cli.session import Cluster, RunOptions, Session
+from lastcall.timeline.story import Ending
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPED_WIDTH = 100
+"""Columns when stdout is no terminal and COLUMNS does not say."""
+
+MakeCluster = Callable[[RunOptions], Cluster]
+
+
+@click.command()
+@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+@run_options
+def run(manifests: tuple[str, ...], **options: Any) -> None:
+    """End the Pods of MANIFEST… and show how each of them ended.
+
+    MANIFEST is a file, a directory, or - for stdin. A cluster is started for it and gone afterwards; nothing is written
+    to disk. Exit status: 0 all ended gracefully, 3 something was SIGKILLed or a preStop hook failed, 2 bad input,
+    1 anything else.
+    """
+    raise SystemExit(run_manifests(load_manifests(manifests), make_options(**options)))
+
+
+def embedded_cluster(options: RunOptions) -> Cluster:
+    """The real one. Raises WorldError where there is no Linux under us."""
+    if sys.platform != "linux":
+        raise WorldError(f"lastcall run needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM or container")
+    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.options import ClusterOptions
+
+    return EmbeddedCluster(ClusterOptions(kubernetes_version=options.kubernetes_version))
+
+
+def run_manifests(
+    manifests: Sequence[Manifest], options: RunOptions, make_cluster: MakeCluster = embedded_cluster
+) -> int:
+    """The whole run, from process tree to story; the exit status. Raises CommandError."""
+    with Interrupts() as interrupts:
+        cluster = make_cluster(options)
+        try:
+            _start(cluster)
+            return asyncio.run(_run(cluster, manifests, options, interrupts))
+        except asyncio.CancelledError:
+            raise interrupts.error() from None
+        finally:
+            interrupts.quiet = True
+            cluster.stop()
+
+
+def _start(cluster: Cluster) -> None:
+    from lastcall.cluster.errors import ClusterStartError
+
+    try:
+        cluster.start()
+    except ClusterStartError as error:
+        raise start_failure(error) from error
+
+
+def start_failure(error: Any) -> WorldError:
+    """ClusterStartError in one line, with the setting that is missing and the command that fixes it."""
+    need = f" [{error.need}]" if error.need is not None else ""
+    return WorldError(f"the cluster cannot start: {error}{need} (`lastcall doctor` looks at everything it needs)")
+
+
+async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts) -> int:
+    from lastcall.cluster.errors import ClusterStartError
+
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    assert task is not None
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    interrupts.on_first = cancel
+    if interrupts.number:
+        raise interrupts.error()
+    out, progress = consoles(options)
+    session = Session(
+        cluster, options, LiveTimeline(progress if options.output == "json" else out, progress, options.explain)
+    )
+    try:
+        endings = await session.run(manifests)
+    except ClusterStartError as error:
+        raise start_failure(error) from error
+    except CommandError as error:
+        endings = session.endings()
+        if endings and not isinstance(error, Interrupted):
+            show(out, endings, options, error.exit_status, str(error))
+        raise
+    status = exit_status.exit_status(endings)
+    show(out, endings, options, status)
+    if options.keep:
+        await _keep(session, interrupts)
+    return status
+
+
+async def _keep(session: Session, interrupts: Interrupts) -> None:
+    """Stay until the first signal, which is the way to end it: no error."""
+    path = session.cluster.kubeconfig_path()
+    session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(asyncio.CancelledError):
+        await session.keep()
+    if interrupts.number:
+        task.uncancel()
+
+
+def consoles(options: RunOptions) -> tuple["Console", "Console"]:
+    """One for the story (stdout), one for progress (stderr)."""
+    import os
+
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
+    return Console(width=width, highlight=False), Console(stderr=True, highlight=False)
+
+
+def show(out: "Console", endings: Sequence[Ending], options: RunOptions, status: int, error: str = "") -> None:
+    """The stories, as text or as JSON."""
+    if options.output == "json":
+        import json
+
+        from lastcall.timeline.render.json_v1 import endings_document
+
+        document = endings_document(
+            endings,
+            kubernetes_version=options.kubernetes_version,
+            lastcall_version=__version__,
+            exit_status=status,
+            error=error,
+        )
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    if out.is_terminal:
+        from lastcall.timeline.render.text import print_endings
+
+        print_endings(out, endings, explain=options.explain)
+        return
+    from lastcall.timeline.render.plain import plain_text
+
+    click.echo(plain_text(endings, out.width, explain=options.explain), nl=False)

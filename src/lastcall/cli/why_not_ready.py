@@ -1,0 +1,96 @@
+"""Why a Pod is not Ready, in words, from its conditions, container states and Events. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from lastcall.api.meta import Object, name_of, namespace_of
+
+HOPELESS = (
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "StartError",
+)
+"""Reasons that waiting does not change: nothing else in this cluster will bring the image, the key or the command."""
+
+_WAY_OUT = {
+    "ErrImageNeverPull": "the image is not there and imagePullPolicy is Never: `lastcall image ls` shows what is there",
+    "ErrImagePull": "`lastcall image from-host NAME` makes an image of this machine's own programs",
+    "ImagePullBackOff": "`lastcall image from-host NAME` makes an image of this machine's own programs",
+    "InvalidImageName": "correct spec.containers[].image",
+    "CreateContainerConfigError": "add the ConfigMap or Secret to the manifests, with the key that is asked for",
+    "RunContainerError": "correct command, args or workingDir",
+    "StartError": "correct command, args or workingDir: the image does not have this program",
+    "CrashLoopBackOff": "the container ends again and again: see its last exit code",
+}
+
+
+def hopeless_reason(pod: Object) -> str:
+    """The reason for which waiting makes no sense; "" while there is hope."""
+    for _, reason, _ in _waiting(pod):
+        if reason in HOPELESS:
+            return reason
+    status = pod.get("status") or {}
+    if status.get("phase") == "Failed" and not status.get("containerStatuses"):
+        return str(status.get("reason") or "Failed")
+    return ""
+
+
+def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
+    """Lines for a person: what each condition, container and Warning Event says, and the way out where one is known."""
+    status = pod.get("status") or {}
+    phase = status.get("phase") or "Pending"
+    reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
+    lines = [f"{namespace_of(pod)}/{name_of(pod)} is not Ready: phase {phase}{reason}"]
+    for condition in status.get("conditions") or []:
+        if condition.get("status") == "False" and (condition.get("reason") or condition.get("message")):
+            why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+            lines.append(f"  condition {condition.get('type')} is False: {why}")
+    hints: dict[str, None] = {}
+    for name, reason, message in _waiting(pod):
+        lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
+        if reason in _WAY_OUT:
+            hints.setdefault(_WAY_OUT[reason])
+    lines += [f"  Event {_event(event)}" for event in _newest_warnings(events)]
+    lines += [f"  way out: {hint}" for hint in hints]
+    return lines
+
+
+def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
+    """(container, reason, message) of every container that waits or has failed."""
+    status = pod.get("status") or {}
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(field) or []:
+            state, name = container.get("state") or {}, str(container.get("name"))
+            waiting, terminated = state.get("waiting"), state.get("terminated")
+            last = (container.get("lastState") or {}).get("terminated")
+            if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+                yield name, str(waiting["reason"]), str(waiting.get("message") or "")
+            if terminated and terminated.get("exitCode"):
+                yield name, str(terminated.get("reason") or "Error"), _exit(terminated)
+            elif last and last.get("exitCode"):
+                yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}"
+            if "running" in state and not container.get("ready"):
+                yield name, "Running", "but not ready: its readiness probe has not succeeded"
+
+
+def _exit(terminated: Object) -> str:
+    message = f": {str(terminated['message']).strip()}" if terminated.get("message") else ""
+    return f"exit code {terminated.get('exitCode')}{message}"
+
+
+def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
+    """The last Warning Events, each reason and message once."""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    warnings.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    distinct = {(event.get("reason"), event.get("message")): event for event in warnings}
+    return list(distinct.values())[-limit:]
+
+
+def _event(event: Object) -> str:
+    count = event.get("count") or 1
+    times = f" ({count} times)" if count > 1 else ""
+    return f"{event.get('reason')}: {event.get('message')}{times}"

@@ -1,0 +1,463 @@
+"""Stories from hand-made record sequences."""
+
+import random
+
+import pytest
+
+from lastcall.timeline import kinds as k
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.story import ContainerFacts, PodFacts
+
+
+def _finding(ending, id_):
+    found = [f for f in ending.findings if f.id == id_]
+    assert len(found) == 1, [f.id for f in ending.findings]
+    return found[0].text
+
+
+def test_a_graceful_end_tells_hook_drain_and_what_is_left_of_the_grace_period(tapes):
+    ending = tapes["graceful"]().ending()
+    assert ending.outcome == "graceful"
+    assert ending.grace_seconds == 30
+    (app,) = ending.containers
+    assert (app.exit_code, app.reason, app.signal, app.killed_by) == (0, "Completed", None, None)
+    assert app.pre_stop is not None
+    assert (app.pre_stop.handler, app.pre_stop.outcome, app.pre_stop.seconds) == ("exec", "succeeded", 3.004)
+    assert app.term_at == pytest.approx(3.013)
+    assert ending.budget is not None
+    assert ending.budget.pre_stop == pytest.approx(3.004)
+    assert ending.budget.drain == pytest.approx(8.61 - 3.013)
+    assert ending.budget.unused == pytest.approx(30 - 3.004 - (8.61 - 3.013))
+    assert ending.budget.overrun == 0
+    assert ending.gone == pytest.approx(8.62)
+    assert ending.overhead == pytest.approx(8.62 - 3.004 - (8.61 - 3.013))
+    assert not ending.not_known
+
+
+def test_endpoint_signals_and_output_are_in_the_story_with_their_times(tapes):
+    ending = tapes["graceful"]().ending()
+    first, last = ending.endpoints
+    assert (first.at, first.ready, first.serving, first.terminating) == (0.004, False, True, True)
+    assert last.removed
+    assert [(s.signal, s.pid, s.why) for s in ending.signals] == [("SIGTERM", 7, "StopContainer")]
+    assert [(line.at, line.text) for line in ending.output] == [(3.6, "SIGTERM received, draining...")]
+
+
+def test_a_shell_as_pid_1_that_reacts_late_is_explained(tapes):
+    assert "a shell runs its trap only when the command it waits for has ended" in _finding(
+        tapes["graceful"]().ending(), "shellRunsTrapLate"
+    )
+
+
+def test_sigkill_at_the_end_of_the_grace_period_names_the_hook_that_took_its_part(tapes):
+    ending = tapes["sigkill-1.36"]().ending()
+    assert ending.outcome == "killed"
+    (app,) = ending.containers
+    assert (app.exit_code, app.reason, app.signal, app.killed_by) == (137, "Error", "SIGKILL", "grace over")
+    assert app.kill_at == pytest.approx(10.012)
+    text = _finding(ending, "killed")
+    assert "SIGKILL at 10.0 s, because it still ran 8 s after SIGTERM" in text
+    assert "preStop hook had taken 2.0 s" in text
+    assert "hookTimeNotCounted" not in [f.id for f in ending.findings]
+
+
+def test_up_to_1_27_the_kill_comes_later_and_the_story_says_why_in_one_sentence(tapes):
+    ending = tapes["sigkill-1.23"]().ending()
+    (app,) = ending.containers
+    assert app.kill_at == pytest.approx(12.012)
+    assert ending.budget is not None
+    assert ending.budget.overrun == pytest.approx(2.0, abs=0.02)
+    text = _finding(ending, "hookTimeNotCounted")
+    assert "Kubernetes 1.23 does not take the preStop hook's time off the grace period" in text
+    assert "12.0 s in place of 10 s" in text
+    assert text.count(". ") == 0
+
+
+def test_the_order_of_arrival_does_not_change_the_story(tapes):
+    tape = tapes["sigkill-1.36"]()
+    expected = tape.ending()
+    for seed in range(5):
+        shuffled = list(tape.records)
+        random.Random(seed).shuffle(shuffled)
+        ending = build_endings(shuffled, [tape.pod], kubernetes_version="1.36")[0]
+        assert ending.containers == expected.containers
+        assert ending.budget == expected.budget
+        assert ending.findings == expected.findings
+        assert [e.record.id for e in ending.entries] == [e.record.id for e in expected.entries]
+
+
+def test_causes_are_joined_across_processes_by_uid_and_resource_version(tapes):
+    ending = tapes["sigkill-1.36"]().ending()
+    by_kind = {entry.record.kind: entry for entry in ending.entries}
+    by_id = {entry.record.id: entry for entry in ending.entries}
+
+    def cause(kind):
+        cause_id = by_kind[kind].cause_id
+        return by_id[cause_id].record.kind if cause_id else None
+
+    assert cause(k.DELETE_ACCEPTED) == k.DELETE_SENT
+    assert cause(k.ENDPOINT_CHANGED) == k.DELETE_ACCEPTED
+    assert cause(k.TERMINATION_OBSERVED) == k.DELETE_ACCEPTED
+    assert cause(k.ENDPOINT_REMOVED) == k.POD_STATUS_WRITTEN
+    assert cause(k.OBJECT_REMOVED) == k.FINAL_DELETE_SENT
+    assert cause(k.POD_GONE_SEEN) == k.OBJECT_REMOVED
+    killed = by_id[by_kind[k.PROCESS_EXITED].cause_id].record
+    assert (killed.kind, killed.facts["signal"]) == (k.SIGNAL_SENT, "SIGKILL")
+
+
+def test_a_failed_hook_is_not_graceful_and_its_last_words_are_told(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.observed()
+    tape.killing(30)
+    tape.hook(0.006, 1.01, "failed", exitCode=127, stdout="", stderr="sh: nope: not found\n", message="…")
+    tape.stop(1.02, 29, deducted=1)
+    tape.exit(1.5, 0)
+    tape.over(1.501)
+    ending = tape.ending()
+    assert ending.outcome == "hookFailed"
+    assert ending.containers[0].pre_stop.exit_code == 127
+    text = _finding(ending, "hookFailed")
+    assert "exit code 127" in text
+    assert "sh: nope: not found" in text
+
+
+def test_a_hook_that_outlives_the_grace_period_and_fails_late_stays_outlived(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(4)
+    tape.observed(4)
+    tape.killing(4)
+    tape.hook(0.006, 4.0, "outlived", budget=4, message="the hook still runs")
+    tape.stop(4.01, 2, deducted=4, floor=True)
+    tape.signal(6.012, "SIGKILL", "grace over")
+    tape.exit(6.013, 137, 9)
+    facts = {"handler": "exec", "outcome": "failed", "seconds": 6.01, "exitCode": 137, "late": True}
+    tape.add(6.02, "kubelet", k.PRE_STOP_FINISHED, "app", **facts)
+    tape.over(6.03, "Failed")
+    ending = tape.ending()
+    hook = ending.containers[0].pre_stop
+    assert (hook.outcome, hook.seconds, hook.exit_code) == ("outlived", 4.0, 137)
+    assert ending.outcome == "killed"
+    assert ending.budget.overrun == pytest.approx(2.0, abs=0.02)
+    assert "was left 2 s (the least that is given)" in _finding(ending, "hookOutlived")
+
+
+def test_an_outlived_hook_alone_is_not_graceful(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(2)
+    tape.hook(0.006, 2.0, "outlived", budget=2, handler="sleep")
+    tape.stop(2.01, 2, deducted=2, floor=True)
+    tape.exit(2.2, 0)
+    tape.over(2.201)
+    assert tape.ending().outcome == "hookFailed"
+
+
+@pytest.mark.parametrize(
+    ("disposition", "words"),
+    [("default", "has no handler for SIGTERM"), ("ignored", "ignores SIGTERM"), ("blocked", "blocks SIGTERM")],
+)
+def test_a_pid_1_that_does_not_get_the_signal_is_named(new_tape, disposition, words):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(5)
+    tape.stop(0.01, 5, disposition=disposition)
+    tape.signal(5.012, "SIGKILL", "grace over")
+    tape.exit(5.013, 137, 9)
+    tape.over(5.014, "Failed")
+    text = _finding(tape.ending(), "stopSignalNotHandled")
+    assert words in text
+    assert "/bin/busybox" in text
+    assert "it took the full time until SIGKILL, 5.0 s" in text
+
+
+def test_a_container_that_ends_by_itself_before_the_delete_is_not_blamed_on_it(new_tape):
+    tape = new_tape()
+    tape.started(at=-4.0)
+    tape.exit(-2.3, 0)
+    tape.accepted(0)
+    tape.add(0.001, "apiserver", k.OBJECT_REMOVED, resourceVersion="152", user="kubernetes-admin")
+    tape.add(0.002, "client", k.POD_GONE_SEEN, resourceVersion="152")
+    ending = tape.ending()
+    assert ending.outcome == "graceful"
+    assert ending.budget is None
+    assert ending.overhead == pytest.approx(0.002)
+    assert "ended by itself 2.3 s before the DELETE, exit code 0" in _finding(ending, "endedByItself")
+
+
+def test_an_exit_during_a_sleep_hook_is_told_with_the_time_the_hook_still_took(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.hook(0.006, 5.0, handler="sleep")
+    tape.exit(1.2, 0)
+    tape.over(5.02)
+    ending = tape.ending()
+    text = _finding(ending, "endedByItself")
+    assert "before any signal was sent to it" in text
+    assert "still waited for until 5.0 s" in text
+    assert ending.budget.pre_stop == 5.0
+    assert ending.budget.drain == 0
+
+
+def test_an_exec_hook_that_dies_with_its_container_is_told_as_such(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.hook(0.006, 1.2, "failed", exitCode=137)
+    tape.exit(1.19, 3)
+    tape.over(1.22, "Failed")
+    assert "died with the container" in _finding(tape.ending(), "hookDiedWithContainer")
+
+
+def test_a_forced_deletion_is_over_before_its_containers_are(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(0)
+    tape.observed(1)
+    tape.add(0.002, "apiserver", k.OBJECT_REMOVED, resourceVersion="144", user="kubernetes-admin")
+    tape.add(0.003, "client", k.POD_GONE_SEEN, resourceVersion="144")
+    tape.hook(0.01, 1.0, "outlived", budget=1)
+    tape.stop(1.02, 2, deducted=1, floor=True)
+    tape.signal(3.03, "SIGKILL", "grace over")
+    tape.exit(3.031, 137, 9)
+    ending = tape.ending()
+    assert ending.grace_seconds == 0
+    assert ending.budget.grace == 1
+    assert ending.overhead is None
+    assert ending.gone == pytest.approx(0.003)
+    assert "a forced deletion does not wait for the node" in _finding(ending, "goneBeforeContainers")
+
+
+def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.observed()
+    tape.endpoint()
+    tape.killing(30)
+    detail = 'sh -c "sleep 3"'
+    tape.add(0.006, "kubelet", k.PRE_STOP_STARTED, "app", handler="exec", detail=detail, budgetSeconds=30)
+    tape.add(1.4, "init", k.PROCESS_DIED, role="node-1", pid=4, exitCode=None, signal=9)
+    ending = tape.ending()
+    assert ending.outcome == "unknown"
+    assert ending.gone is None
+    assert ending.overhead is None
+    assert ending.budget is None
+    assert ending.containers[0].pre_stop.outcome == "unknown"
+    assert "node-1 was killed by SIGKILL at 1.40 s" in _finding(ending, "processDied")
+    said = " ".join(ending.not_known)
+    assert "How app ended is not known" in said
+    assert "How the preStop hook of app ended is not known" in said
+    assert "The object was not seen to go" in said
+
+
+def test_when_the_shim_is_dead_init_tells_how_the_container_ended(new_tape):
+    tape = new_tape()
+    tape.started(pid=7)
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.add(1.0, "init", k.PROCESS_DIED, role="shim-1", pid=3, exitCode=None, signal=9)
+    tape.add(1.5, "init", k.PROCESS_DIED, role="orphan", pid=9, exitCode=1, signal=None)
+    tape.add(2.0, "init", k.PROCESS_DIED, role="orphan", pid=7, exitCode=0, signal=None)
+    (app,) = tape.ending().containers
+    assert (app.exit_code, app.exited_at) == (0, 2.0)
+
+
+def test_without_an_exit_record_the_exit_code_of_the_status_is_used_and_the_time_is_not_known(new_tape):
+    tape = new_tape()
+    tape.pod = PodFacts(
+        tape.uid, "default", "web", "node-1", "Failed", (ContainerFacts("app", exit_code=137, reason="Error"),)
+    )
+    tape.started()
+    tape.accepted()
+    ending = tape.ending()
+    assert ending.containers[0].exit_code == 137
+    assert ending.outcome == "killed"
+    assert "its exit code is from the Pod's status" in " ".join(ending.not_known)
+
+
+def test_a_kill_that_lastcall_did_not_send_is_inferred_to_be_somebody_elses(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.exit(1.0, 137, 9)
+    tape.over(1.01, "Failed")
+    ending = tape.ending()
+    assert ending.containers[0].killed_by == "unknown sender"
+    assert "lastcall did not send it" in _finding(ending, "killedByOther")
+
+
+def test_out_of_memory_is_the_reason_when_the_runtime_saw_it(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.exit(1.0, 137, 9, oom=True)
+    tape.over(1.01, "Failed")
+    ending = tape.ending()
+    assert (ending.containers[0].reason, ending.containers[0].killed_by) == ("OOMKilled", "out of memory")
+    _finding(ending, "outOfMemory")
+
+
+def test_a_signal_to_an_exec_is_not_a_signal_to_the_container(new_tape):
+    tape = new_tape()
+    tape.started(pid=7)
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.signal(0.5, "SIGKILL", "exec timeout", pid=99)
+    tape.exit(1.0, 0)
+    tape.over(1.01)
+    (app,) = tape.ending().containers
+    assert app.kill_at is None
+
+
+def test_another_exit_code_than_0_after_term_is_graceful_but_worth_a_word(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.exit(1.0, 3)
+    tape.over(1.01, "Failed")
+    ending = tape.ending()
+    assert ending.outcome == "graceful"
+    assert "exit code 3 on SIGTERM" in _finding(ending, "exitCodeNotZero")
+
+
+def test_a_restarted_container_is_told_by_its_last_instance(new_tape):
+    tape = new_tape()
+    tape.started(pid=7, at=-20)
+    tape.stop(-11.0, 5)
+    tape.signal(-10.5, "SIGKILL", "grace over")
+    tape.exit(-10.4, 137, 9)
+    tape.started(pid=12, at=-10)
+    tape.accepted()
+    tape.stop(0.01, 30, pid=12)
+    tape.exit(1.0, 0, pid=12)
+    tape.over(1.01)
+    ending = tape.ending()
+    (app,) = ending.containers
+    assert (app.exit_code, app.restarts, app.pid, app.kill_at) == (0, 1, 12, None)
+    assert app.term_at == pytest.approx(0.012)
+    assert ending.outcome == "graceful"
+
+
+def test_with_several_containers_the_budget_is_that_of_the_one_that_ended_last(new_tape):
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", "node-1", "Succeeded", (ContainerFacts("a"), ContainerFacts("b")))
+    tape.started("a", 7)
+    tape.started("b", 8)
+    tape.accepted(20)
+    tape.observed(20)
+    tape.hook(0.006, 2.0, container="a", budget=20)
+    tape.stop(0.01, 20, container="b", pid=8)
+    tape.stop(2.01, 18, deducted=2, container="a", pid=7)
+    tape.exit(2.5, 0, container="a", pid=7)
+    tape.exit(6.0, 0, container="b", pid=8)
+    tape.over(6.01)
+    budget = tape.ending().budget
+    assert (budget.container, budget.pre_stop) == ("b", 0)
+    assert budget.drain == pytest.approx(6.0 - 0.012)
+
+
+def test_a_sidecars_wait_for_its_turn_is_neither_hook_nor_drain(new_tape):
+    tape = new_tape()
+    containers = (ContainerFacts("proxy", "sidecar"), ContainerFacts("app"))
+    tape.pod = PodFacts(tape.uid, "default", "web", "node-1", "Succeeded", containers)
+    tape.started("proxy", 8)
+    tape.started("app", 7)
+    tape.accepted(20)
+    tape.hook(0.006, 1.0, container="proxy", budget=20)
+    tape.stop(0.01, 20)
+    tape.exit(4.0, 0)
+    tape.stop(4.006, 15, deducted=5, container="proxy", pid=8)
+    tape.exit(4.508, 0, container="proxy", pid=8)
+    tape.over(4.51)
+    budget = tape.ending().budget
+    assert budget.container == "proxy"
+    assert budget.waiting == pytest.approx(3.0)
+    assert budget.drain == pytest.approx(0.5)
+
+
+def test_init_containers_that_had_ended_are_not_in_the_story(new_tape):
+    tape = new_tape()
+    containers = (ContainerFacts("setup", "init"), ContainerFacts("app"))
+    tape.pod = PodFacts(tape.uid, "default", "web", "node-1", "Succeeded", containers)
+    tape.started("setup", 6, at=-5)
+    tape.exit(-4, 0, container="setup", pid=6)
+    tape.started("app", 7)
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.exit(1, 0)
+    tape.over(1.01)
+    assert [c.name for c in tape.ending().containers] == ["app"]
+
+
+def test_a_skipped_hook_says_why_and_a_container_without_a_hook_has_none(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.add(0.005, "kubelet", k.PRE_STOP_SKIPPED, "app", why="a grace period of 0 s leaves no time for the hook")
+    tape.stop(0.01, 2)
+    tape.exit(1, 0)
+    tape.over(1.01)
+    ending = tape.ending()
+    assert ending.containers[0].pre_stop.outcome == "skipped"
+    assert "leaves no time for the hook" in _finding(ending, "hookNotRun")
+    other = new_tape()
+    other.started()
+    other.accepted()
+    other.exit(1, 0)
+    assert other.ending().containers[0].pre_stop is None
+
+
+def test_a_substituted_image_is_named(new_tape):
+    tape = new_tape()
+    tape.add(-3.0, "kubelet", k.IMAGE_SUBSTITUTED, "app", image="busybox:1.36", substitute="the host's busybox")
+    tape.started()
+    tape.accepted()
+    tape.exit(1, 0)
+    text = _finding(tape.ending(), "imageSubstituted")
+    assert "busybox:1.36 could not be had" in text
+    assert "the host's busybox" in text
+
+
+def test_a_pod_without_any_record_is_a_story_of_what_is_not_known(new_tape):
+    ending = new_tape().ending()
+    assert ending.entries == ()
+    assert ending.not_known
+
+
+def test_records_alone_are_enough_when_nobody_saw_the_object(tapes):
+    tape = tapes["graceful"]()
+    tape.add(-3, "apiserver", k.POD_CREATED, namespace="shop", name="cart", resourceVersion="1", user="u")
+    tape.add(-3, "apiserver", k.POD_BOUND, node="node-1", resourceVersion="2")
+    ending = build_endings(tape.records, [PodFacts(tape.uid, "", "")], kubernetes_version="1.36")[0]
+    assert (ending.pod.namespace, ending.pod.name, ending.pod.node) == ("shop", "cart", "node-1")
+    assert ending.containers[0].exit_code == 0
+
+
+def test_pod_facts_come_from_spec_and_status():
+    pod = {
+        "metadata": {"uid": "u", "name": "web", "namespace": "shop"},
+        "spec": {
+            "nodeName": "node-1",
+            "initContainers": [{"name": "i", "image": "a"}, {"name": "s", "image": "b", "restartPolicy": "Always"}],
+            "containers": [{"name": "c", "image": "d", "lifecycle": {"preStop": {"httpGet": {"port": 80}}}}],
+        },
+        "status": {
+            "phase": "Failed",
+            "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 143, "reason": "Error"}}}],
+        },
+    }
+    facts = pod_facts(pod)
+    assert (facts.node, facts.phase) == ("node-1", "Failed")
+    assert [(c.name, c.kind, c.pre_stop, c.exit_code) for c in facts.containers] == [
+        ("i", "init", "", None),
+        ("s", "sidecar", "", None),
+        ("c", "container", "httpGet", 143),
+    ]

@@ -1,0 +1,57 @@
+"""The text of the story: golden masters at 80 and 120 columns. `LASTCALL_UPDATE_GOLDEN=1` writes them anew."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lastcall.timeline import kinds as k
+from lastcall.timeline.render.plain import plain_text
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["graceful", "sigkill-1.36", "sigkill-1.23", "graceful-explain", "both"])
+def test_the_text_is_the_golden_one(tapes, name, width):
+    tape_names = ["graceful", "sigkill-1.36"] if name == "both" else [name.removesuffix("-explain")]
+    endings = [tapes[each]().ending() for each in tape_names]
+    text = plain_text(endings, width, explain=name.endswith("-explain"))
+    golden = GOLDEN / f"{name}-{width}.txt"
+    if os.environ.get("LASTCALL_UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
+def test_no_line_is_wider_than_the_console_and_plain_text_has_no_escapes(tapes, width):
+    text = plain_text([make().ending() for make in tapes.values()], width, explain=True)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\x1b" not in text
+
+
+def test_what_a_container_prints_cannot_reach_the_terminal(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.output(0.5, "\x1b[2J\x1b]0;owned\x07 [bold]not markup[/bold]\r\n")
+    tape.exit(1.0, 0)
+    tape.over(1.01)
+    text = plain_text([tape.ending()], 100)
+    assert "\x1b" not in text
+    assert "\r" not in text
+    assert "\\x1b[2J" in text
+    assert "[bold]not markup[/bold]" in text
+
+
+def test_a_node_that_died_midway_is_told_in_text_without_a_bar(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.killing(30)
+    tape.add(1.4, "init", k.PROCESS_DIED, role="node-1", pid=4, exitCode=None, signal=9)
+    text = plain_text([tape.ending()], 100)
+    assert "how it ended is not known" in text
+    assert "node-1 (pid 4) killed by SIGKILL" in text
+    assert "The object was not seen to go." in text

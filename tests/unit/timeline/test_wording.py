@@ -1,0 +1,55 @@
+"""Words for records."""
+
+from lastcall.timeline import kinds
+from lastcall.timeline.explain import RULES, explain
+from lastcall.timeline.memory import MemoryRecorder
+from lastcall.timeline.record import Record
+from lastcall.timeline.render.wording import live_line, printable, words_for
+from lastcall.timeline.signal_names import signal_name
+from lastcall.world.clock import RealClock
+
+ALL_KINDS = [value for name, value in vars(kinds).items() if name.isupper()]
+
+
+def _record(kind, container="", **facts):
+    return Record("a-b-1", 0, 0, "runtime", kind, "u", container, "", facts)
+
+
+def test_every_kind_has_words_even_without_its_facts():
+    for kind in ALL_KINDS:
+        words = words_for(_record(kind))
+        assert words.text
+        assert words.text != kind or kind == "Killing"
+
+
+def test_a_live_line_has_time_actor_container_and_words():
+    record = _record(kinds.SIGNAL_SENT, "web", signal=15, pid=7, why="StopContainer")
+    assert live_line(record, 3.0214) == "   +3.021s  runtime        web: SIGTERM → pid 7 (StopContainer)"
+    assert "shop web: SIGTERM" in live_line(record, 3.0214, pod="shop")
+
+
+def test_long_and_dangerous_text_is_cut_and_escaped():
+    assert printable("a\tb\x1b[0m\u202e") == "a    b\\x1b[0m\\u202e"
+    assert printable("x" * 500) == "x" * 400 + "… (100 more characters)"
+
+
+def test_signals_have_names_whatever_form_they_come_in():
+    assert [signal_name(value) for value in (15, "SIGTERM", "TERM", None, "", 0, 63)] == [
+        "SIGTERM", "SIGTERM", "SIGTERM", None, None, None, "signal 63",
+    ]  # fmt: skip
+
+
+def test_a_rule_is_explained_whatever_its_path_begins_with():
+    assert explain("pkg/kubelet/pod_workers.go:UpdatePod") == RULES["pod_workers.go:UpdatePod"]
+    assert explain("containerd internal/cri/server/container_stop.go:stopContainer")
+    assert explain("unknown.go:Nothing") == ""
+    assert explain("") == ""
+
+
+def test_the_memory_recorder_gives_every_record_its_own_id_and_shares_one_list():
+    recorder = MemoryRecorder("kubelet", RealClock())
+    other = recorder.for_actor("runtime")
+    ids = [recorder.record(kinds.KILLING), other.record(kinds.SIGNAL_SENT), recorder.record(kinds.KILLING)]
+    assert len(set(ids)) == 3
+    assert [record.actor for record in recorder.records] == ["kubelet", "runtime", "kubelet"]
+    assert other.records is recorder.records
