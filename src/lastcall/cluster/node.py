@@ -51,7 +51,7 @@ async def _run(plan: Plan) -> None:
         ),
         user_agent=f"kubelet/v{plan.options.kubernetes_version} (lastcall)",
     )
-    network = PodNetwork(world, runtime_recorder, POD_CIDR)
+    network = PodNetwork(POD_CIDR)
     await network.prepare_node([NODE_IP, KUBERNETES_SERVICE_IP])
     images = ImageStore(unpacked=f"{STATE_DIR}/images", substitutes=HOST_SUBSTITUTES)
     runtime = SandboxRuntime(
