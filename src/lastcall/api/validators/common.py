@@ -1,0 +1,70 @@
+"""Checks that several kinds share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lastcall.api.field import FieldError, each, invalid, not_supported, required
+from lastcall.api.names import is_label_value, is_port_name, is_port_number, is_qualified_name
+
+NON_NEGATIVE = "must be greater than or equal to 0"
+POSITIVE = "must be greater than 0"
+
+
+def non_negative(value: int | None, path: str) -> list[FieldError]:
+    return [invalid(path, value, NON_NEGATIVE)] if value is not None and value < 0 else []
+
+
+def one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
+    """Nothing when absent; the supported values are shown in the order given."""
+    return [] if value in (None, "") or value in supported else [not_supported(path, value, supported)]
+
+
+def required_one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
+    return [required(path)] if value in (None, "") else one_of(value, path, supported)
+
+
+def port_number_or_name(value: Any, path: str) -> list[FieldError]:
+    if isinstance(value, str):
+        return each(path, value, is_port_name(value))
+    return each(path, value or 0, is_port_number(value or 0))
+
+
+def local_path(value: str, path: str, *, reserved: bool = False) -> list[FieldError]:
+    """A path below a volume: relative, without `..`. (`validateLocalDescendingPath`, `validateLocalNonReservedPath`)"""
+    errors: list[FieldError] = []
+    if value.startswith("/"):
+        errors.append(invalid(path, value, "must be a relative path"))
+    errors += no_back_steps(value, path)
+    if reserved and value.startswith("..") and not value.startswith("../"):
+        errors.append(invalid(path, value, "must not start with '..'"))
+    return errors
+
+
+def no_back_steps(value: str, path: str) -> list[FieldError]:
+    return [invalid(path, value, "must not contain '..'")] if ".." in value.split("/") else []
+
+
+def label_selector(selector: Any, path: str) -> list[FieldError]:
+    """A `metav1.LabelSelector`. (`metav1validation.ValidateLabelSelector`)"""
+    if not isinstance(selector, dict):
+        return []
+    errors: list[FieldError] = []
+    for key, value in sorted((selector.get("matchLabels") or {}).items()):
+        errors += each(f"{path}.matchLabels", key, is_qualified_name(key))
+        errors += each(f"{path}.matchLabels", value, is_label_value(value))
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        at = f"{path}.matchExpressions[{index}]"
+        operator, values = expression.get("operator", ""), expression.get("values") or []
+        if operator in ("In", "NotIn"):
+            if not values:
+                errors.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                errors.append(FieldError("FieldValueForbidden", f"{at}.values", "", why))
+        else:
+            errors.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
+        errors += each(f"{at}.key", expression.get("key", ""), is_qualified_name(expression.get("key", "")))
+        for position, value in enumerate(values):
+            errors += each(f"{at}.values[{position}]", value, is_label_value(value))
+    return errors

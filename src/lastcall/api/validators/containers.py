@@ -1,0 +1,434 @@
+"""Containers of a Pod. Source: pkg/apis/core/validation/validation.go (validateContainers and below)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lastcall.api.field import (
+    FieldError,
+    duplicate,
+    each,
+    forbidden,
+    go_quote,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
+from lastcall.api.meta import Object
+from lastcall.api.names import (
+    between,
+    is_config_map_key,
+    is_dns1123_label,
+    is_dns1123_subdomain,
+    is_env_var_name,
+    is_http_header_name,
+    is_port_name,
+    is_port_number,
+    is_qualified_name,
+)
+from lastcall.api.quantity import parse_quantity
+from lastcall.api.validators.common import (
+    NON_NEGATIVE,
+    POSITIVE,
+    local_path,
+    non_negative,
+    one_of,
+    port_number_or_name,
+    required_one_of,
+)
+
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+ENV_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
+_POD_FIELDS = {*ENV_FIELDS, *VOLUME_FIELDS, "spec.restartPolicy", "status.phase"}
+_RESOURCES = ("cpu", "ephemeral-storage", "memory")
+_ENV_RESOURCES = ("limits.cpu", "limits.ephemeral-storage", "limits.memory",
+                  "requests.cpu", "requests.ephemeral-storage", "requests.memory")  # fmt: skip
+_MAX_ID = 2**31 - 1
+
+
+def validate_containers(
+    spec: Object, volumes: Sequence[str], path: str = "spec.containers", *, grace: int | None
+) -> list[FieldError]:
+    """`grace` is the Pod's period in seconds, None when it is itself wrong."""
+    containers: list[Object] = spec.get("containers") or []
+    if not containers:
+        return [required(path)]
+    errors: list[FieldError] = []
+    names: list[str] = []
+    for index, container in enumerate(containers):
+        at = f"{path}[{index}]"
+        errors += _common(container, volumes, at)
+        errors += _unique_name(container, names, at)
+        errors += _hooks_and_probes(container, at, grace)
+        errors += one_of(container.get("restartPolicy"), f"{at}.restartPolicy", CONTAINER_RESTART_POLICIES)
+    return errors + _host_port_conflicts(containers, path)
+
+
+def validate_init_containers(
+    spec: Object, volumes: Sequence[str], path: str = "spec.initContainers", *, grace: int | None
+) -> list[FieldError]:
+    names = [container.get("name", "") for container in spec.get("containers") or ()]
+    errors: list[FieldError] = []
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        at = f"{path}[{index}]"
+        errors += _common(container, volumes, at)
+        errors += one_of(container.get("restartPolicy"), f"{at}.restartPolicy", CONTAINER_RESTART_POLICIES)
+        errors += _unique_name(container, names, at)
+        errors += _host_port_conflicts([container], path)
+        if container.get("restartPolicy") == "Always":
+            errors += _hooks_and_probes(container, at, grace)
+            continue
+        for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+            if container.get(key) is not None:
+                why = "may not be set for init containers without restartPolicy=Always"
+                errors.append(forbidden(f"{at}.{key}", why))
+    return errors
+
+
+_EPHEMERAL_FORBIDDEN = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy")
+
+
+def validate_ephemeral_containers(
+    spec: Object, volumes: Sequence[str], path: str = "spec.ephemeralContainers"
+) -> list[FieldError]:
+    names = [item.get("name", "") for group in ("containers", "initContainers") for item in spec.get(group) or ()]
+    targets = list(names)
+    errors: list[FieldError] = []
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        at = f"{path}[{index}]"
+        errors += _common(container, volumes, at)
+        errors += _unique_name(container, names, at)
+        target = container.get("targetContainerName")
+        if target and target not in targets:
+            errors.append(not_found(f"{at}.targetContainerName", target))
+        for key in _EPHEMERAL_FORBIDDEN:
+            if container.get(key):
+                errors.append(forbidden(f"{at}.{key}", "cannot be set for an Ephemeral Container"))
+        resources = container.get("resources") or {}
+        if resources.get("limits") or resources.get("requests"):
+            errors.append(forbidden(f"{at}.resources", "cannot be set for an Ephemeral Container"))
+    return errors
+
+
+def _unique_name(container: Object, names: list[str], at: str) -> list[FieldError]:
+    name = container.get("name") or ""
+    if name in names:
+        return [duplicate(f"{at}.name", name)] if name else []
+    names.append(name)
+    return []
+
+
+def _common(container: Object, volumes: Sequence[str], at: str) -> list[FieldError]:
+    """(`validateContainerCommon`)"""
+    errors: list[FieldError] = []
+    name, image = container.get("name") or "", container.get("image") or ""
+    errors += each(f"{at}.name", name, is_dns1123_label(name)) if name else [required(f"{at}.name")]
+    if not image:
+        errors.append(required(f"{at}.image"))
+    elif image != image.strip():
+        errors.append(invalid(f"{at}.image", image, "must not have leading or trailing whitespace"))
+    policy = container.get("terminationMessagePolicy")
+    errors += one_of(policy, f"{at}.terminationMessagePolicy", ("File", "FallbackToLogsOnError"))
+    errors += _ports(container.get("ports") or (), f"{at}.ports")
+    errors += _env(container.get("env") or (), f"{at}.env")
+    errors += _env_from(container.get("envFrom") or (), f"{at}.envFrom")
+    errors += _volume_mounts(container.get("volumeMounts") or (), volumes, f"{at}.volumeMounts")
+    errors += required_one_of(container.get("imagePullPolicy"), f"{at}.imagePullPolicy", PULL_POLICIES)
+    errors += validate_resources(container.get("resources") or {}, f"{at}.resources")
+    return errors + _security_context(container.get("securityContext"), f"{at}.securityContext")
+
+
+def _ports(ports: Iterable[Object], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    names: list[str] = []
+    for index, port in enumerate(ports):
+        at = f"{path}[{index}]"
+        name = port.get("name") or ""
+        if name:
+            problems = is_port_name(name)
+            errors += each(f"{at}.name", name, problems)
+            if not problems and name in names:
+                errors.append(duplicate(f"{at}.name", name))
+            names.append(name)
+        number = port.get("containerPort") or 0
+        if number == 0:
+            errors.append(required(f"{at}.containerPort"))
+        else:
+            errors += each(f"{at}.containerPort", number, is_port_number(number))
+        if port.get("hostPort"):
+            errors += each(f"{at}.hostPort", port["hostPort"], is_port_number(port["hostPort"]))
+        errors += required_one_of(port.get("protocol"), f"{at}.protocol", PROTOCOLS)
+    return errors
+
+
+def _host_port_conflicts(containers: Iterable[Object], path: str) -> list[FieldError]:
+    """(`checkHostPortConflicts`)"""
+    seen: set[str] = set()
+    errors: list[FieldError] = []
+    for index, container in enumerate(containers):
+        for position, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort"):
+                key = f"{port.get('protocol')}/{port.get('hostIP') or ''}/{port['hostPort']}"
+                if key in seen:
+                    errors.append(duplicate(f"{path}[{index}].ports[{position}].hostPort", key))
+                seen.add(key)
+    return errors
+
+
+def _env(variables: Iterable[Object], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, variable in enumerate(variables):
+        at = f"{path}[{index}]"
+        name = variable.get("name") or ""
+        errors += each(f"{at}.name", name, is_env_var_name(name)) if name else [required(f"{at}.name")]
+        errors += _env_value_from(variable, f"{at}.valueFrom")
+    return errors
+
+
+def _env_value_from(variable: Object, path: str) -> list[FieldError]:
+    source = variable.get("valueFrom")
+    if source is None:
+        return []
+    errors: list[FieldError] = []
+    given = [key for key, value in source.items() if value is not None]
+    if (field := source.get("fieldRef")) is not None:
+        errors += field_ref(field, f"{path}.fieldRef", ENV_FIELDS)
+    if (resource := source.get("resourceFieldRef")) is not None:
+        errors += resource_field_ref(resource, f"{path}.resourceFieldRef", in_volume=False)
+    for kind in ("configMapKeyRef", "secretKeyRef"):
+        if (reference := source.get(kind)) is not None:
+            errors += _key_ref(reference, f"{path}.{kind}")
+    if not given:
+        why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        errors.append(invalid(path, "", why))
+    elif variable.get("value"):
+        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
+    elif len(given) > 1:
+        errors.append(invalid(path, "", "may not have more than one field specified at a time"))
+    return errors
+
+
+def _key_ref(reference: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name, key = reference.get("name") or "", reference.get("key") or ""
+    if name:
+        errors += each(f"{path}.name", name, is_dns1123_subdomain(name))
+    else:
+        errors.append(required(f"{path}.name"))
+    return errors + (each(f"{path}.key", key, is_config_map_key(key)) if key else [required(f"{path}.key")])
+
+
+def field_ref(reference: Object, path: str, supported: Sequence[str]) -> list[FieldError]:
+    """A downward API reference. (`validateObjectFieldSelector`)"""
+    if not reference.get("apiVersion"):
+        return [required(f"{path}.apiVersion")]
+    field = reference.get("fieldPath") or ""
+    if not field:
+        return [required(f"{path}.fieldPath")]
+    base, bracket, subscript = field.partition("['")
+    if bracket and base in ("metadata.annotations", "metadata.labels") and subscript.endswith("']"):
+        key = subscript[:-2]
+        problems = is_qualified_name(key.lower() if base.endswith("annotations") else key)
+        return [invalid(path, key, problem) for problem in problems]
+    if field not in _POD_FIELDS:
+        why = f"error converting fieldPath: field label not supported: {field}"
+        return [invalid(f"{path}.fieldPath", field, why)]
+    return [] if field in supported else [not_supported(f"{path}.fieldPath", field, supported)]
+
+
+def resource_field_ref(reference: Object, path: str, *, in_volume: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if in_volume and not reference.get("containerName"):
+        errors.append(required(f"{path}.containerName"))
+    resource = reference.get("resource") or ""
+    if not resource:
+        errors.append(required(f"{path}.resource"))
+    elif resource not in _ENV_RESOURCES and "hugepages-" not in resource:
+        errors.append(not_supported(f"{path}.resource", resource, _ENV_RESOURCES))
+    return errors
+
+
+def _env_from(sources: Iterable[Object], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, source in enumerate(sources):
+        at = f"{path}[{index}]"
+        if source.get("prefix"):
+            errors += each(f"{at}.prefix", source["prefix"], is_env_var_name(source["prefix"]))
+        given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
+        for kind in given:
+            if not source[kind].get("name"):
+                errors.append(required(f"{at}.{kind}.name"))
+        if not given:
+            errors.append(invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
+        elif len(given) > 1:
+            errors.append(invalid(at, "", "may not have more than one field specified at a time"))
+    return errors
+
+
+def _volume_mounts(mounts: Iterable[Object], volumes: Sequence[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    mounted: list[str] = []
+    for index, mount in enumerate(mounts):
+        at = f"{path}[{index}]"
+        name, where = mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            errors.append(required(f"{at}.name"))
+        if name not in volumes:
+            errors.append(not_found(f"{at}.name", name))
+        if not where:
+            errors.append(required(f"{at}.mountPath"))
+        if where in mounted:
+            errors.append(invalid(f"{at}.mountPath", where, "must be unique"))
+        mounted.append(where)
+        if mount.get("subPath"):
+            errors += local_path(mount["subPath"], f"{path}.subPath")
+        if mount.get("subPathExpr"):
+            if mount.get("subPath"):
+                why = "subPathExpr and subPath are mutually exclusive"
+                errors.append(invalid(f"{path}.subPathExpr", mount["subPathExpr"], why))
+            errors += local_path(mount["subPathExpr"], f"{path}.subPathExpr")
+        propagation = ("Bidirectional", "HostToContainer", "None")
+        errors += one_of(mount.get("mountPropagation"), f"{path}.mountPropagation", propagation)
+    return errors
+
+
+def validate_resources(resources: Object, path: str) -> list[FieldError]:
+    """(`ValidateContainerResourceRequirements`)"""
+    errors: list[FieldError] = []
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for name in sorted(limits):
+        errors += _resource(name, limits[name], f"{path}.limits")
+    for name in sorted(requests):
+        errors += _resource(name, requests[name], f"{path}.requests")
+        asked = parse_quantity(requests[name])
+        overcommit = "/" not in name and not name.startswith("hugepages-")
+        if name in limits:
+            limit = parse_quantity(limits[name])
+            if asked != limit and not overcommit:
+                why = f"must be equal to {name} limit of {limit}"
+                errors.append(invalid(f"{path}.requests", str(asked), why))
+            elif limit < asked:
+                why = f"must be less than or equal to {name} limit of {limit}"
+                errors.append(invalid(f"{path}.requests", str(asked), why))
+        elif not overcommit:
+            errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+    return errors
+
+
+def _resource(name: str, quantity: Any, path: str) -> list[FieldError]:
+    errors = each(path, name, is_qualified_name(name))
+    if not errors and "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
+        errors.append(invalid(path, name, "must be a standard resource for containers"))
+    value = parse_quantity(quantity)
+    if value.value < 0:
+        errors.append(invalid(f"{path}[{name}]", str(value), NON_NEGATIVE))
+    elif "/" in name and value.value.denominator != 1:
+        errors.append(invalid(f"{path}[{name}]", str(value), "must be an integer"))
+    return errors
+
+
+def user_id(value: int | None, path: str) -> list[FieldError]:
+    return [] if value is None or 0 <= value <= _MAX_ID else [invalid(path, value, between(0, _MAX_ID))]
+
+
+def _security_context(context: Object | None, path: str) -> list[FieldError]:
+    if not context:
+        return []
+    errors = user_id(context.get("runAsUser"), f"{path}.runAsUser")
+    errors += user_id(context.get("runAsGroup"), f"{path}.runAsGroup")
+    errors += one_of(context.get("procMount"), f"{path}.procMount", ("Default", "Unmasked"))
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            errors.append(invalid(path, context, why))
+        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+            why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            errors.append(invalid(path, context, why))
+    return errors
+
+
+def _hooks_and_probes(container: Object, at: str, grace: int | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    lifecycle = container.get("lifecycle") or {}
+    for hook in ("postStart", "preStop"):
+        if lifecycle.get(hook) is not None:
+            errors += _handler(lifecycle[hook], f"{at}.lifecycle.{hook}", grace)
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(name) is not None:
+            errors += _probe(container[name], f"{at}.{name}", grace, readiness=name == "readinessProbe")
+    return errors
+
+
+def _probe(probe: Object, path: str, grace: int | None, *, readiness: bool) -> list[FieldError]:
+    errors = _handler(probe, path, grace)
+    for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
+        errors += non_negative(probe.get(key), f"{path}.{key}")
+    period = probe.get("terminationGracePeriodSeconds")
+    if period is not None and period <= 0:
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", period, POSITIVE))
+    if readiness:
+        if period is not None:
+            why = "must not be set for readinessProbes"
+            errors.append(invalid(f"{path}.terminationGracePeriodSeconds", period, why))
+    elif probe.get("successThreshold", 1) != 1:
+        errors.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
+    return errors
+
+
+def _handler(handler: Object, path: str, grace: int | None) -> list[FieldError]:
+    """A probe or hook: exactly one action. (`validateHandler`)"""
+    errors: list[FieldError] = []
+    found = 0
+    for kind in ("exec", "httpGet", "tcpSocket", "grpc", "sleep"):
+        action = handler.get(kind)
+        if action is None:
+            continue
+        at = f"{path}.{kind}"
+        found += 1
+        if found > 1:
+            errors.append(forbidden(at, "may not specify more than 1 handler type"))
+        elif kind == "exec":
+            errors += [] if action.get("command") else [required(f"{at}.command")]
+        elif kind == "httpGet":
+            errors += _http_get(action, at)
+        elif kind == "tcpSocket":
+            errors += port_number_or_name(action.get("port"), f"{at}.port")
+        elif kind == "grpc":
+            errors += port_number_or_name(action.get("port"), f"{at}.port")
+        else:
+            seconds = action.get("seconds", 0)
+            if grace is not None and not 0 <= seconds <= grace:
+                why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                errors.append(invalid(at, seconds, why))
+    if not found:
+        errors.append(required(path, "must specify a handler type"))
+    return errors
+
+
+def _http_get(action: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not action.get("path"):
+        errors.append(required(f"{path}.path"))
+    errors += port_number_or_name(action.get("port"), f"{path}.port")
+    errors += one_of(action.get("scheme"), f"{path}.scheme", ("HTTP", "HTTPS"))
+    for header in action.get("httpHeaders") or ():
+        errors += each(f"{path}.httpHeaders", header.get("name", ""), is_http_header_name(header.get("name", "")))
+    return errors
+
+
+def shown_names(containers: Iterable[Object]) -> str:
+    """`"a", "b"`."""
+    return ", ".join(go_quote(container.get("name", "")) for container in containers)

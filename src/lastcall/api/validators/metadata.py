@@ -1,0 +1,135 @@
+"""metadata of every kind. Source: apimachinery pkg/api/validation/objectmeta.go."""
+
+from typing import Any
+
+from lastcall.api.field import FieldError, each, forbidden, go_quote, invalid, required, too_long
+from lastcall.api.meta import Object
+from lastcall.api.names import Check, for_prefix, is_dns1123_label, is_label_value, is_qualified_name
+
+ANNOTATIONS_MAX = 256 * 1024
+"""Bytes of all annotation keys and values together."""
+
+STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check) -> list[FieldError]:
+    """(`pkg/apis/core/validation:ValidateObjectMeta`)"""
+    errors: list[FieldError] = []
+    prefix, name, namespace = meta.get("generateName") or "", meta.get("name") or "", meta.get("namespace") or ""
+    if prefix:
+        errors += each("metadata.generateName", prefix, for_prefix(name_check)(prefix))
+    if name:
+        errors += each("metadata.name", name, name_check(name))
+    else:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    if namespaced:
+        if namespace:
+            errors += each("metadata.namespace", namespace, is_dns1123_label(namespace))
+        else:
+            errors.append(required("metadata.namespace"))
+    elif namespace:
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    if (meta.get("generation") or 0) < 0:
+        errors.append(invalid("metadata.generation", meta["generation"], "must be greater than or equal to 0"))
+    errors += validate_labels(meta.get("labels"), "metadata.labels")
+    errors += validate_annotations(meta.get("annotations"))
+    errors += validate_owner_references(meta.get("ownerReferences") or [])
+    errors += validate_finalizers(meta.get("finalizers") or [])
+    return errors
+
+
+def validate_labels(labels: dict[str, str] | None, path: str) -> list[FieldError]:
+    """Also for node selectors and plain-map selectors."""
+    errors: list[FieldError] = []
+    for key in sorted(labels or {}):
+        errors += each(path, key, is_qualified_name(key))
+        errors += each(path, (labels or {})[key], is_label_value((labels or {})[key]))
+    return errors
+
+
+def validate_annotations(annotations: dict[str, str] | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    size = 0
+    for key, value in sorted((annotations or {}).items()):
+        errors += each("metadata.annotations", key, is_qualified_name(key.lower()))
+        size += len(key.encode()) + len(value.encode())
+    if size > ANNOTATIONS_MAX:
+        errors.append(too_long("metadata.annotations", ANNOTATIONS_MAX))
+    return errors
+
+
+def validate_owner_references(references: list[Object]) -> list[FieldError]:
+    path = "metadata.ownerReferences"
+    errors: list[FieldError] = []
+    first = ""
+    for reference in references:
+        if not (reference.get("apiVersion") or "").rsplit("/", 1)[-1]:
+            value = reference.get("apiVersion") or ""
+            errors.append(invalid(f"{path}.apiVersion", value, "version must not be empty"))
+        for key in ("kind", "name", "uid"):
+            if not reference.get(key):
+                errors.append(invalid(f"{path}.{key}", "", "must not be empty"))
+        if reference.get("kind") == "Event" and reference.get("apiVersion") == "v1":
+            errors.append(invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner"))
+    for reference in references:
+        if reference.get("controller"):
+            shown = f"{reference.get('kind')}/{reference.get('name')}"
+            if first:
+                why = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{first} and {shown}"
+                )
+                errors.append(invalid(path, references, why))
+            else:
+                first = shown
+    return errors
+
+
+def validate_finalizers(finalizers: list[str]) -> list[FieldError]:
+    path = "metadata.finalizers"
+    errors: list[FieldError] = []
+    for finalizer in finalizers:
+        errors += each(path, finalizer, is_qualified_name(finalizer))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        errors.append(invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
+    for index, finalizer in enumerate(finalizers):
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid(f"{path}[{index}]", finalizer, why))
+    return errors
+
+
+def validate_object_meta_update(new: Object, old: Object) -> list[FieldError]:
+    """What may not change, after the server put back what may be left out. (`ValidateObjectMetaAccessorUpdate`)"""
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp") is not None:
+        present = old.get("finalizers") or []
+        added = sorted(name for name in new.get("finalizers") or [] if name not in present)
+        if added:
+            shown = "[]string{" + ", ".join(go_quote(name) for name in added) + "}"
+            why = f"no new finalizers can be added if the object is being deleted, found new finalizers {shown}"
+            errors.append(forbidden("metadata.finalizers", why))
+    if not new.get("resourceVersion"):
+        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
+    if (new.get("generation") or 0) < (old.get("generation") or 0) and "generation" in new:
+        errors.append(invalid("metadata.generation", new["generation"], "must not be decremented"))
+    for key in IMMUTABLE:
+        value = _effective(new, old, key)
+        if value != old.get(key):
+            errors.append(invalid(f"metadata.{key}", value, "field is immutable"))
+    errors += validate_labels(new.get("labels"), "metadata.labels")
+    errors += validate_annotations(new.get("annotations"))
+    errors += validate_owner_references(new.get("ownerReferences") or [])
+    return errors
+
+
+def _effective(new: Object, old: Object, key: str) -> Any:
+    """The value after the silent restoring of what was left out, and of a set deletionTimestamp."""
+    if key == "deletionTimestamp" and old.get(key) is not None:
+        return old[key]
+    if key in ("uid", "creationTimestamp", "deletionGracePeriodSeconds", "namespace") and not new.get(key):
+        if key == "deletionGracePeriodSeconds" and new.get(key) is not None:
+            return new[key]
+        return old.get(key)
+    return new.get(key)
