@@ -18,6 +18,7 @@ from lastcall.controllers.endpointslice_reconcile import (
     LABEL_MANAGED_BY,
     LABEL_SERVICE_NAME,
     MANAGED_BY,
+    Memo,
     Plan,
     is_managed,
     reconcile,
@@ -95,6 +96,7 @@ class EndpointSliceController:
         self._queue: WorkQueue[str] = WorkQueue(world, RETRIES)
         self._triggers = TriggerTimeTracker()
         self._assumed: dict[str, dict[str, _Assumed]] = {}
+        self._memos: dict[str, Memo] = {}
         self._missing_nodes: dict[str, None] = {}
         self._gone_versions: dict[str, dict[str, str]] = {}
         services.add_handler(
@@ -180,8 +182,9 @@ class EndpointSliceController:
         gone = dict(self._gone_versions.get(key, {}))
         if service is None:
             self._triggers.forget(key)
+            self._memos.pop(key, None)
             orphans = [slice_ for slice_ in existing if _is_of_service(slice_, name)]
-            await self._perform(key, Plan(deletes=orphans), orphans, {}, gone)
+            await self._perform(key, Plan(deletes=orphans), orphans, gone)
             self._forget_gone(key, gone)
             return
         if not is_managed(service):
@@ -192,13 +195,11 @@ class EndpointSliceController:
         ]
         trigger_time = self._triggers.compute(key, service, pods)
         live = [slice_ for slice_ in existing if not is_terminating(slice_)]
-        plan = reconcile(service, pods, live, lambda node: self._nodes.get("", node), trigger_time)
+        memo = self._memos.setdefault(key, {})
+        plan = reconcile(service, pods, live, lambda node: self._nodes.get("", node), trigger_time, memo)
         if plan.missing_nodes:
             self._missing_nodes[key] = None
-        seen = {uid_of(pod): resource_version_of(pod) for pod in pods}
-        for pod in self._pods.by_index("namespace", namespace) if plan.updates or plan.deletes else ():
-            seen.setdefault(uid_of(pod), resource_version_of(pod))  # a Pod whose labels took it out of the Service
-        await self._perform(key, plan, live, seen, gone)
+        await self._perform(key, plan, live, gone)
         self._forget_gone(key, gone)
 
     def _forget_gone(self, key: str, told: dict[str, str]) -> None:
@@ -207,16 +208,16 @@ class EndpointSliceController:
         if left:
             self._gone_versions[key] = left
 
-    async def _perform(
-        self, key: str, plan: Plan, existing: list[Object], seen: dict[str, str], gone: dict[str, str]
-    ) -> None:
+    async def _perform(self, key: str, plan: Plan, existing: list[Object], gone: dict[str, str]) -> None:
+        if not (plan.creates or plan.updates or plan.deletes):
+            return
         namespace, service_name = key.split("/", 1)
+        versions = self._versions(namespace, plan, existing, gone)
         before = {uid_of(slice_): _endpoints(slice_) for slice_ in existing}
         touched = {uid_of(slice_) for slice_ in (*plan.updates, *plan.deletes)}
         after: dict[EndpointId, Object] = {}
         for slice_ in (*plan.creates, *plan.updates, *(s for s in existing if uid_of(s) not in touched)):
             after.update(_endpoints(slice_))
-        versions = {**seen, **gone}
         for slice_ in plan.creates:
             try:
                 stored = await self._client.create(ENDPOINTSLICES, slice_, namespace)
@@ -243,6 +244,17 @@ class EndpointSliceController:
                     raise
             self._assume(key, name_of(slice_), uid_of(slice_), None)
             self._record(service_name, {**slice_, "endpoints": None}, before.get(uid_of(slice_), {}), after, versions)
+
+    def _versions(self, namespace: str, plan: Plan, existing: list[Object], gone: dict[str, str]) -> dict[str, str]:
+        """By Pod uid, the version each Pod has that this plan reacts to; taken before the writes let others in."""
+        versions: dict[str, str] = {}
+        for slice_ in (*existing, *plan.creates, *plan.updates):
+            for endpoint in slice_.get("endpoints") or ():
+                reference = endpoint.get("targetRef") or {}
+                pod = self._pods.get(namespace, reference.get("name", ""))
+                if pod is not None:
+                    versions[uid_of(pod)] = resource_version_of(pod)
+        return versions | gone
 
     def _record(
         self,

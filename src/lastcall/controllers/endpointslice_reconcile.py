@@ -24,6 +24,24 @@ TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 GetNode = Callable[[str], Object | None]
 PortKey = tuple[tuple[str, str, int, str], ...]
 EndpointKey = tuple[tuple[str, ...], str, str, str]
+Endpoints = dict[EndpointKey, Object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A Pod as an endpoint, and what it was made of."""
+
+    pod: Object
+    service: Object
+    node: Object | None
+    ports: list[Object]
+    port_key: PortKey
+    endpoint: Object
+    key: EndpointKey
+
+
+Memo = dict[tuple[str, str], _Described]
+"""By (Pod uid, family): what the last sync made of each Pod, so that only changed objects are looked at again."""
 
 
 @dataclass(slots=True)
@@ -37,19 +55,30 @@ class Plan:
 
 
 def reconcile(
-    service: Object, pods: Sequence[Object], existing: Sequence[Object], get_node: GetNode, trigger_time: str = ""
+    service: Object,
+    pods: Sequence[Object],
+    existing: Sequence[Object],
+    get_node: GetNode,
+    trigger_time: str = "",
+    memo: Memo | None = None,
 ) -> Plan:
     """The writes that bring `existing` (the slices this controller manages for `service`) to what `pods` ask for.
 
     `pods` are those the selector matches. `trigger_time` goes into the annotation of every slice written; "" clears it.
+    `memo` is for the caller to keep from one sync of a Service to the next; it saves work and changes no result.
     """
     plan = Plan()
     families = address_types(service)
+    old_memo = dict(memo) if memo else {}
+    new_memo: Memo = {} if memo is None else memo
+    new_memo.clear()
     for slice_ in existing:
         if slice_["addressType"] not in families:
             plan.deletes.append(slice_)
     for family in families:
-        part = _reconcile_family(service, pods, [s for s in existing if s["addressType"] == family], family, get_node)
+        desired, missing = _desired_endpoints(service, pods, family, get_node, old_memo, new_memo)
+        part = _reconcile_family(service, desired, [s for s in existing if s["addressType"] == family], family)
+        part.missing_nodes += missing
         plan.creates += part.creates
         plan.updates += part.updates
         plan.deletes += part.deletes
@@ -167,8 +196,40 @@ def owned_by(slice_: Object, service: Object) -> bool:
     return any(reference.get("controller") and reference.get("uid") == uid_of(service) for reference in references)
 
 
+def _desired_endpoints(
+    service: Object, pods: Sequence[Object], family: str, get_node: GetNode, old_memo: Memo, new_memo: Memo
+) -> tuple[dict[PortKey, tuple[list[Object], Endpoints]], list[str]]:
+    """By set of ports: the ports and the endpoints that should be listed; and the Pods whose Node is not known."""
+    desired: dict[PortKey, tuple[list[Object], Endpoints]] = {}
+    missing: list[str] = []
+    publish = bool(service["spec"].get("publishNotReadyAddresses"))
+    for pod in pods:
+        at = (uid_of(pod), family)
+        node = get_node(pod["spec"].get("nodeName", ""))
+        known = old_memo.get(at)
+        if known is None or known.pod is not pod or known.service is not service or known.node is not node:
+            if not should_be_in_endpoints(pod):
+                continue
+            if node is None and not publish:
+                # The Pod may have reached us before its Node: leave it out and look again soon.
+                missing.append(name_of(pod))
+                continue
+            endpoint = endpoint_of(service, pod, node, family)
+            if endpoint is None:
+                continue
+            ports = endpoint_ports(service, pod)
+            key = _endpoint_key(endpoint)
+            known = _Described(pod, service, node, ports, _port_key(ports), endpoint, key)
+        new_memo[at] = known
+        desired.setdefault(known.port_key, (known.ports, {}))[1][known.key] = known.endpoint
+    return desired, missing
+
+
 def _reconcile_family(
-    service: Object, pods: Sequence[Object], existing: Sequence[Object], family: str, get_node: GetNode
+    service: Object,
+    desired: dict[PortKey, tuple[list[Object], Endpoints]],
+    existing: Sequence[Object],
+    family: str,
 ) -> Plan:
     plan = Plan()
     groups: dict[PortKey, list[Object]] = {}
@@ -177,25 +238,8 @@ def _reconcile_family(
             groups.setdefault(_port_key(slice_.get("ports") or ()), []).append(slice_)
         else:
             plan.deletes.append(slice_)
-    desired: dict[PortKey, dict[EndpointKey, Object]] = {}
-    ports_of: dict[PortKey, list[Object]] = {}
-    for pod in pods:
-        if not should_be_in_endpoints(pod):
-            continue
-        ports = endpoint_ports(service, pod)
-        node = get_node(pod["spec"].get("nodeName", ""))
-        if node is None and not service["spec"].get("publishNotReadyAddresses"):
-            # The Pod may have reached us before its Node: leave it out and look again soon.
-            plan.missing_nodes.append(name_of(pod))
-            continue
-        endpoint = endpoint_of(service, pod, node, family)
-        if endpoint is None:
-            continue
-        key = _port_key(ports)
-        ports_of[key] = ports
-        desired.setdefault(key, {})[_endpoint_key(endpoint)] = endpoint
-    for key, endpoints in desired.items():
-        part = _pack(service, groups.get(key, []), endpoints, ports_of[key], family)
+    for key, (ports, endpoints) in desired.items():
+        part = _pack(service, groups.get(key, []), endpoints, ports, family)
         plan.creates += part.creates
         plan.updates += part.updates
         plan.deletes += part.deletes
@@ -210,7 +254,7 @@ def _reconcile_family(
 def _pack(
     service: Object,
     existing: Sequence[Object],
-    desired: dict[EndpointKey, Object],
+    desired: Endpoints,
     ports: list[Object],
     family: str,
 ) -> Plan:
@@ -227,7 +271,7 @@ def _pack(
             wanted = left.pop(_endpoint_key(endpoint), None)
             if wanted is not None:
                 kept.append(wanted)
-                changed = changed or not _same_endpoint(wanted, endpoint)
+                changed = changed or (wanted is not endpoint and not _same_endpoint(wanted, endpoint))
         if not kept and old:
             plan.deletes.append(slice_)
         elif changed or len(kept) != len(old) or labels_of(slice_) != labels:
@@ -349,20 +393,20 @@ def _port_key(ports: Sequence[Object]) -> PortKey:
 def _endpoint_key(endpoint: Object) -> EndpointKey:
     """What makes two endpoints the same one: address, hostname and Pod name; all else may change in place."""
     reference = endpoint.get("targetRef") or {}
-    addresses = tuple(sorted(endpoint.get("addresses") or ()))
-    return addresses, endpoint.get("hostname") or "", reference.get("namespace", ""), reference.get("name", "")
+    addresses = endpoint.get("addresses") or ()
+    return (
+        tuple(addresses if len(addresses) < 2 else sorted(addresses)),
+        endpoint.get("hostname") or "",
+        reference.get("namespace", ""),
+        reference.get("name", ""),
+    )
 
 
 def _same_endpoint(one: Object, other: Object) -> bool:
-    def facts(endpoint: Object) -> tuple[object, ...]:
-        conditions = endpoint.get("conditions") or {}
-        return (
-            endpoint.get("nodeName"),
-            endpoint.get("zone"),
-            conditions.get("ready"),
-            conditions.get("serving"),
-            conditions.get("terminating"),
-            (endpoint.get("targetRef") or {}).get("uid"),
-        )
-
-    return facts(one) == facts(other)
+    """Equal beyond what `_endpoint_key` compares (endpointslice/util: EndpointsEqualBeyondHash)."""
+    return (
+        (one.get("conditions") or {}) == (other.get("conditions") or {})
+        and one.get("nodeName") == other.get("nodeName")
+        and one.get("zone") == other.get("zone")
+        and (one.get("targetRef") or {}).get("uid") == (other.get("targetRef") or {}).get("uid")
+    )
