@@ -244,15 +244,27 @@ def can_be_deleted(
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """The RFC 7386 patch that turns `old` into `new` (both JSON objects); `{}` when they are equal."""
+    """The RFC 7386 patch that turns `old` into `new` (both JSON objects); `{}` when they are equal.
+
+    A null and an absent field are the same to the API (a merge patch cannot set one), so they make no difference.
+    """
     patch: dict[str, Any] = {}
     for key, value in new.items():
         if key not in old:
-            patch[key] = value
-        elif old[key] != value:
+            if value is not None:
+                patch[key] = value
+        elif old[key] != value and _without_nulls(old[key]) != _without_nulls(value):
             both = isinstance(value, dict) and isinstance(old[key], dict)
             patch[key] = merge_patch(old[key], value) if both else value
-    for key in old:
-        if key not in new:
+    for key, value in old.items():
+        if key not in new and value is not None:
             patch[key] = None
     return patch
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value

@@ -12,7 +12,7 @@ from lastcall.client.api import ConnectionLost
 from lastcall.node.conditions import make_condition
 from lastcall.node.status_features import status_features
 from lastcall.node.status_manager import PodStatusManager
-from lastcall.node.status_merge import can_be_deleted, merge_pod_status, prepare_status, terminated_status
+from lastcall.node.status_merge import can_be_deleted, merge_patch, merge_pod_status, prepare_status, terminated_status
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -419,3 +419,18 @@ def test_mirror_pods_are_never_deleted_by_the_kubelet() -> None:
     del pod["metadata"]["annotations"]
     assert can_be_deleted(pod, make_status(), True, True, NOW)
     assert not can_be_deleted(pod, make_status(), False, True, NOW)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1, "b": 2}, {"a": 3}, {"a": 3, "b": None}),
+        ({"a": {"x": 1, "y": 2}}, {"a": {"x": 1}}, {"a": {"y": None}}),
+        ({"a": [{"x": 1}]}, {"a": [{"x": 1, "y": None}]}, {}),
+        ({"a": [{"x": 1}]}, {"a": [{"x": 2, "y": None}]}, {"a": [{"x": 2, "y": None}]}),
+        ({}, {"a": None}, {}),
+    ],
+)
+def test_a_patch_has_what_changed_and_a_null_is_no_change(old: Any, new: Any, patch: Any) -> None:
+    assert merge_patch(old, new) == patch
