@@ -7,23 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from lastcall.api.meta import Object, annotations_of
-from lastcall.api.pods import qos_class as get_pod_qos
-
-__all__ = [
-    "TERMINAL_PHASES",
-    "all_containers_of",
-    "container_field_path",
-    "container_should_restart",
-    "containers_of",
-    "find_container",
-    "get_pod_qos",
-    "init_containers_of",
-    "is_host_network_pod",
-    "is_mirror_pod",
-    "is_restartable_init_container",
-    "is_static_pod",
-    "is_terminal_phase",
-]
+from lastcall.api.pods import qos_class
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 
@@ -106,3 +90,17 @@ def _rule_matches(rule: Object, exit_code: int) -> bool:
     if codes.get("operator") == "NotIn":
         return exit_code not in values
     return False
+
+
+def get_pod_qos(pod: Object) -> str:
+    """Guaranteed, Burstable or BestEffort; a missing request is the limit, as the API's defaulting makes it."""
+    spec: Object = {**pod["spec"]}
+    for field in ("initContainers", "containers"):
+        spec[field] = [_with_default_requests(container) for container in spec.get(field) or []]
+    return qos_class({"spec": spec})
+
+
+def _with_default_requests(container: Object) -> Object:
+    resources: Object = container.get("resources") or {}
+    limits: Object = resources.get("limits") or {}
+    return {**container, "resources": {**resources, "requests": {**limits, **(resources.get("requests") or {})}}}

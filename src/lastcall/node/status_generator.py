@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lastcall.api.meta import Object, copy_object, uid_of
-from lastcall.api.pods import qos_class
 from lastcall.cri.api import ContainerStatus
 from lastcall.node.conditions import (
     KUBELET_CONDITIONS,
@@ -22,6 +21,7 @@ from lastcall.node.pod_resources import pod_resources
 from lastcall.node.pod_rules import (
     containers_of,
     find_container,
+    get_pod_qos,
     init_containers_of,
     is_host_network_pod,
     is_terminal_phase,
@@ -108,7 +108,7 @@ class PodStatusGenerator:
         if pod_status.ips:
             status["podIP"] = pod_status.ips[0]
             status["podIPs"] = [{"ip": ip} for ip in pod_status.ips]
-        status["qosClass"] = (pod.get("status") or {}).get("qosClass") or qos_class(pod)
+        status["qosClass"] = (pod.get("status") or {}).get("qosClass") or get_pod_qos(pod)
         if self._features.pod_resources:
             status["resources"] = resources = pod_resources(pod)
             if requests := resources.get("requests"):
