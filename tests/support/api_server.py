@@ -174,8 +174,9 @@ async def _follow(client: Client, pod: Object) -> None:
 
 async def _main(arguments: argparse.Namespace) -> None:
     async with running_server(version=arguments.kubernetes_version) as running, Tasks() as tasks:
-        with open(os.open(arguments.kubeconfig, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-            file.write(running.kubeconfig)
+        fd = os.open(arguments.kubeconfig, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        os.write(fd, running.kubeconfig.encode())
+        os.close(fd)
         print(running.url, flush=True)
         if arguments.controllers:
             tasks.spawn(

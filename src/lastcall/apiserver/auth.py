@@ -87,6 +87,14 @@ def certificate_user(peer_certificate: Mapping[str, Any]) -> UserInfo | None:
     return UserInfo(name, (*groups, ALL_AUTHENTICATED)) if name else None
 
 
+def impersonated(name: str, groups: Sequence[str]) -> UserInfo:
+    """The user of `Impersonate-User` and `Impersonate-Group` headers (filters/impersonation.go)."""
+    if not groups and name.startswith("system:serviceaccount:") and name.count(":") == 3:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}")
+    everybody = ALL_UNAUTHENTICATED if name == ANONYMOUS.name else ALL_AUTHENTICATED
+    return UserInfo(name, tuple(groups) if everybody in groups else (*groups, everybody))
+
+
 # Non-resource paths and who may GET them: the default roles system:public-info-viewer and system:discovery. A trailing
 # `/` stands for everything below.
 _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")

@@ -8,13 +8,12 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.decoding import DecodeError, check_fields, prune
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import invalid
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.api.schema import known_kind
+from lastcall.api.schema import DecodeError, check_fields, known_kind, prune
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import YAML
 
@@ -50,17 +49,18 @@ def decode_object(body: bytes, media_type: str, resource: Resource, context: Req
     try:
         obj = decode(body, media_type)
     except ValueError:
-        raise _unrecognized(resource, _json_error(body), body) from None
+        shown = body[:1000].decode(errors="replace") or "<empty>"
+        raise _unrecognized(resource, _json_error(body), shown) from None
     if obj is None:
         return {"metadata": {}}
     if isinstance(obj, dict):
         return obj
     type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
-    raise _unrecognized(resource, f"json: cannot unmarshal {type_} into Go value of type {_STRUCT}", body)
+    why = f"json: cannot unmarshal {type_} into Go value of type {_STRUCT}"
+    raise _unrecognized(resource, why, body[:1000].hex())
 
 
-def _unrecognized(resource: Resource, why: str, body: bytes) -> StatusError:
-    shown = body[:1000].decode(errors="replace") or "<empty>"
+def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
     return bad_request(
         f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
         f"json parse error: {why} ({shown})"

@@ -9,6 +9,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -25,7 +26,7 @@ from lastcall.api.errors import (
 from lastcall.api.meta import Object
 from lastcall.api.resources import SERVED, Resource
 from lastcall.apiserver import representation
-from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request
+from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request, impersonated
 from lastcall.apiserver.bodies import decode_object, decode_optional
 from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import AGGREGATED_MEDIA_TYPE, Discovery, verbs_of
@@ -90,6 +91,8 @@ class HTTPFace:
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
         info = request_info(request.method, request.path, request.query)
+        if request.headers.get("Impersonate-User"):
+            user = self._impersonated(request, user, info)
         if not authorize(user, info):
             raise forbidden_request(user, info)
         if not info.is_resource_request:
@@ -98,6 +101,13 @@ class HTTPFace:
         if resource is None:
             return self._not_found(info)
         return await self._verbs(request, info)(request, info, resource, user)
+
+    @staticmethod
+    def _impersonated(request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> UserInfo:
+        """The user to act as. Only those who may do everything may impersonate. Raises the 403 StatusError."""
+        if not authorize(user, replace(info, is_resource_request=True, verb="impersonate")):
+            raise forbidden_request(user, replace(info, verb=f"impersonate-on:user-info:{info.verb}"))
+        return impersonated(request.headers["Impersonate-User"], request.headers.getall("Impersonate-Group", []))
 
     def _resource(self, info: RequestInfo) -> Resource | None:
         resource = RESOURCES.get((info.group, info.version, info.resource))

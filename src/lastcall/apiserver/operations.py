@@ -21,11 +21,9 @@ from lastcall.apiserver.event_faces import to_core, to_events_v1
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
-from lastcall.apiserver.patching import check_patch, patcher
+from lastcall.apiserver.patching import patcher
 from lastcall.apiserver.registry import Answer, GenericStore, check_names
 from lastcall.apiserver.selection import Selection, parse_selection
-from lastcall.apiserver.strategies.base import FieldLabels
-from lastcall.apiserver.strategies.core import EventV1Strategy
 from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.apiserver.watch import Event, open_watch
@@ -67,10 +65,7 @@ class Operations:
         return Answer(obj, orjson.dumps(obj), answer.created, answer.removed)
 
     def selection(self, resource: Resource, options: ListOptions) -> Selection:
-        labels: FieldLabels = (
-            EventV1Strategy.field_labels if resource is EVENTS_V1 else self.kind(resource).strategy.field_labels
-        )
-        return parse_selection(options.label_selector, options.field_selector, labels)
+        return parse_selection(resource, options.label_selector, options.field_selector)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -179,7 +174,6 @@ class Operations:
         self._check_update(resource, subresource)
         if subresource == "finalize":
             raise method_not_allowed()
-        check_patch(content_type, patch)
         apply = patcher(resource, name, content_type, patch)
 
         def transform(old: Object) -> Object:

@@ -23,7 +23,7 @@ Match = Literal["", "Exact", "NotOlderThan"]
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """`metav1.ListOptions`. `resource_version` is as the client wrote it; `timeout_seconds` 0 means the server's choice."""
+    """`metav1.ListOptions`. `resource_version` is as the client wrote it; `timeout_seconds` 0 is the server's choice."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -117,10 +117,19 @@ def encode_continue(revision: int, key: str) -> str:
     return base64.urlsafe_b64encode(token.encode()).rstrip(b"=").decode()
 
 
+def _go_character(text: bytes) -> str:
+    """The first byte as Go quotes it."""
+    first = text[:1].decode("latin-1")
+    return first if first.isascii() and first.isprintable() else f"\\u{ord(first or chr(0)):04x}"
+
+
 def decode_continue(token: str) -> tuple[int, str]:
     """(revision, key) of a token; revision -1 means "whatever is now". Raises the 400 StatusError."""
     try:
-        decoded: Any = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        if text[:1] != b"{":
+            raise ValueError(f"invalid character '{_go_character(text)}' looking for beginning of value")
+        decoded: Any = json.loads(text)
         revision, start = decoded["rv"], decoded["start"]
         if decoded["v"] != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
             raise ValueError("unrecognized version or content")

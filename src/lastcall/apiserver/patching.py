@@ -13,7 +13,6 @@ from lastcall.apiserver.registry import Transform
 from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH)
-MAX_JSON_PATCH_OPERATIONS = 10_000
 
 
 def patch_type(content_type: str) -> str:
@@ -24,41 +23,25 @@ def patch_type(content_type: str) -> str:
     return name
 
 
-def check_patch(content_type: str, patch: Any) -> None:
-    """What can be said without the object. Raises 400 and 413 StatusErrors."""
-    if content_type == JSON_PATCH:
-        if not isinstance(patch, list):
-            raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
-        if len(patch) > MAX_JSON_PATCH_OPERATIONS:
-            raise status_failure(
-                413,
-                "RequestEntityTooLarge",
-                f"The allowed maximum operations in a JSON patch is {MAX_JSON_PATCH_OPERATIONS}, got {len(patch)}",
-            )
-    elif not isinstance(patch, dict):
-        raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
-
-
 def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Transform:
     """The transformation that `patch` stands for. Raises StatusError when it does not fit the object."""
 
     def transform(old: Object) -> Object:
-        current = copy_object(old)
         if content_type == JSON_PATCH:
-            new = patches.json_patch(current, patch)
+            new = patches.json_patch(old, patch)
         elif content_type == MERGE_PATCH:
-            new = patches.merge_patch(current, patch)
+            new = patches.merge_patch(old, patch)
         else:
-            new = patches.strategic_merge_patch(resource, current, patch)
+            new = patches.strategic_merge_patch(resource, old, patch)
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise _unprocessable(resource, name, "the patched object has no metadata")
         if new.get("kind") != resource.kind or new.get("apiVersion") != resource.api_version:
             raise _unprocessable(resource, name, "kind and apiVersion may not be changed")
         if new["metadata"].get("name") != name:
-            raise bad_request(
-                f"the name of the object ({new['metadata'].get('name')}) does not match the name on the URL ({name})"
-            )
-        return new
+            given = new["metadata"].get("name")
+            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        # What is stored may not share anything with the old object or the caller's patch.
+        return copy_object(new)
 
     return transform
 

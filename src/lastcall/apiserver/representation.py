@@ -22,6 +22,8 @@ def table(
     resource: Resource, objects: list[Object], media_type: MediaType, query: Mapping[str, str], meta: Object
 ) -> Object:
     """A Table of `objects`; `?includeObject=` says what of the object each row carries (default its metadata)."""
+    from lastcall.api.table import table_for
+
     rows = table_for(resource, objects)
     include = query.get("includeObject", "Metadata")
     for row, obj in zip(rows["rows"], objects, strict=True):

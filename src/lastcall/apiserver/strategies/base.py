@@ -3,7 +3,7 @@
 Source: apiserver pkg/registry/rest/{create,update,delete}.go (the strategy interfaces).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import ClassVar
 
@@ -19,9 +19,6 @@ from lastcall.apiserver.deletion import (
     decide_delete,
     should_delete_during_update,
 )
-
-FieldLabels = Mapping[str, Callable[[Object], str]]
-"""Field selector label → its value in an object."""
 
 Undo = Callable[[], None]
 
@@ -39,7 +36,6 @@ class Strategy:
     tracks_generation: ClassVar[bool] = False
     """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
-    field_labels: ClassVar[FieldLabels] = {}
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource

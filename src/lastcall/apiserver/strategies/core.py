@@ -1,8 +1,6 @@
 """The kinds with few rules of their own."""
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, ClassVar
 
 from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.meta import Object
@@ -13,29 +11,13 @@ from lastcall.apiserver.deletion import (
     decide_namespace_delete,
     should_delete_namespace_during_update,
 )
-from lastcall.apiserver.strategies.base import FieldLabels, Strategy
-
-
-def _text(*path: str) -> Callable[[Object], str]:
-    """The value at `path` as field selectors compare it: "" when absent, booleans in lower case."""
-
-    def get(obj: Object) -> str:
-        value: Any = obj
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if isinstance(value, bool):
-            return str(value).lower()
-        return "" if value is None else str(value)
-
-    return get
+from lastcall.apiserver.strategies.base import Strategy
 
 
 class NamespaceStrategy(Strategy):
     """pkg/registry/core/namespace: spec.finalizers hold a Namespace until its content is gone."""
 
     returns_deleted_object = True
-    field_labels: ClassVar[FieldLabels] = {"status.phase": _text("status", "phase")}
-
     IMMORTAL = ("default", "kube-system", "kube-public")
 
     def prepare_for_create(self, obj: Object) -> None:
@@ -77,15 +59,6 @@ class NamespaceStrategy(Strategy):
 class NodeStrategy(Strategy):
     """pkg/registry/core/node."""
 
-    field_labels: ClassVar[FieldLabels] = {"spec.unschedulable": _text("spec", "unschedulable")}
-
-    @staticmethod
-    def unschedulable(obj: Object) -> str:
-        return "true" if obj.get("spec", {}).get("unschedulable") else "false"
-
-
-NodeStrategy.field_labels = {"spec.unschedulable": NodeStrategy.unschedulable}
-
 
 class ConfigMapStrategy(Strategy):
     """pkg/registry/core/configmap."""
@@ -93,8 +66,6 @@ class ConfigMapStrategy(Strategy):
 
 class SecretStrategy(Strategy):
     """pkg/registry/core/secret: stringData is folded into data, the type never changes."""
-
-    field_labels: ClassVar[FieldLabels] = {"type": _text("type")}
 
     def prepare_for_create(self, obj: Object) -> None:
         fold_string_data(obj)
@@ -147,27 +118,3 @@ class EventStrategy(Strategy):
 
     allow_create_on_update = True
     garbage_collection = GarbageCollectionPolicy.UNSUPPORTED
-    field_labels: ClassVar[FieldLabels] = {
-        **{
-            f"involvedObject.{key}": _text("involvedObject", key)
-            for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-        },
-        "reason": _text("reason"),
-        "reportingComponent": _text("reportingComponent"),
-        "source": lambda event: (event.get("source") or {}).get("component") or event.get("reportingComponent", ""),
-        "type": _text("type"),
-    }
-
-
-class EventV1Strategy(EventStrategy):
-    """The events.k8s.io face: the same storage, other names for the same fields."""
-
-    field_labels: ClassVar[FieldLabels] = {
-        **{
-            f"regarding.{key}": _text("involvedObject", key)
-            for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-        },
-        "reason": _text("reason"),
-        "reportingController": _text("reportingComponent"),
-        "type": _text("type"),
-    }

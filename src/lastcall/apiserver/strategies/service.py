@@ -1,7 +1,6 @@
 """Services: cluster IPs and node ports (pkg/registry/core/service/storage/alloc.go)."""
 
 from contextlib import suppress
-from typing import ClassVar
 
 from lastcall.api.errors import StatusError
 from lastcall.api.errors import invalid as invalid_object
@@ -10,7 +9,7 @@ from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import SERVICES, Resource
 from lastcall.apiserver.allocators import AllocationError, ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.strategies.base import FieldLabels, Strategy, Undo
+from lastcall.apiserver.strategies.base import Strategy, Undo
 
 HEADLESS = "None"
 
@@ -27,10 +26,6 @@ def needs_node_ports(spec: Object) -> bool:
 class ServiceStrategy(Strategy):
     returns_deleted_object = True
     allow_create_on_update = True
-    field_labels: ClassVar[FieldLabels] = {
-        "spec.clusterIP": lambda service: service.get("spec", {}).get("clusterIP", ""),
-        "spec.type": lambda service: service.get("spec", {}).get("type", ""),
-    }
 
     def __init__(self, resource: Resource, cluster_ips: ClusterIPAllocator, node_ports: NodePortAllocator) -> None:
         super().__init__(resource)
@@ -63,9 +58,8 @@ class ServiceStrategy(Strategy):
                 if key in old_spec:
                     new_spec.setdefault(key, old_spec[key])
         if needs_node_ports(new_spec) and needs_node_ports(old_spec):
-            known = {
-                (port.get("protocol"), port.get("port")): port.get("nodePort") for port in old_spec.get("ports") or []
-            }
+            old_ports = old_spec.get("ports") or []
+            known = {(port.get("protocol"), port.get("port")): port.get("nodePort") for port in old_ports}
             for port in new_spec.get("ports") or []:
                 if not port.get("nodePort") and (kept := known.get((port.get("protocol"), port.get("port")))):
                     port["nodePort"] = kept
