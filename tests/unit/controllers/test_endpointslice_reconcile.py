@@ -227,6 +227,15 @@ def test_new_endpoints_fill_the_fullest_slice_that_has_room():
     assert len(plan.updates[0]["endpoints"]) == 100
 
 
+def test_a_slice_without_the_field_endpoints_is_an_empty_one_and_is_filled():
+    held = apply([], reconcile(service(ports=None, clusterIP="None"), [], [], node))
+    for field in ("endpoints", "ports"):
+        del held[0][field]
+    plan = reconcile(service(ports=None, clusterIP="None"), [pod()], held, node)
+    assert (len(plan.creates), len(plan.updates), len(plan.deletes)) == (0, 1, 0)
+    assert len(plan.updates[0]["endpoints"]) == 1
+
+
 def test_the_trigger_time_is_written_and_cleared_beside_other_annotations():
     held = apply([], reconcile(service(), [], [], node, "2030-01-01T00:00:00Z"))
     key = "endpoints.kubernetes.io/last-change-trigger-time"
