@@ -290,7 +290,9 @@ def _pack(
             rest = rest[MAX_ENDPOINTS_PER_SLICE:]
         else:
             unchanged = [slice_ for slice_ in unchanged if slice_ is not target]
-            plan.updates.append({**_with_labels(target, labels), "endpoints": [*(target.get("endpoints") or ()), *rest]})
+            plan.updates.append(
+                {**_with_labels(target, labels), "endpoints": [*(target.get("endpoints") or ()), *rest]}
+            )
             rest = []
     return plan
 
