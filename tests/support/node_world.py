@@ -98,9 +98,7 @@ class Node:
         metadata = {"name": name, "namespace": "default"}
         if annotations:
             metadata["annotations"] = annotations
-        return self.api.put(
-            PODS, {"metadata": metadata, "spec": {**body, **spec}, "status": {"phase": "Pending"}}
-        )
+        return self.api.put(PODS, {"metadata": metadata, "spec": {**body, **spec}, "status": {"phase": "Pending"}})
 
     def pod(self, name: str = "p") -> dict | None:
         return self.api.objects.get(("pods", "default", name))

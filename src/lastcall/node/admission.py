@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object
-from lastcall.node.pod_rules import containers_of, init_containers_of, is_restartable_init_container
-from lastcall.node.volumes.downward import resource_value
+from lastcall.api.quantity import parse_quantity
+from lastcall.node.pod_resources import pod_resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,11 @@ AdmitHandler = Callable[[Object, list[Object]], Rejection | None]
 
 
 def matches_node(labels: dict[str, str]) -> AdmitHandler:
-    """The Pod's nodeSelector must match the node's labels."""
+    """The Pod's nodeSelector must match the node's labels; no labels at all means they are not known here."""
 
     def admit(pod: Object, others: list[Object]) -> Rejection | None:
+        if not labels:
+            return None
         selector = pod["spec"].get("nodeSelector") or {}
         if all(labels.get(key) == value for key, value in selector.items()):
             return None
@@ -38,15 +40,13 @@ def fits_node(allocatable: dict[str, str]) -> AdmitHandler:
     """CPU (millicores), memory (bytes) and the number of Pods must fit (`OutOfcpu`, `OutOfmemory`, `OutOfpods`)."""
 
     def admit(pod: Object, others: list[Object]) -> Rejection | None:
-        capacity = int(allocatable["pods"]) if "pods" in allocatable else None
-        if capacity is not None and len(others) + 1 > capacity:
-            return _out_of("pods", 1, len(others), capacity)
-        for resource, divisor in (("cpu", "1m"), ("memory", "1")):
+        if "pods" in allocatable and len(others) + 1 > parse_quantity(allocatable["pods"]).whole:
+            return _out_of("pods", 1, len(others), parse_quantity(allocatable["pods"]).whole)
+        for resource in ("cpu", "memory"):
             if resource not in allocatable:
                 continue
-            wanted = pod_request(pod, resource, divisor)
-            capacity = _amount({"requests": {resource: allocatable[resource]}}, resource, divisor)
-            used = sum(pod_request(other, resource, divisor) for other in others)
+            wanted, used = _request(pod, resource), sum(_request(other, resource) for other in others)
+            capacity = _amount(resource, allocatable[resource])
             if wanted and used + wanted > capacity:
                 return _out_of(resource, wanted, used, capacity)
         return None
@@ -54,26 +54,15 @@ def fits_node(allocatable: dict[str, str]) -> AdmitHandler:
     return admit
 
 
-def pod_request(pod: Object, resource: str, divisor: str) -> int:
-    """What a Pod asks for: its regular containers and sidecars together, or one init container if that is more."""
-    steady = sum(_amount(container.get("resources"), resource, divisor) for container in containers_of(pod))
-    peak = 0
-    for container in init_containers_of(pod):
-        amount = _amount(container.get("resources"), resource, divisor)
-        if is_restartable_init_container(container):
-            steady += amount
-        else:
-            peak = max(peak, amount)
-    overhead = _amount({"requests": pod["spec"].get("overhead") or {}}, resource, divisor)
-    return max(steady, peak) + overhead
+def _request(pod: Object, resource: str) -> int:
+    """What a Pod asks for: millicores of cpu, bytes of memory."""
+    requests = pod_resources(pod).get("requests") or {}
+    overhead = pod["spec"].get("overhead") or {}
+    return sum(_amount(resource, amounts[resource]) for amounts in (requests, overhead) if resource in amounts)
 
 
-def _amount(resources: Object | None, resource: str, divisor: str) -> int:
-    wanted = resources or {}
-    kind = "requests" if resource in (wanted.get("requests") or {}) else "limits"
-    pod = {"spec": {"containers": [{"name": "c", "resources": wanted}]}}
-    reference = {"containerName": "c", "resource": f"{kind}.{resource}", "divisor": divisor}
-    return int(resource_value(pod, reference, {}))
+def _amount(resource: str, quantity: str) -> int:
+    return parse_quantity(quantity).milli if resource == "cpu" else parse_quantity(quantity).whole
 
 
 def _out_of(resource: str, wanted: int, used: int, capacity: int) -> Rejection:

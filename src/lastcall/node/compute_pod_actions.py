@@ -207,9 +207,9 @@ def _why_kill(
     if container_changed(container, status):
         return f"Container {name} definition changed", None, True
     restart = policy_restarts_after_kill(container, pod)
-    if container.get("livenessProbe") and liveness(status.id) == "failure":
+    if container.get("livenessProbe") is not None and liveness(status.id) == "failure":
         return f"Container {name} failed liveness probe", KillReason.LIVENESS_PROBE, restart
-    if container.get("startupProbe") and startup(status.id) == "failure":
+    if container.get("startupProbe") is not None and startup(status.id) == "failure":
         return f"Container {name} failed startup probe", KillReason.STARTUP_PROBE, restart
     return None
 
@@ -297,7 +297,7 @@ def _running_sidecar(
         actions.containers_to_kill.append(ContainerToKill(status, message, reason))
         to_start.append(index)
 
-    if container.get("startupProbe"):
+    if container.get("startupProbe") is not None:
         result = startup(status.id)
         if result == "failure":
             replace(f"Init container {name} failed startup probe", KillReason.STARTUP_PROBE)
@@ -305,7 +305,7 @@ def _running_sidecar(
             return False
     if container_changed(container, status):
         replace(f"Init container {name} definition changed", None)
-    elif container.get("livenessProbe") and liveness(status.id) == "failure":
+    elif container.get("livenessProbe") is not None and liveness(status.id) == "failure":
         replace(f"Init container {name} failed liveness probe", KillReason.LIVENESS_PROBE)
     return True
 

@@ -7,6 +7,8 @@ All of it is pure; the environment, which needs other objects, is made in `envir
 import orjson
 
 from lastcall.api.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.pods import pod_ref_text
+from lastcall.api.quantity import Quantity, QuantityError, parse_quantity
 from lastcall.cri.api import (
     Capability,
     ContainerConfig,
@@ -27,7 +29,6 @@ from lastcall.node.environment import ContainerConfigError
 from lastcall.node.expansion import expand
 from lastcall.node.gotext import go_quote
 from lastcall.node.pod_rules import get_pod_qos
-from lastcall.node.volumes.downward import resource_value
 
 DEFAULT_MASKED_PATHS = (
     "/proc/asound",
@@ -206,7 +207,7 @@ def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None
     """Raises ContainerConfigError when runAsNonRoot forbids the user (security_context_others.go)."""
     if not _effective(pod, container, "runAsNonRoot"):
         return
-    where = f'(pod: "{runtime_pod.pod_ref(pod)}", container: {container["name"]})'
+    where = f'(pod: "{pod_ref_text(pod)}", container: {container["name"]})'
     user = _effective(pod, container, "runAsUser")
     if user is not None:
         if user == 0:
@@ -225,17 +226,10 @@ def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None
 def linux_resources(pod: Object, container: Object, memory_capacity: int = 0) -> LinuxContainerResources:
     """CFS shares and quota, memory limit, OOM score (kuberuntime_container_linux.go:calculateLinuxResources)."""
 
-    def amount(resource: str, divisor: str) -> int:
-        reference = {"containerName": container["name"], "resource": resource, "divisor": divisor}
-        try:
-            return int(resource_value(pod, reference, {}))
-        except ValueError as error:
-            raise ContainerConfigError(f"{resource} of container {go_quote(container['name'])}: {error}") from error
-
-    requests = (container.get("resources") or {}).get("requests") or {}
-    limit_cpu, memory_limit = amount("limits.cpu", "1m"), amount("limits.memory", "1")
-    request_cpu = amount("requests.cpu", "1m") if "cpu" in requests else limit_cpu
-    memory_request = amount("requests.memory", "1") if "memory" in requests else memory_limit
+    limits = _amounts(container, "limits")
+    requests = limits | _amounts(container, "requests")
+    limit_cpu, memory_limit = _milli(limits, "cpu"), _whole(limits, "memory")
+    request_cpu, memory_request = _milli(requests, "cpu"), _whole(requests, "memory")
     quota = max(limit_cpu * CPU_PERIOD // 1000, MIN_CPU_QUOTA) if limit_cpu else 0
     return LinuxContainerResources(
         cpu_period=CPU_PERIOD if quota else 0,
@@ -244,6 +238,22 @@ def linux_resources(pod: Object, container: Object, memory_capacity: int = 0) ->
         memory_limit_in_bytes=memory_limit,
         oom_score_adj=oom_score_adjust(pod, memory_request, memory_capacity),
     )
+
+
+def _amounts(container: Object, kind: str) -> dict[str, Quantity]:
+    resources = (container.get("resources") or {}).get(kind) or {}
+    try:
+        return {name: parse_quantity(value) for name, value in resources.items()}
+    except QuantityError as error:
+        raise ContainerConfigError(f"{kind} of container {go_quote(container['name'])}: {error}") from error
+
+
+def _milli(amounts: dict[str, Quantity], resource: str) -> int:
+    return amounts[resource].milli if resource in amounts else 0
+
+
+def _whole(amounts: dict[str, Quantity], resource: str) -> int:
+    return amounts[resource].whole if resource in amounts else 0
 
 
 def oom_score_adjust(pod: Object, memory_request: int, memory_capacity: int) -> int:

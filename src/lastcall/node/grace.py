@@ -38,7 +38,8 @@ def calculate_effective_grace_period(
     """The Pod's grace period and whether it became shorter.
 
     `current` is what was decided before, 0 for nothing yet. The answer is at least 1 and never above a `current` that
-    was set. Source: kubelet pod_workers.go:calculateEffectiveGracePeriod.
+    was set, with one exception: a deletion period of 0 reads as "unset" where an override is compared with it. Source:
+    kubelet pod_workers.go:calculateEffectiveGracePeriod.
     """
     period, touched = current, False
     for wanted in (deletion_grace_period_seconds, override):

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object
+from lastcall.api.pods import pod_ref_text
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import Dialer, DialError, EventRecorder
 from lastcall.node.pod_rules import container_field_path
-from lastcall.node.runtime_pod import pod_ref
 from lastcall.node.versions import Behaviour
 from lastcall.world.clock import Clock
 
@@ -137,7 +137,7 @@ class HandlerRunner:
         """Raises HookError (lifecycle/handlers.go:Run)."""
         kind = handler_name(handler)
         name = container.get("name", "")
-        where = f"for Container {go_quote(name)} in Pod {go_quote(pod_ref(pod))} failed - error:"
+        where = f"for Container {go_quote(name)} in Pod {go_quote(pod_ref_text(pod))} failed - error:"
         if kind == "exec":
             return await self._exec(container_id, list(handler["exec"].get("command") or []), where)
         if kind == "httpGet":
@@ -172,7 +172,7 @@ class HandlerRunner:
             ip = await pod_ip()
             if not ip:
                 raise HookError(
-                    f"HTTP lifecycle hook ({path}) {where} failed to find networking container: {pod_ref(pod)}"
+                    f"HTTP lifecycle hook ({path}) {where} failed to find networking container: {pod_ref_text(pod)}"
                 )
         try:
             url, headers = http_request(action, container, ip, self._behaviour)

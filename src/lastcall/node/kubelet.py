@@ -14,7 +14,7 @@ from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ContainerConfig, Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.active_deadline import ActiveDeadlineHandler
-from lastcall.node.admission import AdmitHandler, Rejection
+from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, PodConfig, PodUpdates
 from lastcall.node.container_config import (
@@ -32,7 +32,7 @@ from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import PodKiller
 from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
 from lastcall.node.pod_manager import PodManager
-from lastcall.node.pod_rules import is_host_network_pod
+from lastcall.node.pod_rules import is_host_network_pod, is_terminal_phase
 from lastcall.node.pod_syncer import KubeletPodSyncer
 from lastcall.node.pod_workers import PodWorkers
 from lastcall.node.pod_workers_transitions import UpdatePodOptions, UpdateType
@@ -61,7 +61,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class KubeletConfig:
     """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes; `pod_log_root` is a directory of
-    the node. Raises ValueError for a Kubernetes version that is not in `versions.VERSIONS`."""
+    the node; without `node_labels` a nodeSelector is left to the scheduler. Raises ValueError for a Kubernetes
+    version that is not in `versions.VERSIONS`."""
 
     node_name: str
     node_ip: str
@@ -69,13 +70,14 @@ class KubeletConfig:
     pod_log_root: str = "/var/log/pods"
     allocatable: dict[str, str] = field(default_factory=dict)
     memory_capacity: int = 0
+    node_labels: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         behaviour_of(self.kubernetes_version)
 
 
 class Kubelet:
-    """One node. `run` until cancelled; `ready` is set once it takes Pods.
+    """One node. `run` until cancelled; `ready` once it takes Pods.
 
     It also answers what the kubelet's server asks: `get_pods`, `get_pod_by_name`, `get_pod_status`.
     """
@@ -92,13 +94,15 @@ class Kubelet:
         recorder: Recorder,
         config: KubeletConfig,
         events: EventRecorder | None = None,
-        admit_handlers: Sequence[AdmitHandler] = (),
+        admit_handlers: Sequence[AdmitHandler] | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
         self._volumes = volumes
         self._recorder = recorder
         self._config = config
+        if admit_handlers is None:
+            admit_handlers = (matches_node(config.node_labels), fits_node(config.allocatable))
         self._admit_handlers = tuple(admit_handlers)
         self._tasks = Tasks()
         self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None
@@ -271,6 +275,11 @@ class Kubelet:
                 log.warning("the container runtime does not answer yet: %s", error)
                 await self._world.clock.sleep(RUNTIME_RETRY_SECONDS)
 
+    @property
+    def ready(self) -> bool:
+        """The runtime was read and the first set of Pods is known."""
+        return self._pod_config.ready
+
     # -- what the server asks ---------------------------------------------------------------------------------------
 
     def get_pods(self) -> list[Object]:
@@ -372,7 +381,9 @@ class Kubelet:
         return [
             pod
             for pod in self.pods.get_pods()
-            if not is_terminal(pod) and not self.workers.is_pod_known_terminated(uid_of(pod))
+            if not is_terminal(pod)
+            and not is_terminal_phase((self.statuses.get_pod_status(uid_of(pod)) or {}).get("phase"))
+            and not self.workers.is_pod_known_terminated(uid_of(pod))
         ]
 
     def _admit(self, pod: Object, others: list[Object]) -> Rejection | None:

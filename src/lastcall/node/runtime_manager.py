@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.pods import pod_ref_text
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxConfig, RuntimeService, RuntimeServiceError
 from lastcall.node.backoff import Backoff
 from lastcall.node.compute_pod_actions import PodActions, compute_pod_actions, hash_container
@@ -20,7 +21,7 @@ from lastcall.node.pod_rules import (
 )
 from lastcall.node.pod_workers_transitions import BackoffError
 from lastcall.node.reason_cache import LastStartErrors
-from lastcall.node.runtime_pod import pod_ref, running_pod_of
+from lastcall.node.runtime_pod import running_pod_of
 from lastcall.node.start_container import ContainerStarter, StartContainerError
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
@@ -197,7 +198,7 @@ class RuntimeManager:
         key = back_off_key(pod, container)
         now, finished = self._world.clock.wall_ns(), last.finished_at
         if self._backoff.is_in_backoff_since(key, finished, now):
-            name, reference = container["name"], pod_ref(pod)
+            name, reference = container["name"], pod_ref_text(pod)
             self._events.event(
                 pod,
                 "Warning",

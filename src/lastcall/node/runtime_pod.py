@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.cri.api import ContainerStatus, PodSandboxState, PodSandboxStatus
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pod_rules import init_containers_of, is_restartable_init_container, is_terminal_phase
@@ -97,11 +97,6 @@ def make_pod_status(
 def pod_full_name(pod: Object) -> str:
     """`<name>_<namespace>`."""
     return f"{name_of(pod)}_{namespace_of(pod)}"
-
-
-def pod_ref(pod: Object) -> str:
-    """`<name>_<namespace>(<uid>)` (kubelet util/format:Pod)."""
-    return f"{pod_full_name(pod)}({uid_of(pod)})"
 
 
 def pod_phase(pod: Object) -> str:

@@ -103,7 +103,7 @@ class ContainerStarter:
             image = await self._images.ensure_image_exists(pod, container)
         except ImagePullError as error:
             self._note_failure(pod, name, error.reason, str(error))
-            raise StartContainerError(error.reason, str(error), getattr(error, "expires_ns", None)) from error
+            raise StartContainerError(error.reason, str(error), error.expires_ns) from error
         attempt = restart_count(pod_status, name, self._highest_log(f"{sandbox_config.log_directory}/{name}"))
         container_id = await self._create(pod, container, image, attempt, sandbox_id, sandbox_config, pod_ips)
         await self._start(pod, container, container_id, attempt)

@@ -59,8 +59,17 @@ def test_a_decided_grace_period_never_grows_and_is_never_below_one(current, dele
         override=override,
         termination_grace_period_seconds=spec,
     )
-    assert 1 <= period <= current
-    assert shortened == (period < current)
+    assert period >= 1 and shortened == (period != current)
+    if deletion != 0 or override is None:  # the one exception: see the next test
+        assert period <= current
+
+
+def test_a_deletion_of_0_beside_an_override_is_kubernetes_s_one_way_to_lengthen():
+    """0 reads as "unset" within the evaluation, so the override is taken as it is: kept, because Kubernetes does it."""
+    period = calculate_effective_grace_period(
+        5, deletion_grace_period_seconds=0, override=7, termination_grace_period_seconds=30
+    )
+    assert period == (7, True)
 
 
 @pytest.mark.parametrize(

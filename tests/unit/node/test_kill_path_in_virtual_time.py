@@ -50,15 +50,13 @@ SLEEP = Program(on_term="ignore", execs={"hang": ExecResult(seconds=10_000)})
     ],
 )  # fmt: skip
 def test_when_the_signals_come(grace, hook, program, term, kill, end, code):
-    node, signals, exited, exit_code = end_of(30, pre_stop(hook) if hook else {}, program, delete_grace=grace)
+    _, signals, exited, exit_code = end_of(30, pre_stop(hook) if hook else {}, program, delete_grace=grace)
     assert signals[0] == ("SIGTERM", near(term))
     assert signals[1:] == ([("SIGKILL", near(kill))] if kill is not None else [])
     assert (exited, exit_code) == (near(end), code)
 
 
-@pytest.mark.parametrize(
-    ("version", "kill"), [("1.18", 10), ("1.23", 12), ("1.27", 12), ("1.36", 10)]
-)
+@pytest.mark.parametrize(("version", "kill"), [("1.18", 10), ("1.23", 12), ("1.27", 12), ("1.36", 10)])
 def test_the_sigkill_demo_by_version(version, kill):
     node, signals, _, _ = end_of(10, pre_stop(exec_hook("sleep", "2")), IGNORES, version=version)
     assert signals == [("SIGTERM", near(2)), ("SIGKILL", near(kill))]
@@ -118,7 +116,7 @@ def test_a_missing_binary_and_a_non_zero_exit_give_the_same_event(command):
 
 def test_an_exec_hook_that_outlives_its_budget_fails_when_the_container_dies():
     """Recorded: FailedPreStopHook comes right after the SIGKILL, once."""
-    node, signals, exited, _ = end_of(4, pre_stop(exec_hook("hang")), SLEEP)
+    node, signals, _, _ = end_of(4, pre_stop(exec_hook("hang")), SLEEP)
     killing = node.events.of("Killing")[0]["at"]
     failed = node.events.of("FailedPreStopHook")
     assert len(failed) == 1 and failed[0]["at"] - killing == near(6)
@@ -167,7 +165,7 @@ def test_any_http_answer_is_a_success(status):
 
 def test_a_hanging_http_hook_is_awaited_for_the_whole_grace_period_and_fails_when_the_container_dies():
     program = Program(ports={8080: Listener(HTTPAnswer(hangs=True))})
-    node, signals, exited, _ = end_of(3, pre_stop(http()), program)
+    node, signals, _, _ = end_of(3, pre_stop(http()), program)
     assert signals[0] == ("SIGTERM", near(3))
     assert node.events.of("FailedPreStopHook")[0]["at"] - node.events.of("Killing")[0]["at"] == near(3)
 
@@ -191,7 +189,7 @@ def test_a_tcp_socket_hook_is_not_implemented():
     assert "invalid handler" in node.records("PreStopFinished")[0]["facts"]["message"]
 
 
-# -- shortening and force deletion (5.5, 5.6) -----------------------------------------------------------------------
+# -- shortening and force deletion (5.5, 5.6) -------------------------------------------------------
 
 
 def test_shortening_does_not_interrupt_a_stop_under_way():
@@ -258,7 +256,7 @@ def test_a_pod_of_the_same_name_runs_beside_a_force_deleted_one():
     on_node(scenario, {"app": IGNORES})
 
 
-# -- what goes wrong --------------------------------------------------------------------------------------------------
+# -- what goes wrong --------------------------------------------------------------------------------
 
 
 def test_a_failed_stop_is_told_and_tried_again_with_the_sandbox_stopped_anyway():

@@ -14,8 +14,8 @@ from lastcall.node.pod_workers_transitions import (
     Cause,
     KillPodOptions,
     PodSyncStatus,
-    State,
     StartVerdict,
+    State,
     Sweep,
     UpdatePodOptions,
     UpdateType,
@@ -286,6 +286,8 @@ class PodWorkerHistory(RuleBasedStateMachine):
     def update(self, kind, grace, phase, override, evict):
         kill = KillPodOptions(lambda: None, evict, None, override) if kind is UpdateType.KILL else None
         options = UpdatePodOptions(kind, pod(grace=grace, phase=phase), kill_pod_options=kill)
+        if grace == 0 and kill is not None and override is not None:
+            self.grace = 0  # the one exception (test_grace_periods)
         decision = t.decide_update(self.status, options, self.active, now=self.tick())
         if self.status is not None and self.status.termination_requested:
             assert decision.cause is None
@@ -313,7 +315,7 @@ class PodWorkerHistory(RuleBasedStateMachine):
             self.status = t.complete_sync(t.start(self.status, self.tick()), self.tick())
         elif self.status.state is State.TERMINATING:
             acknowledged, _ = t.acknowledge_terminating(self.status)
-            self.status, notify = t.complete_terminating(acknowledged, self.tick())
+            self.status, _ = t.complete_terminating(acknowledged, self.tick())
             assert self.status.notify_post_terminating == ()
         elif self.status.state is State.TERMINATED:
             self.status = t.complete_terminated(self.status, self.tick())
