@@ -404,9 +404,7 @@ def _handler(handler: Object, path: str, grace: int | None) -> list[FieldError]:
             errors += [] if action.get("command") else [required(f"{at}.command")]
         elif kind == "httpGet":
             errors += _http_get(action, at)
-        elif kind == "tcpSocket":
-            errors += port_number_or_name(action.get("port"), f"{at}.port")
-        elif kind == "grpc":
+        elif kind in ("tcpSocket", "grpc"):
             errors += port_number_or_name(action.get("port"), f"{at}.port")
         else:
             seconds = action.get("seconds", 0)

@@ -1,0 +1,108 @@
+"""Whether an object may be stored. Pure; the rules of each kind are in `lastcall.api.validators`.
+
+Objects must be defaulted (`lastcall.api.defaults`) and decodable (`lastcall.api.schema.check_fields`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lastcall.api.field import FieldError, each
+from lastcall.api.meta import Object
+from lastcall.api.names import Check, is_dns1123_label, is_dns1123_subdomain, is_path_segment_name
+from lastcall.api.resources import Resource
+from lastcall.api.validators import data, metadata, others, pod, service
+
+Rule = Callable[[Object], list[FieldError]]
+UpdateRule = Callable[[Object, Object], list[FieldError]]
+
+
+def _nothing(obj: Object) -> list[FieldError]:
+    return []
+
+
+def _no_change(new: Object, old: Object) -> list[FieldError]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class KindRules:
+    """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name."""
+
+    name: Check = is_dns1123_subdomain
+    obj: Rule = _nothing
+    create: Rule | None = None
+    update: UpdateRule = _no_change
+    subresources: tuple[tuple[str, UpdateRule], ...] = ()
+
+
+RULES: dict[tuple[str, str], KindRules] = {
+    ("", "pods"): KindRules(
+        create=pod.validate_create,
+        update=pod.validate_update,
+        subresources=(
+            ("status", pod.validate_status_update),
+            ("ephemeralcontainers", pod.validate_ephemeral_containers_update),
+            ("resize", pod.validate_resize),
+            ("binding", _no_change),
+        ),
+    ),
+    ("", "services"): KindRules(is_dns1123_label, service.validate_service, update=service.validate_update),
+    ("", "configmaps"): KindRules(obj=data.validate_config_map, update=data.update_config_map),
+    ("", "secrets"): KindRules(obj=data.validate_secret, update=data.update_secret),
+    ("", "namespaces"): KindRules(is_dns1123_label),
+    ("", "serviceaccounts"): KindRules(),
+    ("", "nodes"): KindRules(obj=others.validate_node, update=others.update_node),
+    ("", "events"): KindRules(is_path_segment_name),
+    ("events.k8s.io", "events"): KindRules(is_path_segment_name),
+    ("", "bindings"): KindRules(is_path_segment_name),
+    ("coordination.k8s.io", "leases"): KindRules(obj=others.validate_lease),
+    ("discovery.k8s.io", "endpointslices"): KindRules(
+        obj=others.validate_endpoint_slice, update=others.update_endpoint_slice
+    ),
+}
+"""By group and plural; a kind that is not listed has the rules of metadata only."""
+
+_METADATA_ONLY = KindRules()
+
+
+def rules_for(resource: Resource) -> KindRules:
+    return RULES.get((resource.group, resource.plural), _METADATA_ONLY)
+
+
+def _meta(resource: Resource, obj: Object, rules: KindRules) -> list[FieldError]:
+    return metadata.validate_object_meta(
+        obj.get("metadata") or {}, namespaced=resource.namespaced, name_check=rules.name
+    )
+
+
+def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
+    """Problems in the order of Kubernetes; empty when the object may be created. (`rest.BeforeCreate`)"""
+    rules = rules_for(resource)
+    errors = _meta(resource, obj, rules) + (rules.create or rules.obj)(obj)
+    if errors:
+        return errors
+    name = (obj.get("metadata") or {}).get("name") or ""
+    return each("metadata.name", name, is_path_segment_name(name))
+
+
+def validate_update(resource: Resource, new: Object, old: Object, subresource: str = "") -> list[FieldError]:
+    """What the kind's own update rules find. (the strategy's `ValidateUpdate`)
+
+    The API server checks metadata once more before it asks the kind (`rest.BeforeUpdate`), which is why Kubernetes
+    lists a problem of metadata twice in `details.causes`; `metadata_update_errors` is that first check.
+    """
+    rules = rules_for(resource)
+    errors = metadata.validate_object_meta_update(new.get("metadata") or {}, old.get("metadata") or {})
+    for name, rule in rules.subresources:
+        if name == subresource:
+            return errors + rule(new, old)
+    if subresource == "status":
+        return errors
+    if rules.create is not None:
+        return errors + _meta(resource, new, rules) + rules.update(new, old)
+    return errors + rules.update(new, old) + _meta(resource, new, rules) + rules.obj(new)
+
+
+def metadata_update_errors(new: Object, old: Object) -> list[FieldError]:
+    """The check of `rest.BeforeUpdate`, to be put before the answer of `validate_update`."""
+    return metadata.validate_object_meta_update(new.get("metadata") or {}, old.get("metadata") or {})

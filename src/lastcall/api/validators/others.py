@@ -1,0 +1,108 @@
+"""Nodes, Leases, EndpointSlices.
+
+Sources: pkg/apis/core/validation (ValidateNode), pkg/apis/coordination/validation, pkg/apis/discovery/validation.
+"""
+
+from lastcall.api.field import FieldError, duplicate, each, invalid, required, too_many
+from lastcall.api.meta import Object
+from lastcall.api.names import is_dns1123_label, is_dns1123_subdomain, is_ip, is_label_value, is_qualified_name
+from lastcall.api.validators.common import NON_NEGATIVE, POSITIVE, required_one_of
+from lastcall.api.validators.pod_spec import TAINT_EFFECTS
+
+ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+MAX_ENDPOINTS = 1000
+MAX_ADDRESSES = 100
+MAX_PORTS = 20000
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def validate_node(node: Object) -> list[FieldError]:
+    """Taints are reported below metadata, as Kubernetes does."""
+    errors: list[FieldError] = []
+    seen: list[tuple[str, str]] = []
+    for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
+        path = f"metadata.taints[{index}]"
+        key, value, effect = taint.get("key") or "", taint.get("value") or "", taint.get("effect") or ""
+        errors += each(f"{path}.key", key, is_qualified_name(key))
+        errors += each(f"{path}.value", value, is_label_value(value))
+        errors += required_one_of(effect, f"{path}.effect", TAINT_EFFECTS)
+        if (key, effect) in seen:
+            duplicated = duplicate(path, taint)
+            why = "taints must be unique by key and effect pair"
+            errors.append(FieldError(duplicated.type, path, taint, why))
+        seen.append((key, effect))
+    return errors
+
+
+def update_node(new: Object, old: Object) -> list[FieldError]:
+    spec, stored = new.get("spec") or {}, old.get("spec") or {}
+    errors: list[FieldError] = []
+    for key in ("podCIDR", "providerID"):
+        if stored.get(key) and spec.get(key) != stored[key]:
+            why = "node updates may only change labels, taints, or capacity (or configSource, if the "
+            why += "DynamicKubeletConfig feature gate is enabled)"
+            errors.append(FieldError("FieldValueForbidden", f"spec.{key}", "", why))
+    return errors
+
+
+def validate_lease(lease: Object) -> list[FieldError]:
+    spec = lease.get("spec") or {}
+    errors: list[FieldError] = []
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if seconds is not None and seconds <= 0:
+        errors.append(invalid("spec.leaseDurationSeconds", seconds, POSITIVE))
+    if transitions is not None and transitions < 0:
+        errors.append(invalid("spec.leaseTransitions", transitions, NON_NEGATIVE))
+    return errors
+
+
+def validate_endpoint_slice(endpoint_slice: Object) -> list[FieldError]:
+    kind = endpoint_slice.get("addressType") or ""
+    errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
+    endpoints = endpoint_slice.get("endpoints") or []
+    if len(endpoints) > MAX_ENDPOINTS:
+        return [*errors, too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
+    for index, endpoint in enumerate(endpoints):
+        errors += _endpoint(endpoint, f"endpoints[{index}]", kind)
+    ports = endpoint_slice.get("ports") or []
+    if len(ports) > MAX_PORTS:
+        return [*errors, too_many("ports", len(ports), MAX_PORTS)]
+    names: list[str] = []
+    for index, port in enumerate(ports):
+        path = f"ports[{index}]"
+        name = port.get("name") or ""
+        if name:
+            errors += each(f"{path}.name", name, is_dns1123_label(name))
+        if name in names:
+            errors.append(duplicate(f"{path}.name", name))
+        names.append(name)
+        errors += required_one_of(port.get("protocol"), f"{path}.protocol", _PROTOCOLS)
+    return errors
+
+
+def _endpoint(endpoint: Object, path: str, kind: str) -> list[FieldError]:
+    addresses = endpoint.get("addresses") or []
+    if not addresses:
+        return [required(f"{path}.addresses", "must contain at least 1 address")]
+    if len(addresses) > MAX_ADDRESSES:
+        return [too_many(f"{path}.addresses", len(addresses), MAX_ADDRESSES)]
+    errors: list[FieldError] = []
+    for index, address in enumerate(addresses):
+        at = f"{path}.addresses[{index}]"
+        if kind == "FQDN":
+            errors += each(at, address, is_dns1123_subdomain(address))
+        elif problems := is_ip(address):
+            errors += each(at, address, problems)
+        elif (":" in address) != (kind == "IPv6"):
+            errors.append(invalid(at, address, f"must be an {kind} address"))
+    if endpoint.get("hostname"):
+        errors += each(f"{path}.hostname", endpoint["hostname"], is_dns1123_label(endpoint["hostname"]))
+    if endpoint.get("nodeName"):
+        errors += each(f"{path}.nodeName", endpoint["nodeName"], is_dns1123_subdomain(endpoint["nodeName"]))
+    return errors
+
+
+def update_endpoint_slice(new: Object, old: Object) -> list[FieldError]:
+    if new.get("addressType") == old.get("addressType"):
+        return []
+    return [invalid("addressType", new.get("addressType") or "", "field is immutable")]

@@ -1,0 +1,193 @@
+"""A Pod: what may be created, and what may change afterwards.
+
+Source: pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodUpdate, ValidatePodStatusUpdate,
+ValidatePodEphemeralContainersUpdate, ValidatePodResize).
+"""
+
+import difflib
+import json
+from typing import Any
+
+from lastcall.api.field import FieldError, forbidden, go_quote, invalid
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.names import between
+from lastcall.api.pods import is_restartable_init, qos_class
+from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
+
+UPDATE_TEXT = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def validate_spec(pod: Object) -> list[FieldError]:
+    return validate_pod_spec(pod.get("spec") or {})
+
+
+def validate_create(pod: Object) -> list[FieldError]:
+    errors = validate_spec(pod)
+    spec = pod.get("spec") or {}
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        errors.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors
+
+
+def diff(new: Any, old: Any) -> str:
+    """What changed, as a unified diff of the JSON with three lines of context, without a file header."""
+    before, after = (json.dumps(value, indent=1).split("\n") for value in (old, new))
+    changes = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+    return "".join(f"{line}\n" for line in changes)
+
+
+def validate_update(new: Object, old: Object) -> list[FieldError]:
+    spec, stored = new.get("spec") or {}, old.get("spec") or {}
+    errors = validate_spec(new)
+    for group in ("containers", "initContainers"):
+        if len(spec.get(group) or ()) != len(stored.get(group) or ()):
+            errors.append(forbidden(f"spec.{group}", "pod updates may not add or remove containers"))
+            return errors
+    deadline, had = spec.get("activeDeadlineSeconds"), stored.get("activeDeadlineSeconds")
+    path = "spec.activeDeadlineSeconds"
+    if deadline is not None:
+        if not 0 <= deadline <= MAX_INT32:
+            return [*errors, invalid(path, deadline, between(0, MAX_INT32))]
+        if had is not None and had < deadline:
+            return [*errors, invalid(path, deadline, "must be less than or equal to previous value")]
+    elif had is not None:
+        errors.append(invalid(path, None, "must not update from a positive integer to nil value"))
+    errors += _only_added_tolerations(spec.get("tolerations") or [], stored.get("tolerations") or [])
+    errors += _only_deleted_gates(spec.get("schedulingGates") or [], stored.get("schedulingGates") or [])
+    munged = _with_mutable_of(copy_object(spec), stored)
+    if munged != stored:
+        errors.append(forbidden("spec", f"{UPDATE_TEXT}\n{diff(munged, stored)}"))
+    return errors
+
+
+def _only_added_tolerations(new: list[Object], old: list[Object]) -> list[FieldError]:
+    """(`validateOnlyAddedTolerations`)"""
+
+    def without_seconds(toleration: Object) -> Object:
+        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+    present = [without_seconds(toleration) for toleration in new]
+    if all(without_seconds(toleration) in present for toleration in old):
+        return []
+    return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+
+
+def _only_deleted_gates(new: list[Object], old: list[Object]) -> list[FieldError]:
+    names = [gate.get("name") for gate in old]
+    return [
+        forbidden(
+            f"spec.schedulingGates[{index}]",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+        )
+        for index, gate in enumerate(new)
+        if gate.get("name") not in names
+    ]
+
+
+def _with_mutable_of(spec: Object, stored: Object) -> Object:
+    """`spec` with everything that may change set to its stored value."""
+    for group in ("containers", "initContainers"):
+        for container, before in zip(spec.get(group) or (), stored.get(group) or (), strict=False):
+            _keep(container, before, "image")
+    _keep(spec, stored, "activeDeadlineSeconds", "tolerations", "schedulingGates")
+    if (stored.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        _keep(spec, stored, "terminationGracePeriodSeconds")
+    if stored.get("schedulingGates"):
+        _keep_tightened(spec, stored)
+    return spec
+
+
+def _keep(target: Object, source: Object, *keys: str) -> None:
+    for key in keys:
+        if key in source:
+            target[key] = source[key]
+        else:
+            target.pop(key, None)
+
+
+def _keep_tightened(spec: Object, stored: Object) -> None:
+    """A gated Pod may get more node selector labels and a node affinity."""
+    had = stored.get("nodeSelector") or {}
+    now = spec.get("nodeSelector") or {}
+    if all(now.get(key) == value for key, value in had.items()):
+        _keep(spec, stored, "nodeSelector")
+    needed = "requiredDuringSchedulingIgnoredDuringExecution"
+    before = ((stored.get("affinity") or {}).get("nodeAffinity") or {}).get(needed)
+    if before is None and ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(needed) is not None:
+        spec["affinity"]["nodeAffinity"].pop(needed)
+        if not spec["affinity"]["nodeAffinity"]:
+            spec["affinity"].pop("nodeAffinity")
+        if not spec["affinity"]:
+            spec.pop("affinity")
+
+
+def validate_status_update(new: Object, old: Object) -> list[FieldError]:
+    status, stored = new.get("status") or {}, old.get("status") or {}
+    spec = old.get("spec") or {}
+    errors: list[FieldError] = []
+    if stored.get("qosClass") and status.get("qosClass") and status["qosClass"] != stored["qosClass"]:
+        errors.append(invalid("status.qosClass", status["qosClass"], "field is immutable"))
+    policy = spec.get("restartPolicy", "Always")
+    sidecars = {item.get("name") for item in spec.get("initContainers") or () if is_restartable_init(item)}
+    errors += _container_transitions(status, stored, "containerStatuses", policy, frozenset())
+    init_policy = "OnFailure" if policy == "Always" else policy
+    errors += _container_transitions(status, stored, "initContainerStatuses", init_policy, frozenset(sidecars))
+    return errors
+
+
+def _container_transitions(
+    new: Object, old: Object, group: str, policy: str, exempt: frozenset[Any]
+) -> list[FieldError]:
+    """A terminated container stays so, unless it may be restarted. (`ValidateContainerStateTransition`)"""
+    if policy == "Always":
+        return []
+    errors: list[FieldError] = []
+    states = {status.get("name"): status.get("state") or {} for status in new.get(group) or ()}
+    for index, before in enumerate(old.get(group) or ()):
+        terminated = (before.get("state") or {}).get("terminated")
+        name = before.get("name")
+        if terminated is None or name in exempt or name not in states:
+            continue
+        if terminated.get("exitCode", 0) != 0 and policy == "OnFailure":
+            continue
+        if states[name].get("terminated") is None:
+            path = f"status.{group}[{index}].state"
+            errors.append(forbidden(path, "may not be transitioned to non-terminated state"))
+    return errors
+
+
+def validate_ephemeral_containers_update(new: Object, old: Object) -> list[FieldError]:
+    errors = validate_spec(new)
+    path = "spec.ephemeralContainers"
+    now = {item.get("name"): item for item in (new.get("spec") or {}).get("ephemeralContainers") or ()}
+    for before in (old.get("spec") or {}).get("ephemeralContainers") or ():
+        name = go_quote(before.get("name") or "")
+        after = now.get(before.get("name"))
+        if after is None:
+            errors.append(forbidden(path, f"existing ephemeral containers {name} may not be removed\n"))
+        elif after != before:
+            why = f"existing ephemeral containers {name} may not be changed\n{diff(after, before)}"
+            errors.append(forbidden(path, why))
+    return errors
+
+
+def validate_resize(new: Object, old: Object) -> list[FieldError]:
+    errors = validate_spec(new)
+    before = (old.get("status") or {}).get("qosClass") or qos_class(old)
+    if qos_class(new) != before:
+        errors.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
+    munged = copy_object(new.get("spec") or {})
+    stored = old.get("spec") or {}
+    for group in ("containers", "initContainers"):
+        for container, was in zip(munged.get(group) or (), stored.get(group) or (), strict=False):
+            _keep(container, was, "resources", "resizePolicy")
+    if munged != stored:
+        why = f"only cpu and memory resources are mutable\n{diff(munged, stored)}"
+        errors.append(forbidden("spec", why))
+    return errors

@@ -1,0 +1,251 @@
+"""The spec of a Pod. Source: pkg/apis/core/validation/validation.go (ValidatePodSpec), in its order."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
+from lastcall.api.meta import Object
+from lastcall.api.names import between, is_dns1123_label, is_dns1123_subdomain, is_ip, is_label_value, is_qualified_name
+from lastcall.api.validators.common import POSITIVE, label_selector, one_of, required_one_of
+from lastcall.api.validators.containers import (
+    user_id,
+    validate_containers,
+    validate_ephemeral_containers,
+    validate_init_containers,
+    validate_resources,
+)
+from lastcall.api.validators.metadata import validate_labels
+from lastcall.api.validators.volumes import validate_volumes
+
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+MAX_INT32 = 2**31 - 1
+_SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+
+
+def validate_pod_spec(spec: Object) -> list[FieldError]:
+    period = spec.get("terminationGracePeriodSeconds")
+    grace = period if period is not None and period >= 0 else None
+    errors, volumes = validate_volumes(spec.get("volumes") or ())
+    errors += validate_containers(spec, volumes, grace=grace)
+    errors += validate_init_containers(spec, volumes, grace=grace)
+    errors += validate_ephemeral_containers(spec, volumes)
+    errors += validate_resources(spec.get("resources") or {}, "spec.resources")
+    errors += required_one_of(spec.get("restartPolicy"), "spec.restartPolicy", RESTART_POLICIES)
+    errors += required_one_of(spec.get("dnsPolicy"), "spec.dnsPolicy", DNS_POLICIES)
+    errors += validate_labels(spec.get("nodeSelector"), "spec.nodeSelector")
+    errors += _host_network(spec)
+    errors += _security_context(spec.get("securityContext") or {}, spec)
+    for index, reference in enumerate(spec.get("imagePullSecrets") or ()):
+        if not reference.get("name"):
+            errors.append(required(f"spec.imagePullSecrets[{index}].name"))
+    errors += _affinity(spec.get("affinity") or {})
+    errors += _dns_config(spec)
+    errors += _gates(spec)
+    errors += _topology_spread(spec.get("topologySpreadConstraints") or ())
+    for key, check in (("serviceAccountName", is_dns1123_subdomain), ("nodeName", is_dns1123_subdomain)):
+        if spec.get(key):
+            errors += each(f"spec.{key}", spec[key], check(spec[key]))
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= MAX_INT32:
+        errors.append(invalid("spec.activeDeadlineSeconds", deadline, between(1, MAX_INT32)))
+    for key in ("hostname", "subdomain"):
+        if spec.get(key):
+            errors += each(f"spec.{key}", spec[key], is_dns1123_label(spec[key]))
+    errors += _tolerations(spec.get("tolerations") or ())
+    errors += _host_aliases(spec.get("hostAliases") or ())
+    for key in ("priorityClassName", "runtimeClassName"):
+        if spec.get(key):
+            errors += each(f"spec.{key}", spec[key], is_dns1123_subdomain(spec[key]))
+    return errors + one_of(spec.get("preemptionPolicy"), "spec.preemptionPolicy", ("Never", "PreemptLowerPriority"))
+
+
+def _host_network(spec: Object) -> list[FieldError]:
+    if not spec.get("hostNetwork"):
+        return []
+    errors: list[FieldError] = []
+    for index, container in enumerate(spec.get("containers") or ()):
+        for position, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort") != port.get("containerPort"):
+                path = f"spec.containers[{index}].ports[{position}].hostPort"
+                why = "must match `containerPort` when `hostNetwork` is true"
+                errors.append(invalid(path, port.get("hostPort") or 0, why))
+    return errors
+
+
+def _security_context(context: Object, spec: Object) -> list[FieldError]:
+    path = "spec.securityContext"
+    errors: list[FieldError] = []
+    for key in ("fsGroup", "runAsUser", "runAsGroup"):
+        errors += user_id(context.get(key), f"{path}.{key}")
+    for index, group in enumerate(context.get("supplementalGroups") or ()):
+        errors += user_id(group, f"{path}.supplementalGroups[{index}]")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        why = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{path}.shareProcessNamespace", True, why))
+    names: list[str] = []
+    for index, sysctl in enumerate(context.get("sysctls") or ()):
+        name = sysctl.get("name") or ""
+        at = f"{path}.sysctls[{index}].name"
+        if not name:
+            errors.append(required(at))
+        elif len(name) > 253 or not _SYSCTL.fullmatch(name):
+            errors.append(invalid(at, name, f"must have at most 253 characters and match regex ^{_SYSCTL.pattern}$"))
+        elif name in names:
+            errors.append(duplicate(at, name))
+        names.append(name)
+    policies = ("Always", "OnRootMismatch")
+    return errors + one_of(context.get("fsGroupChangePolicy"), f"{path}.fsGroupChangePolicy", policies)
+
+
+def _affinity(affinity: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    node = affinity.get("nodeAffinity") or {}
+    path = "spec.affinity.nodeAffinity"
+    needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if needed is not None:
+        at = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        terms = needed.get("nodeSelectorTerms") or []
+        if not terms:
+            errors.append(required(at, "must have at least one node selector term"))
+        for index, term in enumerate(terms):
+            errors += _node_selector_term(term, f"{at}[{index}]")
+    for index, wish in enumerate(node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+        at = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
+        errors += _weight(wish, at)
+        errors += _node_selector_term(wish.get("preference") or {}, f"{at}.preference")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        at = f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
+        for index, term in enumerate(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()):
+            errors += _pod_affinity_term(term, f"{at}[{index}]")
+        at = f"spec.affinity.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
+        for index, wish in enumerate(rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
+            errors += _weight(wish, f"{at}[{index}]")
+            errors += _pod_affinity_term(wish.get("podAffinityTerm") or {}, f"{at}[{index}].podAffinityTerm")
+    return errors
+
+
+def _weight(wish: Object, path: str) -> list[FieldError]:
+    weight = wish.get("weight", 0)
+    return [] if 1 <= weight <= 100 else [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
+
+
+def _node_selector_term(term: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        at = f"{path}.matchExpressions[{index}]"
+        operator, values = expression.get("operator", ""), expression.get("values") or []
+        if operator in ("In", "NotIn"):
+            if not values:
+                errors.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                errors.append(forbidden(f"{at}.values", why))
+        elif operator in ("Gt", "Lt"):
+            if len(values) != 1:
+                why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                errors.append(required(f"{at}.values", why))
+        else:
+            errors.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
+        errors += each(f"{at}.key", expression.get("key", ""), is_qualified_name(expression.get("key", "")))
+    return errors
+
+
+def _pod_affinity_term(term: Object, path: str) -> list[FieldError]:
+    errors = label_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    errors += label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+    for name in term.get("namespaces") or ():
+        errors += each(f"{path}.namespace", name, is_dns1123_label(name))
+    key = term.get("topologyKey") or ""
+    if not key:
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    return errors + each(f"{path}.topologyKey", key, is_qualified_name(key))
+
+
+def _dns_config(spec: Object) -> list[FieldError]:
+    config = spec.get("dnsConfig")
+    path = "spec.dnsConfig"
+    if spec.get("dnsPolicy") == "None" and not (config or {}).get("nameservers"):
+        why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        return [required(path if config is None else f"{path}.nameservers", why)]
+    errors: list[FieldError] = []
+    servers = (config or {}).get("nameservers") or []
+    if len(servers) > 3:
+        errors.append(invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers"))
+    for index, address in enumerate(servers):
+        errors += each(f"{path}.nameservers[{index}]", address, is_ip(address))
+    return errors
+
+
+def _gates(spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        kind = gate.get("conditionType", "")
+        errors += each(f"spec.readinessGates[{index}].conditionType", kind, is_qualified_name(kind))
+    names: list[str] = []
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        name = gate.get("name", "")
+        errors += each(f"spec.schedulingGates[{index}]", name, is_qualified_name(name))
+        if name in names:
+            errors.append(duplicate(f"spec.schedulingGates[{index}]", name))
+        names.append(name)
+    return errors
+
+
+def _topology_spread(constraints: Iterable[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, constraint in enumerate(constraints):
+        at = f"spec.topologySpreadConstraints[{index}]"
+        skew = constraint.get("maxSkew", 0)
+        if skew <= 0:
+            errors.append(invalid(f"{at}.maxSkew", skew, POSITIVE))
+        key = constraint.get("topologyKey") or ""
+        if not key:
+            errors.append(required(f"{at}.topologyKey", "can not be empty"))
+        else:
+            errors += each(f"{at}.topologyKey", key, is_qualified_name(key))
+        actions = ("DoNotSchedule", "ScheduleAnyway")
+        if constraint.get("whenUnsatisfiable") not in actions:
+            value = constraint.get("whenUnsatisfiable") or ""
+            errors.append(not_supported(f"{at}.whenUnsatisfiable", value, actions))
+        errors += label_selector(constraint.get("labelSelector"), f"{at}.labelSelector")
+    return errors
+
+
+def _tolerations(tolerations: Iterable[Object]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, toleration in enumerate(tolerations):
+        at = f"spec.tolerations[{index}]"
+        key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+        value, effect = toleration.get("value") or "", toleration.get("effect") or ""
+        if key:
+            errors += each(f"{at}.key", key, is_qualified_name(key))
+        elif operator != "Exists":
+            why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            errors.append(invalid(f"{at}.operator", operator, why))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            errors.append(invalid(f"{at}.effect", effect, why))
+        if operator in ("", "Equal"):
+            errors += each(f"{at}.operator", value, is_label_value(value))
+        elif operator == "Exists":
+            if value:
+                errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
+        else:
+            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
+        errors += one_of(effect, f"{at}.effect", TAINT_EFFECTS)
+    return errors
+
+
+def _host_aliases(aliases: Iterable[Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, alias in enumerate(aliases):
+        at = f"spec.hostAliases[{index}]"
+        errors += each(f"{at}.ip", alias.get("ip") or "", is_ip(alias.get("ip") or ""))
+        for position, name in enumerate(alias.get("hostnames") or ()):
+            errors += each(f"{at}.hostnames[{position}]", name, is_dns1123_subdomain(name))
+    return errors

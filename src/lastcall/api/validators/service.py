@@ -1,0 +1,180 @@
+"""Services. Source: pkg/apis/core/validation/validation.go (ValidateService, ValidateServiceUpdate)."""
+
+from typing import Any
+
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required
+from lastcall.api.meta import Object
+from lastcall.api.names import between, is_dns1123_label, is_dns1123_subdomain, is_ip, is_port_number, is_qualified_name
+from lastcall.api.validators.common import one_of, port_number_or_name, required_one_of
+from lastcall.api.validators.metadata import validate_labels
+
+TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+AFFINITIES = ("ClientIP", "None")
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+POLICIES = ("Cluster", "Local")
+_KUBELET_PORT = 10250
+_MAX_AFFINITY_SECONDS = 86400
+
+
+def cluster_ips(spec: Object) -> list[str]:
+    """`clusterIPs`, or what `clusterIP` makes of it."""
+    return list(spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else []))
+
+
+def validate_service(service: Object) -> list[FieldError]:
+    spec: Object = service.get("spec") or {}
+    kind = spec.get("type") or ""
+    ports: list[Object] = spec.get("ports") or []
+    addresses = cluster_ips(spec)
+    headless = addresses[:1] == ["None"]
+    errors: list[FieldError] = []
+    if not ports and not headless and kind != "ExternalName":
+        errors.append(required("spec.ports"))
+    errors += _for_type(spec, kind, ports, addresses, headless)
+    names: list[str] = []
+    for index, port in enumerate(ports):
+        errors += _port(port, f"spec.ports[{index}]", names, name_needed=len(ports) > 1)
+    errors += validate_labels(spec.get("selector"), "spec.selector")
+    errors += _affinity(spec)
+    errors += _addresses(spec, addresses)
+    errors += required_one_of(kind, "spec.type", TYPES)
+    if kind == "ClusterIP":
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                why = "may not be used when `type` is 'ClusterIP'"
+                errors.append(forbidden(f"spec.ports[{index}].nodePort", why))
+    errors += _duplicates(ports)
+    return errors + _traffic_policies(spec, kind)
+
+
+def _for_type(spec: Object, kind: str, ports: list[Object], addresses: list[str], headless: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if kind in ("LoadBalancer", "NodePort") and headless:
+        why = f"may not be set to 'None' for {kind} services"
+        errors.append(invalid("spec.clusterIPs[0]", "None", why))
+    if kind == "LoadBalancer":
+        for index, port in enumerate(ports):
+            if port.get("port") == _KUBELET_PORT:
+                why = f"may not expose port {_KUBELET_PORT} externally since it is used by kubelet"
+                errors.append(invalid(f"spec.ports[{index}]", port["port"], why))
+    if kind == "ExternalName":
+        if addresses:
+            errors.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
+        name = (spec.get("externalName") or "").removesuffix(".")
+        if name:
+            errors += each("spec.externalName", name, is_dns1123_subdomain(name))
+        else:
+            errors.append(required("spec.externalName"))
+    return errors
+
+
+def _port(port: Object, path: str, names: list[str], *, name_needed: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = port.get("name") or ""
+    if name:
+        errors += each(f"{path}.name", name, is_dns1123_label(name))
+        if name in names:
+            errors.append(duplicate(f"{path}.name", name))
+        names.append(name)
+    elif name_needed:
+        errors.append(required(f"{path}.name"))
+    number = port.get("port") or 0
+    errors += each(f"{path}.port", number, is_port_number(number))
+    errors += required_one_of(port.get("protocol"), f"{path}.protocol", PROTOCOLS)
+    errors += port_number_or_name(port.get("targetPort"), f"{path}.targetPort")
+    if port.get("appProtocol"):
+        errors += each(f"{path}.appProtocol", port["appProtocol"], is_qualified_name(port["appProtocol"]))
+    return errors
+
+
+def _affinity(spec: Object) -> list[FieldError]:
+    affinity = spec.get("sessionAffinity")
+    errors = required_one_of(affinity, "spec.sessionAffinity", AFFINITIES)
+    config = spec.get("sessionAffinityConfig")
+    if affinity == "ClientIP":
+        seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds")
+        path = "spec.sessionAffinityConfig"
+        if seconds is None:
+            why = "when session affinity type is ClientIP"
+            errors.append(required(path, why))
+        elif not 0 < seconds <= _MAX_AFFINITY_SECONDS:
+            why = f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}"
+            errors.append(invalid(f"{path}.clientIP.timeoutSeconds", seconds, why))
+    elif affinity == "None" and config is not None:
+        why = "must not be set when session affinity is None"
+        errors.append(forbidden("spec.sessionAffinityConfig", why))
+    return errors
+
+
+def _addresses(spec: Object, addresses: list[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if len(addresses) > 2:
+        why = "may only hold up to 2 values"
+        errors.append(invalid("spec.clusterIPs", addresses, why))
+    if spec.get("clusterIPs") and spec.get("clusterIP") != addresses[0]:
+        errors.append(invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`"))
+    for index, address in enumerate(addresses):
+        if address == "None":
+            if len(addresses) > 1:
+                why = "'None' must be the first and only value"
+                errors.append(invalid(f"spec.clusterIPs[{index}]", address, why))
+            continue
+        errors += each(f"spec.clusterIPs[{index}]", address, is_ip(address))
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        errors += each(f"spec.externalIPs[{index}]", address, is_ip(address))
+    return errors
+
+
+def _duplicates(ports: list[Object]) -> list[FieldError]:
+    """Equal node ports, then equal (protocol, port) pairs. The value shown is that of the internal Go type."""
+    errors: list[FieldError] = []
+    node_ports: set[tuple[Any, Any]] = set()
+    pairs: set[tuple[Any, Any]] = set()
+    for index, port in enumerate(ports):
+        if port.get("nodePort"):
+            key = (port.get("protocol"), port["nodePort"])
+            if key in node_ports:
+                errors.append(duplicate(f"spec.ports[{index}].nodePort", port["nodePort"]))
+            node_ports.add(key)
+    for index, port in enumerate(ports):
+        key = (port.get("protocol"), port.get("port"))
+        if key in pairs:
+            shown = {
+                "Name": "",
+                "Protocol": key[0],
+                "AppProtocol": None,
+                "Port": key[1],
+                "TargetPort": 0,
+                "NodePort": 0,
+            }
+            errors.append(duplicate(f"spec.ports[{index}]", shown))
+        pairs.add(key)
+    return errors
+
+
+def _traffic_policies(spec: Object, kind: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    external, path = spec.get("externalTrafficPolicy"), "spec.externalTrafficPolicy"
+    if kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs")):
+        if external:
+            errors += one_of(external, path, POLICIES)
+        elif kind != "ClusterIP":
+            errors.append(required(path, "must be specified for externally-accessible services"))
+    elif external:
+        errors.append(invalid(path, external, "may only be set for externally-accessible services"))
+    errors += one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", POLICIES)
+    node_port = spec.get("healthCheckNodePort")
+    if node_port and not 1 <= node_port <= 65535:
+        errors.append(invalid("spec.healthCheckNodePort", node_port, between(1, 65535)))
+    return errors
+
+
+def validate_update(new: Object, old: Object) -> list[FieldError]:
+    """The first address stays while the Service has one. (`validateUpgradeDowngradeClusterIPs`)"""
+    spec, stored = new.get("spec") or {}, old.get("spec") or {}
+    if "ExternalName" in (spec.get("type"), stored.get("type")):
+        return []
+    now, before = cluster_ips(spec), cluster_ips(stored)
+    if now and before and now[0] != before[0]:
+        return [invalid("spec.clusterIPs[0]", now, "may not change once set")]
+    return []
