@@ -1,0 +1,59 @@
+"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N]`.
+
+Started by init as a fresh small interpreter without site-packages. It ends with init.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+
+
+class _Clock:
+    """`lastcall.world.clock.RealClock` without asyncio, which would be a third of this process's memory."""
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def wall_ns(self) -> int:
+        return time.time_ns()
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until killed."""
+    options = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    unknown = sorted(options.keys() - {"--socket", "--state", "--ring-fd", "--wake-fd"})
+    if unknown or len(arguments) % 2 or not {"--socket", "--state"} <= options.keys():
+        sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N]\n")
+        return 2
+
+    from lastcall.cri.sandbox.shim.containers import Context
+    from lastcall.cri.sandbox.shim.loop import Loop
+    from lastcall.cri.sandbox.shim.server import Server
+    from lastcall.timeline.ring import Ring, RingRecorder
+
+    wake_fd = int(options.get("--wake-fd", -1))
+    ring_fd = int(options.get("--ring-fd", -1))
+    for fd in (wake_fd, ring_fd):
+        if fd >= 0:
+            os.set_inheritable(fd, False)  # they came over an execve; no container gets them
+    ring = Ring(ring_fd, wake_fd) if ring_fd >= 0 else Ring.create("lastcall-shim", wake_fd)
+    state = options["--state"]
+    processes = os.path.join(state, "processes")
+    os.makedirs(processes, 0o700, exist_ok=True)
+    loop = Loop()
+    context = Context(loop, RingRecorder(ring, "runtime", _Clock()), processes)
+    Server(context, options["--socket"], state)
+    gc.collect()
+    gc.freeze()  # a forked child then leaves the pages of these objects shared
+    loop.run_forever()
+    return 0
+
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    # `-I -S` leaves only the standard library; this is where the lastcall package is.
+    sys.path[:0] = [os.path.normpath(os.path.join(here, *[os.pardir] * 4))]
+    sys.exit(main(sys.argv[1:]))

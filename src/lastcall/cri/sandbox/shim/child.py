@@ -1,0 +1,234 @@
+"""The child's side of a start: from the clone to the execve.
+
+It runs between a fork of the shim and the program, reports over a SEQPACKET socket and never returns:
+`{"error": …}` when the set-up failed, `{"console": true}` with the terminal's fd, `{"executing": true}` right before
+the execve; end-of-file, by close-on-exec, then says that it happened. It does not execute before the shim said go,
+which is after the shim has recorded its pid; a shim that dies before takes it along.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import stat
+import struct
+import termios
+
+from lastcall.cri.sandbox.shim import identity, rootfs
+from lastcall.cri.sandbox.shim.rootfs import SetupError
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TIOCSPTLCK, _TIOCGPTN = 0x40045431, 0x80045430
+_MOST_FILES = 65536
+_EXEC_FAILED = 255  # runc's exit code when the program is there but the kernel cannot execute it
+
+
+class Stdio:
+    """The three descriptors of the program; with a terminal only `stderr` is used, until the terminal is there."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+
+
+def run_container(
+    spec: dict[str, Any], status: socket.socket, stdio: Stdio, namespaces: dict[int, int], maps: Any
+) -> NoReturn:
+    """Become the container's PID 1. `namespaces`: CLONE_NEW* flag → fd of the sandbox's namespace to join."""
+
+    def prepare() -> None:
+        for flag, fd in namespaces.items():
+            linux.setns(fd, flag)
+        if spec["oomScoreAdj"]:
+            # Below the shim's own value only the machine's root may go.
+            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+                file.write(str(spec["oomScoreAdj"]))
+        rootfs.build(spec)
+
+    _run(spec, status, stdio, maps, prepare, create_cwd=True)
+
+
+def run_exec(spec: dict[str, Any], status: socket.socket, stdio: Stdio, init_pidfd: int, maps: Any) -> NoReturn:
+    """Run another process in a container whose PID 1 is behind `init_pidfd`; this process is in its PID namespace."""
+
+    def prepare() -> None:
+        flags = linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+        linux.setns(init_pidfd, flags | linux.CLONE_NEWCGROUP)
+        os.chdir("/")
+
+    _run(spec, status, stdio, maps, prepare, create_cwd=False)
+
+
+def run_pause() -> NoReturn:
+    """Be the PID 1 of a Pod whose containers share a PID namespace: reap, and nothing else."""
+    linux.set_process_name("pause")
+    _default_signals()
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    linux.close_range(3)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    while True:
+        signal.sigwait({signal.SIGCHLD})
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+
+
+def _run(
+    spec: dict[str, Any],
+    status: socket.socket,
+    stdio: Stdio,
+    maps: Any,
+    prepare: Callable[[], None],
+    *,
+    create_cwd: bool,
+) -> NoReturn:
+    code = 128
+    try:
+        gc.disable()
+        linux.set_parent_death_signal(signal.SIGKILL)
+        _default_signals()
+        os.umask(0o022)
+        os.setsid()
+        prepare()
+        _stdio(spec, status, stdio)
+        _limits()
+        who = identity.resolve(spec["user"])
+        environment = _environment(spec, who.home)
+        _change_directory(spec["cwd"] or "/", create_cwd)
+        identity.assume(who, identity.capability_mask(spec), maps)
+        if spec["noNewPrivs"]:
+            linux.set_no_new_privs()
+        program = _find_program(spec["argv"], environment)
+        linux.close_range(3, flags=linux.CLOSE_RANGE_CLOEXEC)
+        if status.recv(16) != b"go":
+            os._exit(code)  # the shim has died and will never know of this process
+        linux.set_parent_death_signal(0)
+        status.send(b'{"executing":true}')
+        try:
+            os.execve(program, spec["argv"], environment)  # noqa: S606 - what a runtime is for
+        except OSError as error:
+            # Like runc: the container has started by now; the reason is its only output.
+            os.write(2, f"exec {program}: {rootfs._words(error)}\n".encode())
+            code = _EXEC_FAILED
+    except SetupError as error:
+        _report(status, str(error))
+    except OSError as error:
+        _report(status, error.strerror or str(error))
+    except BaseException as error:  # whatever it is, the shim must hear of it
+        _report(status, f"{type(error).__name__}: {error}")
+    os._exit(code)
+
+
+def _report(status: socket.socket, message: str) -> None:
+    with contextlib.suppress(OSError):
+        status.send(json.dumps({"error": message[:8000]}).encode())
+
+
+def _default_signals() -> None:
+    """Every signal at its default: ignored ones would outlive the execve (Python ignores SIGPIPE)."""
+    for number in signal.valid_signals():
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _limits() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _stdio(spec: dict[str, Any], status: socket.socket, stdio: Stdio) -> None:
+    if spec["tty"]:
+        terminal = _terminal(status)
+        fds = (terminal, terminal, terminal)
+    else:
+        stdin = stdio.stdin if stdio.stdin >= 0 else os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        fds = (stdin, stdio.stdout, stdio.stderr)
+    for target, fd in enumerate(fds):
+        os.dup2(fd, target)
+
+
+def _terminal(status: socket.socket) -> int:
+    """A terminal of the container's own devpts; the shim gets its other end."""
+    master = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
+    number = struct.unpack("i", fcntl.ioctl(master, _TIOCGPTN, bytes(4)))[0]
+    terminal = os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [master]))
+    status.sendmsg([b'{"console":true}'], [rights])
+    return terminal
+
+
+def _environment(spec: dict[str, Any], home: str) -> dict[bytes, bytes]:
+    """The spec's `NAME=value` texts, the last of a name wins; PATH and HOME when they are missing."""
+    environment: dict[bytes, bytes] = {}
+    for text in spec["env"]:
+        name, _, value = text.partition("=")
+        if name:
+            environment[os.fsencode(name)] = os.fsencode(value)
+    environment.setdefault(b"PATH", DEFAULT_PATH.encode())
+    environment.setdefault(b"HOME", os.fsencode(home))
+    if spec["tty"]:
+        environment.setdefault(b"TERM", b"xterm")
+    return environment
+
+
+def _change_directory(path: str, create: bool) -> None:
+    try:
+        if create:
+            os.makedirs(path, 0o755, exist_ok=True)
+        os.chdir(path)
+    except OSError as error:
+        words = rootfs._words(error)
+        raise SetupError(f'chdir to cwd ("{path}") set in config.json failed: {words}') from error
+
+
+def _find_program(argv: list[str], environment: dict[bytes, bytes]) -> str:
+    """The file to execute, looked up inside the container. Raises SetupError in the words of Go's os/exec and runc."""
+    name = argv[0] if argv else ""
+    if "/" in name:
+        problem = _not_executable(name)
+        if problem:
+            raise SetupError(f'exec: "{name}": {problem}')
+        return name
+    for directory in os.fsdecode(environment[b"PATH"]).split(":"):
+        candidate = os.path.join(directory or ".", name)
+        if name and not _not_executable(candidate):
+            return candidate
+    raise SetupError(f'exec: "{name}": executable file not found in $PATH')
+
+
+def _not_executable(path: str) -> str:
+    """Why `path` cannot be executed; "" when it can."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        return f"stat {path}: {rootfs._words(error)}"
+    if stat.S_ISDIR(mode):
+        return "is a directory"
+    if not stat.S_ISREG(mode) or not os.access(path, os.X_OK):
+        return "permission denied"
+    try:
+        # /proc/self/exe would be this interpreter, the host's own file.
+        os.close(linux.openat2(linux.AT_FDCWD, path, os.O_PATH, linux.RESOLVE_NO_MAGICLINKS))
+    except OSError:
+        return "permission denied"
+    return ""

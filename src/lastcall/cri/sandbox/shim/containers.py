@@ -1,0 +1,347 @@
+"""Containers and execs: how they are started, signalled and told of."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from lastcall.cri.sandbox.shim import child, procfs
+from lastcall.cri.sandbox.shim.logs import LogFile, Stream
+from lastcall.cri.sandbox.shim.loop import Loop, Timer
+from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
+from lastcall.cri.sandbox.shim.process import Exit, Journal, Output, Process, status_pair
+from lastcall.timeline import kinds
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from lastcall.timeline.ring import RingRecorder
+
+LARGEST_OUTPUT = 16 << 20
+"""Bytes per stream of an exec (containerd internal/cri/server/container_execsync.go)."""
+
+_KILL_ROUNDS = 5
+
+
+class Context:
+    """What every process of this shim shares."""
+
+    def __init__(self, loop: Loop, recorder: RingRecorder, directory: str) -> None:
+        self.loop = loop
+        self.recorder = recorder
+        self.directory = directory
+        self.own = Own()
+        self.maps = procfs.id_map("/proc/self/uid_map"), procfs.id_map("/proc/self/gid_map")
+
+
+class Container:
+    """One container from its start on; `exit` is set when it has ended."""
+
+    def __init__(self, context: Context, spec: dict[str, Any], sandbox: Sandbox) -> None:
+        self.id: str = spec["id"]
+        self.spec = spec
+        self.sandbox = sandbox
+        self.process: Process | None = None
+        self.started_at = 0
+        self.finished_at = 0
+        self.on_started: Callable[[], None] = lambda: None
+        self.on_start_failed: Callable[[str], None] = lambda message: None
+        self.on_exited: Callable[[], None] = lambda: None
+        self._context = context
+        self._outputs: list[Output] = []
+        self._log = LogFile("")
+        self._stdin = -1
+        self._mount_namespace = ""
+        self._pid_target = -1
+        self.execs: dict[str, Exec] = {}
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.executed and self.process.exit is None
+
+    def start(self, pid_target: int) -> None:
+        """Clone and let go; `on_started` or `on_start_failed` follows. `pid_target`: pidfd whose PID namespace to join.
+
+        Raises OSError.
+        """
+        spec = self.spec
+        self._pid_target = pid_target
+        self._log = LogFile(spec["logPath"])
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
+        stdin, self._stdin = os.pipe2(os.O_CLOEXEC) if spec["stdin"] and not spec["tty"] else (-1, -1)
+        ours, theirs = status_pair()
+        journal = Journal(self._context.directory, self.id)
+        flags = linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP
+        if spec["pid"] == "CONTAINER":
+            flags |= linux.CLONE_NEWPID
+        try:
+            pid, pidfd = clone_into(pid_target, flags, self._context.own)
+        except OSError:
+            for fd in (*pipes[0], *pipes[1], stdin, self._stdin):
+                if fd >= 0:
+                    os.close(fd)
+            journal.remove()
+            raise
+        if pid == 0:
+            stdio = child.Stdio(stdin, pipes[0][1], pipes[1][1])
+            child.run_container(
+                {**spec, "shm": self.sandbox.shm}, theirs, stdio, self.sandbox.namespaces, self._context.maps
+            )
+        theirs.close()
+        for fd in (pipes[0][1], pipes[1][1], stdin):
+            if fd >= 0:
+                os.close(fd)
+        self.process = Process(self._context.loop, pid, pidfd, ours, journal)
+        self.process.on_started = self._started
+        self.process.on_start_failed = self._start_failed
+        self.process.on_exited = self._exited
+        self.process.on_console = self._console
+        self._follow("stdout", pipes[0][0])
+        self._follow("stderr", pipes[1][0])
+        self.process.go()
+
+    def _follow(self, name: str, fd: int) -> None:
+        stream = Stream(name, self._log, self._line)
+        self._outputs.append(Output(self._context.loop, fd, stream.feed, stream.end))
+
+    def _console(self, fd: int) -> None:
+        """The terminal's end: its output is the container's, and held open it is also its input."""
+        self._follow("stdout", fd)
+
+    def _line(self, stream: str, text: str, dropped: int) -> None:
+        facts: dict[str, Any] = {"stream": stream, "text": text, "attempt": self.spec["attempt"]}
+        if dropped:
+            facts["dropped"] = dropped
+        self.record(kinds.OUTPUT, facts)
+
+    def record(self, kind: str, facts: dict[str, Any]) -> None:
+        self._context.recorder.record(kind, pod_uid=self.spec["podUid"], container=self.spec["name"], facts=facts)
+
+    def _started(self) -> None:
+        assert self.process is not None
+        self.started_at = time.time_ns()
+        self._mount_namespace = procfs.mount_namespace(self.process.pid)
+        facts = {"containerId": self.id, "pid": self.process.pid, "exe": procfs.executable(self.process.pid)}
+        self.record(kinds.PROCESS_STARTED, {**facts, "argv": self.spec["argv"]})
+        self.on_started()
+
+    def _start_failed(self, message: str) -> None:
+        assert self.process is not None
+        self.process.journal.append(startError=message)
+        self._end()
+        self.on_start_failed(message)
+
+    def _exited(self, status: Exit) -> None:
+        assert self.process is not None
+        self.finished_at = time.time_ns()
+        if self.spec["pid"] != "CONTAINER":
+            self._kill_the_rest()
+        for output in self._outputs:
+            output.drain()
+        facts = {
+            "containerId": self.id,
+            "pid": self.process.pid,
+            "exitCode": status.code,
+            "signal": status.signal or None,
+        }
+        self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": False})
+        self._end()
+        self.on_exited()
+
+    def _end(self) -> None:
+        """Everything of the process is gone; whoever outside its PID namespace holds its pipes writes into nothing."""
+        assert self.process is not None
+        for output in self._outputs:
+            output.drain()
+            output.close()
+        self.process.journal.close()
+        self._log.close()
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
+
+    def _kill_the_rest(self) -> None:
+        """Without a PID namespace of its own the container is whatever lives in its mount namespace."""
+        for _ in range(_KILL_ROUNDS):
+            left = procfs.in_mount_namespace(self._mount_namespace) if self._mount_namespace else []
+            if not left:
+                return
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.001)
+
+    def send_signal(self, number: int, why: str) -> bool:
+        """Signal PID 1, after a look at how it will meet it; False when there is nobody to signal."""
+        process = self.process
+        if process is None or process.exit is not None:
+            return False
+        if number != signal.SIGKILL and self.running:
+            state = procfs.signal_state(process.pid, number)
+            if state is not None:
+                self.record(kinds.PROCESS_SIGNAL_STATE, state)
+        if not process.signal(number):
+            return False
+        self.record(kinds.SIGNAL_SENT, {"signal": procfs.signal_name(number), "pid": process.pid, "why": why})
+        return True
+
+    def forget(self) -> None:
+        """Its record is no longer needed."""
+        if self.process is not None:
+            self.process.journal.remove()
+
+
+class Exec:
+    """One command in a running container; `on_done(exit, stdout, stderr, killed_because)` ends it."""
+
+    def __init__(self, context: Context, container: Container, identity: str, argv: list[str]) -> None:
+        self.id = identity
+        self.on_done: Callable[[Exit, bytes, bytes, str], None] = lambda *_: None
+        self.on_start_failed: Callable[[str], None] = lambda message: None
+        self._argv = argv
+        self._context = context
+        self._container = container
+        self._process: Process | None = None
+        self._outputs: list[Output] = []
+        self._captured = (bytearray(), bytearray())
+        self._exit: Exit | None = None
+        self._timer: Timer | None = None
+        self._killed_because = ""
+
+    def start(self, timeout: float) -> None:
+        """Clone into the container. `timeout` in seconds, 0 is none.
+
+        Raises OSError, ProcessLookupError when the container has ended.
+        """
+        container, context = self._container, self._context
+        assert container.process is not None
+        if not container.running:
+            raise ProcessLookupError(3, "container is not running")
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
+        ours, theirs = status_pair()
+        journal = Journal(context.directory, f"exec-{self.id}")
+        spec = {**container.spec, "argv": self._argv, "tty": False}
+        init = container.process.pidfd
+        # A process of the container must not look into the shim's copy that is about to enter its PID namespace.
+        linux.set_dumpable(False)
+        pid = -1
+        try:
+            pid, pidfd = clone_into(init, 0, context.own)
+        except OSError:
+            for fd in (*pipes[0], *pipes[1]):
+                os.close(fd)
+            journal.remove()
+            raise
+        finally:
+            if pid != 0:
+                linux.set_dumpable(True)
+        if pid == 0:
+            child.run_exec(spec, theirs, child.Stdio(-1, pipes[0][1], pipes[1][1]), init, context.maps)
+        theirs.close()
+        os.close(pipes[0][1])
+        os.close(pipes[1][1])
+        self._process = Process(context.loop, pid, pidfd, ours, journal)
+        self._process.on_started = self._started
+        self._process.on_start_failed = self._failed
+        self._process.on_exited = self._exited
+        for (read, _), captured in zip(pipes, self._captured, strict=True):
+            self._outputs.append(Output(context.loop, read, _capture(captured), self._ended))
+        container.execs[self.id] = self
+        if timeout > 0:
+            deadline = time.monotonic_ns() + int(timeout * 1e9)
+            self._timer = context.loop.call_at(deadline, lambda: self.kill("exec timeout"))
+        self._process.go()
+
+    def kill(self, why: str) -> None:
+        """End it with everything it started, as far as its descendants can be found. Idempotent."""
+        if self._process is None or self._killed_because:
+            return
+        self._killed_because = why
+        root = self._process.pid
+        reaped = self._exit is not None
+        if reaped and procfs.start_time(root):
+            self._finish()  # its number belongs to someone else by now, so nothing of its session is left
+            return
+        facts = {"signal": "SIGKILL", "pid": root, "why": why}
+        self._container.record(kinds.SIGNAL_SENT, facts)
+        for _ in range(_KILL_ROUNDS):
+            left = procfs.members(root)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if left in ([], [root]):
+                break
+        if reaped:
+            self._finish()
+
+    def _started(self) -> None:
+        assert self._process is not None
+        facts = {"execId": self.id, "pid": self._process.pid, "argv": self._argv}
+        self._container.record(kinds.EXEC_STARTED, facts)
+
+    def _failed(self, message: str) -> None:
+        assert self._process is not None
+        self._clean_up()
+        self.on_start_failed(message)
+
+    def _exited(self, status: Exit) -> None:
+        self._exit = status
+        for output in self._outputs:
+            output.drain()
+        if self._killed_because or self._container.process is None or self._container.process.exit is not None:
+            self._finish()
+        else:
+            self._ended()
+
+    def _ended(self) -> None:
+        """Like containerd, an exec is over when it has exited and nobody holds its output any more."""
+        if self._exit is not None and not any(output.open for output in self._outputs):
+            self._finish()
+
+    def _finish(self) -> None:
+        assert self._process is not None
+        assert self._exit is not None
+        if self.id not in self._container.execs:
+            return
+        self._clean_up()
+        because = self._killed_because
+        facts = {"execId": self.id, "pid": self._process.pid, "exitCode": self._exit.code}
+        facts |= {"signal": self._exit.signal or None, "killedBecause": because}
+        self._container.record(kinds.EXEC_EXITED, facts)
+        stdout, stderr = self._captured
+        self.on_done(self._exit, bytes(stdout), bytes(stderr), because)
+
+    def _clean_up(self) -> None:
+        assert self._process is not None
+        self._container.execs.pop(self.id, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        for output in self._outputs:
+            output.close()
+        self._process.journal.remove()
+
+
+def _capture(into: bytearray) -> Callable[[bytes], None]:
+    def take(data: bytes) -> None:
+        into.extend(data[: max(0, LARGEST_OUTPUT - len(into))])
+
+    return take
+
+
+def clone_into(pid_target: int, flags: int, own: Own) -> tuple[int, int]:
+    """clone3 whose child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own)."""
+    if pid_target < 0:
+        return linux.clone3_pidfd(flags)
+    linux.setns(pid_target, linux.CLONE_NEWPID)
+    pid = -1
+    try:
+        pid, pidfd = linux.clone3_pidfd(flags)
+    finally:
+        if pid != 0:
+            linux.setns(own.pid, linux.CLONE_NEWPID)
+    return pid, pidfd

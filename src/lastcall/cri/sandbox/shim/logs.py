@@ -1,0 +1,103 @@
+"""Container output: the log file in CRI format, and lines for the timeline.
+
+A line of the file is `<RFC3339Nano> <stdout|stderr> <F|P> <text>`. P (partial) marks a piece of a line that is longer
+than 16 KiB, and the last piece of an output that ends without a newline.
+Source: containerd internal/cri/io/logger.go:redirectLogs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_LINE = 16 << 10
+_BURST = 400
+_LINES_PER_SECOND = 200
+
+
+def rfc3339_nano(wall_ns: int) -> str:
+    """Go's time.RFC3339Nano in UTC: nanoseconds without trailing zeros."""
+    seconds, nanoseconds = divmod(wall_ns, 1_000_000_000)
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
+    return f"{text}{fraction}Z"
+
+
+class LogFile:
+    """The file that both streams of a container go to. "" as path keeps nothing."""
+
+    def __init__(self, path: str) -> None:
+        """Creates the directories. Raises OSError."""
+        self._fd = -1
+        if path:
+            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+
+    def write(self, data: bytes) -> None:
+        """A full disk loses the log, never the container."""
+        if self._fd >= 0:
+            try:
+                os.write(self._fd, data)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Stream:
+    """Cuts one stream into lines."""
+
+    def __init__(self, name: str, log: LogFile, on_line: Callable[[str, str, int], None]) -> None:
+        """`on_line(stream, text, dropped)` hears of each line; `dropped` counts lines that were too many to tell."""
+        self._prefix = f" {name} ".encode()
+        self._name = name
+        self._log = log
+        self._on_line = on_line
+        self._rest = b""
+        self._allowance = float(_BURST)
+        self._counted_at = 0.0
+        self._dropped = 0
+
+    def feed(self, data: bytes) -> None:
+        """What was read from the pipe."""
+        *lines, rest = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
+        pieces: list[tuple[bytes, bytes]] = []
+        for line in lines:
+            while len(line) > LONGEST_LINE:
+                pieces.append((b"P ", line[:LONGEST_LINE]))
+                line = line[LONGEST_LINE:]
+            pieces.append((b"F ", line))
+        while len(rest) > LONGEST_LINE:
+            pieces.append((b"P ", rest[:LONGEST_LINE]))
+            rest = rest[LONGEST_LINE:]
+        self._rest = rest
+        self._emit(pieces)
+
+    def end(self) -> None:
+        """The stream is over."""
+        if self._rest:
+            self._emit([(b"P ", self._rest)])
+            self._rest = b""
+
+    def _emit(self, pieces: list[tuple[bytes, bytes]]) -> None:
+        if not pieces:
+            return
+        head = rfc3339_nano(time.time_ns()).encode() + self._prefix
+        self._log.write(b"".join([head + tag + text + b"\n" for tag, text in pieces]))
+        now = time.monotonic()
+        self._allowance = min(float(_BURST), self._allowance + (now - self._counted_at) * _LINES_PER_SECOND)
+        self._counted_at = now
+        for _, text in pieces:
+            if self._allowance < 1:
+                self._dropped += 1
+                continue
+            self._allowance -= 1
+            self._on_line(self._name, text.decode("utf-8", "replace"), self._dropped)
+            self._dropped = 0

@@ -1,0 +1,122 @@
+"""The namespaces of a Pod sandbox. The shim holds them as descriptors; no process has to live in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from lastcall.cri.sandbox.shim import child
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SHM_SIZE = "64m"
+_FILES = {linux.CLONE_NEWNET: "net", linux.CLONE_NEWIPC: "ipc", linux.CLONE_NEWUTS: "uts"}
+
+
+class Own:
+    """The shim's own namespaces, to come back to."""
+
+    def __init__(self) -> None:
+        self.fds = {flag: os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for flag, name in _FILES.items()}
+        self.pid = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+
+
+class Sandbox:
+    """`namespaces`: CLONE_NEW* flag → fd. `shm`: directory for /dev/shm. `pause_pidfd`: -1 unless PIDs are shared."""
+
+    def __init__(self, identity: str, spec: dict[str, Any]) -> None:
+        self.id = identity
+        self.spec = spec
+        self.namespaces: dict[int, int] = {}
+        self.shm = ""
+        self.pause_pid = 0
+        self.pause_pidfd = -1
+
+
+def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> Sandbox:
+    """Make the namespaces that `spec` asks for (`network`, `ipc`, `pid`: POD, CONTAINER or NODE). Raises OSError.
+
+    The shim enters them for a moment: it has one thread and nobody else sees it there.
+    """
+    sandbox = Sandbox(identity, spec)
+    flags = 0
+    if spec["network"] != "NODE":
+        flags |= linux.CLONE_NEWNET | linux.CLONE_NEWUTS
+    if spec["ipc"] != "NODE":
+        flags |= linux.CLONE_NEWIPC
+    try:
+        if flags:
+            linux.unshare(flags)
+            try:
+                _configure(spec, flags)
+                for flag, name in _FILES.items():
+                    if flags & flag:
+                        sandbox.namespaces[flag] = os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            finally:
+                for flag, fd in own.fds.items():
+                    linux.setns(fd, flag)
+        sandbox.shm = _shared_memory(spec, directory)
+        if spec["pid"] == "POD":
+            _start_pause(sandbox)
+    except BaseException:
+        release(sandbox)
+        raise
+    return sandbox
+
+
+def _configure(spec: dict[str, Any], flags: int) -> None:
+    if flags & linux.CLONE_NEWUTS and spec["hostname"]:
+        linux.sethostname(spec["hostname"])
+    if flags & linux.CLONE_NEWNET:
+        linux.bring_up_loopback()
+    for name, value in spec["sysctls"].items():
+        path = os.path.join("/proc/sys", name.replace(".", "/"))
+        # Only what belongs to a namespace of the Pod (Kubernetes sysctl.go:namespaced); the rest is the machine's.
+        if ".." in path or not name.startswith(("net.", "kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")):
+            raise OSError(1, f"sysctl {name!r} is not namespaced")
+        with open(path, "w") as file:
+            file.write(value)
+
+
+def _shared_memory(spec: dict[str, Any], directory: str) -> str:
+    """The tmpfs that the Pod's containers share as /dev/shm."""
+    if spec["ipc"] == "NODE":
+        return "/dev/shm"  # noqa: S108 - what hostIPC means
+    path = os.path.join(directory, "shm")
+    os.makedirs(path, 0o755, exist_ok=True)
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("shm", path, "tmpfs", flags, f"mode=1777,size={_SHM_SIZE}")
+    return path
+
+
+def _start_pause(sandbox: Sandbox) -> None:
+    pid, pidfd = linux.clone3_pidfd(linux.CLONE_NEWPID)
+    if pid == 0:
+        try:
+            child.run_pause()
+        finally:
+            os._exit(1)
+    sandbox.pause_pid, sandbox.pause_pidfd = pid, pidfd
+
+
+def release(sandbox: Sandbox) -> None:
+    """Let go of everything; with the last process and descriptor the kernel ends the namespaces. Idempotent."""
+    if sandbox.pause_pidfd >= 0:
+        with contextlib.suppress(ProcessLookupError):
+            linux.pidfd_send_signal(sandbox.pause_pidfd, 9)
+        os.waitpid(sandbox.pause_pid, 0)  # at once: every container has ended before
+        os.close(sandbox.pause_pidfd)
+        sandbox.pause_pidfd = -1
+    for fd in sandbox.namespaces.values():
+        os.close(fd)
+    sandbox.namespaces.clear()
+    if sandbox.shm and sandbox.spec["ipc"] != "NODE":
+        with contextlib.suppress(OSError):
+            linux.umount2(sandbox.shm, linux.MNT_DETACH)
+        with contextlib.suppress(OSError):
+            os.rmdir(sandbox.shm)
+            os.rmdir(os.path.dirname(sandbox.shm))
+    sandbox.shm = ""

@@ -1,0 +1,188 @@
+"""One child of the shim: its start, its output, its end, and what is on record of it."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+
+from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim.loop import READ, Loop
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_READ_SIZE = 1 << 16
+_PIPES_DRAINED_AT_EXIT = 64
+
+
+class Journal:
+    """What is known of one process, in a file on tmpfs: a line is on record when `append` returns."""
+
+    def __init__(self, directory: str, identity: str) -> None:
+        self.path = os.path.join(directory, identity)
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def append(self, **facts: Any) -> None:
+        os.write(self._fd, json.dumps(facts).encode() + b"\n")
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def remove(self) -> None:
+        self.close()
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            return
+
+
+class Exit:
+    """A wait status. `code` is 128 + the signal's number when `signal` (a name) ended it."""
+
+    def __init__(self, code: int, signal: str) -> None:
+        self.code, self.signal = code, signal
+
+
+class Output:
+    """Reads one pipe until its end."""
+
+    def __init__(self, loop: Loop, fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        os.set_blocking(fd, False)
+        self._loop, self._fd, self._on_data, self._on_end = loop, fd, on_data, on_end
+        loop.watch(fd, self._ready)
+
+    @property
+    def open(self) -> bool:
+        return self._fd >= 0
+
+    def drain(self) -> None:
+        """Read what is there now, within reason."""
+        for _ in range(_PIPES_DRAINED_AT_EXIT):
+            if not self._read():
+                return
+
+    def close(self) -> None:
+        """No more. `on_end` is called once."""
+        if self._fd >= 0:
+            self._loop.unwatch(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+            self._on_end()
+
+    def _ready(self, events: int) -> None:
+        self._read()
+
+    def _read(self) -> bool:
+        if self._fd < 0:
+            return False
+        try:
+            data = os.read(self._fd, _READ_SIZE)
+        except BlockingIOError:
+            return False
+        except OSError:  # EIO: the last holder of a terminal has closed it
+            data = b""
+        if data:
+            self._on_data(data)
+            return True
+        self.close()
+        return False
+
+
+class Process:
+    """A forked child. The owner sets the callbacks; each is called once."""
+
+    def __init__(self, loop: Loop, pid: int, pidfd: int, status: socket.socket, journal: Journal) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.start_time = procfs.start_time(pid)
+        self.exit: Exit | None = None
+        self.executed = False
+        self.on_started: Callable[[], None] = lambda: None
+        self.on_start_failed: Callable[[str], None] = lambda message: None
+        self.on_exited: Callable[[Exit], None] = lambda status: None
+        self.on_console: Callable[[int], None] = os.close
+        self._loop = loop
+        self._status: socket.socket | None = status
+        self._executing = False
+        self._error = ""
+        self.journal = journal
+        status.setblocking(False)
+        # On record before it may execute: whatever happens to the shim, someone can tell what this process was.
+        journal.append(pid=pid, startTime=self.start_time)
+
+    def go(self) -> None:
+        """Let it execute, and follow it."""
+        assert self._status is not None
+        with contextlib.suppress(OSError):  # it has failed already; its message is waiting
+            self._status.send(b"go")
+        self._loop.watch(self._status.fileno(), self._on_status)
+        self._loop.watch(self.pidfd, self._on_ended)
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to exactly this process; False when it has ended."""
+        if self.exit is not None:
+            return False
+        try:
+            linux.pidfd_send_signal(self.pidfd, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _on_status(self, events: int) -> None:
+        while self._status is not None:
+            try:
+                data, ancillary, _, _ = self._status.recvmsg(16384, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return
+            except OSError:
+                data, ancillary = b"", []
+            if not data:
+                self._loop.unwatch(self._status.fileno())
+                self._status.close()
+                self._status = None
+                if self._executing:
+                    self.executed = True
+                    self.on_started()
+                return
+            message = json.loads(data)
+            if "error" in message:
+                self._error = message["error"]
+            elif "console" in message:
+                fds = array.array("i")
+                fds.frombytes(ancillary[0][2][: fds.itemsize])
+                self.on_console(fds[0])
+            else:
+                self._executing = True
+
+    def _on_ended(self, events: int) -> None:
+        # Both may be ready in one round: what it said comes before its end.
+        self._on_status(READ)
+        result = linux.waitid_pidfd(self.pidfd)
+        if result is None:
+            return
+        self._loop.unwatch(self.pidfd)
+        if result.si_code == os.CLD_EXITED:
+            self.exit = Exit(result.si_status, "")
+        else:
+            self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status))
+        if self.executed:
+            self.journal.append(exitCode=self.exit.code, signal=self.exit.signal)
+            self.on_exited(self.exit)
+        else:
+            how = f"killed by {self.exit.signal}" if self.exit.signal else f"exited with {self.exit.code}"
+            self.on_start_failed(self._error or f"the process was {how} before it could execute the command")
+        os.close(self.pidfd)
+        self.pidfd = -1
+
+
+def status_pair() -> tuple[socket.socket, socket.socket]:
+    """(the shim's end, the child's end)."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

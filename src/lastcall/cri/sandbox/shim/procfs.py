@@ -1,0 +1,166 @@
+"""What /proc says of a process. Every function answers something empty when the process is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MOST_THREADS = 64
+
+_NAMES = {int(number): number.name for number in signal.Signals}
+_NAMES[32], _NAMES[33] = "SIGCANCEL", "SIGSETXID"  # the C library's own
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM`, `SIGRTMIN+3`; a number that is no signal as text."""
+    name = _NAMES.get(number)
+    if name:
+        return name
+    return f"SIGRTMIN+{number - 34}" if 34 < number < 64 else str(number)
+
+
+def signal_number(text: str) -> int:
+    """The number of `SIGTERM`, `TERM`, `15` or `SIGRTMIN+3`. Raises ValueError for anything else."""
+    name = text.strip().upper()
+    if name.isdecimal():
+        number = int(name)
+    else:
+        name = name if name.startswith("SIG") else f"SIG{name}"
+        base, plus, offset = name.partition("+")
+        if base == "SIGRTMIN" and plus and offset.isdecimal():
+            number = 34 + int(offset)
+        else:
+            number = next((known for known, known_name in _NAMES.items() if known_name == name), 0)
+    if not 1 <= number <= 64:
+        raise ValueError(f"unknown signal {text!r}")
+    return number
+
+
+def mask_names(mask: int) -> list[str]:
+    """The signals of a bit mask of /proc/<pid>/status."""
+    return [signal_name(bit + 1) for bit in range(64) if mask >> bit & 1]
+
+
+def start_time(pid: int) -> int:
+    """Field 22 of /proc/<pid>/stat, clock ticks since boot; 0 when gone. With the pid it names a process for ever."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat from the third on: the name before them may hold anything."""
+    text = _read(f"/proc/{pid}/stat")
+    return text[text.rfind(")") + 2 :].split() if text else []
+
+
+def executable(pid: int) -> str:
+    """The path of the program, as its own root sees it; "" when the process is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def signal_state(pid: int, number: int) -> dict[str, Any] | None:
+    """How the process would meet signal `number` right now; None when it is gone.
+
+    `disposition` is blocked (by every thread: pending until someone takes it), ignored, handled, or default. A PID 1
+    without a handler is deaf to every signal of its own namespace's kind except SIGKILL and SIGSTOP from outside, so
+    for it `default` means ignored (pid_namespaces(7)).
+    """
+    masks = _masks(_read(f"/proc/{pid}/status"))
+    if masks is None:
+        return None
+    blocked, ignored, caught = masks
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")[:_MOST_THREADS]
+    except OSError:
+        return None
+    for thread in threads:
+        if int(thread) != pid and (other := _masks(_read(f"/proc/{pid}/task/{thread}/status"))) is not None:
+            blocked &= other[0]
+    bit = 1 << (number - 1)
+    if blocked & bit:
+        disposition = "blocked"
+    elif ignored & bit:
+        disposition = "ignored"
+    elif caught & bit:
+        disposition = "handled"
+    else:
+        disposition = "default"
+    return {
+        "pid": pid,
+        "exe": executable(pid),
+        "signal": signal_name(number),
+        "disposition": disposition,
+        "caught": mask_names(caught),
+        "ignored": mask_names(ignored),
+        "blocked": mask_names(blocked),
+    }
+
+
+def _masks(status: str) -> tuple[int, int, int] | None:
+    found = {}
+    for line in status.splitlines():
+        key, _, value = line.partition(":")
+        if key in ("SigBlk", "SigIgn", "SigCgt"):
+            found[key] = int(value, 16)
+    if len(found) < 3:
+        return None
+    return found["SigBlk"], found["SigIgn"], found["SigCgt"]
+
+
+def members(root: int) -> list[int]:
+    """Every process below `root` or in its session, `root` first if it lives; they may be gone by the time of use."""
+    parents: dict[int, list[int]] = {}
+    found: dict[int, None] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and (fields := _stat(int(name))):
+            pid = int(name)
+            parents.setdefault(int(fields[1]), []).append(pid)
+            if pid == root or int(fields[3]) == root:
+                found[pid] = None
+    for pid in list(found):
+        _descend(pid, parents, found)
+    return sorted(found, key=lambda pid: (pid != root, pid))
+
+
+def _descend(pid: int, parents: dict[int, list[int]], found: dict[int, None]) -> None:
+    for child in parents.get(pid, ()):
+        found[child] = None
+        _descend(child, parents, found)
+
+
+def mount_namespace(pid: int) -> str:
+    """The identity of a process's mount namespace; "" when gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/mnt")
+    except OSError:
+        return ""
+
+
+def in_mount_namespace(identity: str) -> list[int]:
+    """Every process in a mount namespace."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and mount_namespace(int(name)) == identity]
+
+
+def id_map(path: str) -> list[tuple[int, int]]:
+    """(first, count) of every id that /proc/self/uid_map or gid_map makes usable here."""
+    return [(int(first), int(count)) for first, _, count in (line.split() for line in _read(path).splitlines())]
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, 65536).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)

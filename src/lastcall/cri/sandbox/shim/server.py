@@ -1,0 +1,299 @@
+"""The verbs of the shim, on a Unix socket. See `wire.py` for the framing.
+
+| verb | asks | answers |
+|---|---|---|
+| hello | | pid, sandboxes, containers (as `list`) |
+| create_sandbox | id, network, ipc, pid, hostname, sysctls | fds: the network namespace (none for NODE) |
+| remove_sandbox | id | |
+| start | a container spec (`spec_fields` of shim_client) | pid, startedAt |
+| signal | id, signal (number), why | sent |
+| exec | id, execId, argv, timeout (seconds, 0 none) | exitCode, signal, killedBecause; blobs: stdout, stderr |
+| cancel_exec | execId | |
+| remove | id of an ended container | |
+| list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal}] |
+
+Events go to every connection: `started` and `exited`, with the fields of `list`. An exec belongs to the connection that
+asked for it and is killed when that closes. Times are nanoseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from lastcall.cri.sandbox.shim import namespaces
+from lastcall.cri.sandbox.shim.containers import Container, Context, Exec
+from lastcall.cri.sandbox.shim.loop import READ, WRITE
+from lastcall.cri.sandbox.shim.namespaces import Sandbox
+from lastcall.cri.sandbox.shim.process import Exit
+from lastcall.cri.sandbox.shim.wire import Connection, WireError
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lastcall.cri.sandbox.shim.wire import Message
+
+_MOST_UNSENT = 128 << 20
+
+
+class CallError(Exception):
+    """The verb cannot be done; `reason` is CRI's."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Server:
+    """Listens on `socket_path`, keeps the sandboxes and containers."""
+
+    def __init__(self, context: Context, socket_path: str, state: str) -> None:
+        self._context = context
+        self._state = state
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._containers: dict[str, Container] = {}
+        self._peers: dict[int, Peer] = {}
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with_mask = os.umask(0o177)
+        try:
+            self._listener.bind(socket_path)
+        finally:
+            os.umask(with_mask)
+        self._listener.listen(16)
+        self._listener.setblocking(False)
+        context.loop.watch(self._listener.fileno(), self._accept)
+
+    def _accept(self, events: int) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        self._peers[sock.fileno()] = Peer(self, Connection(sock), self._context)
+
+    def forget(self, fd: int) -> None:
+        del self._peers[fd]
+
+    def _announce(self, event: str, container: Container) -> None:
+        for peer in list(self._peers.values()):
+            peer.send({"event": event, **self._facts(container)})
+
+    def call(self, peer: Peer, message: Message) -> None:
+        """Do one call. Its answer is sent now or when the thing has happened. Raises CallError, OSError, KeyError."""
+        verb = message["verb"]
+        if verb in ("hello", "list"):
+            containers = [self._facts(container) for container in self._containers.values()]
+            peer.answer(message, {"pid": os.getpid(), "sandboxes": list(self._sandboxes), "containers": containers})
+        elif verb == "create_sandbox":
+            self._create_sandbox(peer, message)
+        elif verb == "remove_sandbox":
+            self._remove_sandbox(message["id"])
+            peer.answer(message)
+        elif verb == "start":
+            self._start(peer, message)
+        elif verb == "signal":
+            container = self._containers.get(message["id"])
+            sent = container is not None and container.send_signal(message["signal"], message["why"])
+            peer.answer(message, {"sent": sent})
+        elif verb == "exec":
+            self._exec(peer, message)
+        elif verb == "cancel_exec":
+            peer.cancel(message["execId"])
+            peer.answer(message)
+        elif verb == "remove":
+            self._remove(message["id"])
+            peer.answer(message)
+        else:
+            raise CallError(f"unknown verb {verb!r}")
+
+    # -- sandboxes ---------------------------------------------------------------------------------------------------
+
+    def _create_sandbox(self, peer: Peer, message: Message) -> None:
+        identity = message["id"]
+        if identity in self._sandboxes:
+            raise CallError(f"sandbox {identity!r} exists")
+        directory = os.path.join(self._state, "sandboxes", identity)
+        sandbox = namespaces.create(identity, message, self._context.own, directory)
+        self._sandboxes[identity] = sandbox
+        network = sandbox.namespaces.get(linux.CLONE_NEWNET)
+        peer.answer(message, fds=() if network is None else (network,))
+
+    def _remove_sandbox(self, identity: str) -> None:
+        if any(c.sandbox.id == identity and c.running for c in self._containers.values()):
+            raise CallError(f"sandbox {identity!r} has running containers")
+        sandbox = self._sandboxes.pop(identity, None)
+        if sandbox is not None:
+            namespaces.release(sandbox)
+
+    # -- containers --------------------------------------------------------------------------------------------------
+
+    def _start(self, peer: Peer, message: Message) -> None:
+        spec = message["container"]
+        sandbox = self._sandboxes.get(spec["sandboxId"])
+        if sandbox is None:
+            raise CallError(f"sandbox {spec['sandboxId']!r} is not there", "NotFound")
+        if spec["id"] in self._containers:
+            raise CallError(f"container {spec['id']!r} has been started")
+        container = Container(self._context, spec, sandbox)
+
+        def started() -> None:
+            assert container.process is not None
+            self._announce("started", container)
+            peer.answer(message, {"pid": container.process.pid, "startedAt": container.started_at})
+
+        def failed(text: str) -> None:
+            del self._containers[container.id]
+            container.forget()
+            peer.answer_error(message, text, "StartError")
+
+        container.on_started = started
+        container.on_start_failed = failed
+        container.on_exited = lambda: self._announce("exited", container)
+        container.start(self._pid_target(sandbox, spec))
+        self._containers[container.id] = container
+
+    def _pid_target(self, sandbox: Sandbox, spec: dict[str, Any]) -> int:
+        if spec["pid"] == "POD":
+            return sandbox.pause_pidfd
+        if spec["pid"] == "TARGET":
+            target = self._containers.get(spec["pidTarget"])
+            if target is None or target.process is None or not target.running:
+                raise CallError(f"target container {spec['pidTarget']!r} is not running", "NotFound")
+            return target.process.pidfd
+        return -1
+
+    def _remove(self, identity: str) -> None:
+        container = self._containers.get(identity)
+        if container is None:
+            return
+        if container.process is not None and container.process.exit is None:
+            raise CallError(f"container {identity!r} is running")
+        del self._containers[identity]
+        container.forget()
+
+    def _facts(self, container: Container) -> Message:
+        process = container.process
+        status = process.exit if process is not None else None
+        return {
+            "id": container.id,
+            "sandboxId": container.sandbox.id,
+            "pid": process.pid if process else 0,
+            "startTime": process.start_time if process else 0,
+            "state": "exited" if status else "running" if container.running else "starting",
+            "startedAt": container.started_at,
+            "finishedAt": container.finished_at,
+            "exitCode": status.code if status else 0,
+            "signal": status.signal if status else "",
+        }
+
+    # -- execs -------------------------------------------------------------------------------------------------------
+
+    def _exec(self, peer: Peer, message: Message) -> None:
+        container = self._containers.get(message["id"])
+        if container is None or not container.running:
+            raise CallError(f"container {message['id']!r} is not running", "NotFound")
+        process = Exec(self._context, container, message["execId"], message["argv"])
+        peer.execs[process.id] = process
+
+        def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
+            peer.execs.pop(process.id, None)
+            facts = {"exitCode": status.code, "signal": status.signal, "killedBecause": because}
+            peer.answer(message, facts, blobs=(stdout, stderr))
+
+        def failed(text: str) -> None:
+            peer.execs.pop(process.id, None)
+            peer.answer_error(message, text, "StartError")
+
+        process.on_done = done
+        process.on_start_failed = failed
+        try:
+            process.start(message["timeout"])
+        except OSError:
+            del peer.execs[process.id]
+            raise
+
+
+class Peer:
+    """One connected node."""
+
+    def __init__(self, server: Server, connection: Connection, context: Context) -> None:
+        self._server = server
+        self._connection = connection
+        self._loop = context.loop
+        self._fd = connection.socket.fileno()
+        self._closed = False
+        self._writing = False
+        self.execs: dict[str, Exec] = {}
+        context.loop.watch(self._fd, self._ready)
+
+    def answer(
+        self, call: Message, facts: Message | None = None, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()
+    ) -> None:
+        self.send({"answer": call["call"], **(facts or {})}, blobs, fds)
+
+    def answer_error(self, call: Message, text: str, reason: str = "") -> None:
+        self.send({"answer": call.get("call"), "error": {"message": text, "reason": reason}})
+
+    def send(self, message: Message, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()) -> None:
+        if self._closed:
+            return
+        try:
+            done = self._connection.send(message, blobs, fds)
+        except OSError:
+            self._close()
+            return
+        if self._connection.unsent > _MOST_UNSENT:
+            self._close()
+        else:
+            self._want_write(not done)
+
+    def cancel(self, exec_id: str) -> None:
+        process = self.execs.get(exec_id)
+        if process is not None:
+            process.kill("caller gone")
+
+    def _want_write(self, writing: bool) -> None:
+        if writing != self._writing and not self._closed:
+            self._writing = writing
+            self._loop.modify(self._fd, READ | WRITE if writing else READ)
+
+    def _ready(self, events: int) -> None:
+        try:
+            if events & WRITE:
+                self._want_write(not self._connection.flush())
+            if not events & ~WRITE:
+                return
+            messages = self._connection.receive()
+        except (OSError, WireError):
+            messages = None
+        if messages is None:
+            self._close()
+            return
+        for message, _, fds in messages:
+            for fd in fds:
+                os.close(fd)  # no verb takes any
+            self._call(message)
+
+    def _call(self, message: Message) -> None:
+        if not isinstance(message.get("call"), int):
+            self._close()
+            return
+        try:
+            self._server.call(self, message)
+        except CallError as error:
+            self.answer_error(message, str(error), error.reason)
+        except OSError as error:
+            self.answer_error(message, error.strerror or str(error))
+        except (KeyError, TypeError, ValueError) as error:
+            self.answer_error(message, f"{message.get('verb')}: {type(error).__name__}: {error}")
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.unwatch(self._fd)
+        self._server.forget(self._fd)
+        self._connection.close()
+        for process in list(self.execs.values()):
+            process.kill("caller gone")
