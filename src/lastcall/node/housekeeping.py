@@ -63,6 +63,8 @@ class Housekeeping:
                 await self.handle_pod_cleanups()
             except RuntimeServiceError as error:
                 log.warning("housekeeping failed, it is tried again: %s", error)
+            except Exception:
+                log.exception("housekeeping failed, it is tried again")
 
     async def handle_pod_cleanups(self) -> None:
         """One sweep. Raises RuntimeServiceError."""

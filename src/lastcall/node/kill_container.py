@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import math
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ from lastcall.world.world import World
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go"
 HOOK_RULES = "pkg/kubelet/lifecycle/handlers.go:Run"
+
+log = logging.getLogger(__name__)
 
 RUNTIME_REQUEST_TIMEOUT = 120
 """Seconds added to the timeout of StopContainer as deadline of the call (cri-client remote_runtime.go)."""
@@ -205,6 +208,10 @@ class ContainerKiller:
         except HookError as error:
             result = failure = error
             facts |= {"outcome": "failed", "message": str(error)}
+        except Exception as error:  # whatever a hook does, it must not end the node
+            log.exception("preStop hook of container %s", container.id)
+            result = failure = HookError(f"{type(error).__name__}: {error}")
+            facts |= {"outcome": "failed", "message": str(failure)}
         facts["seconds"] = self._seconds_since(started)
         if result.exit_code is not None:
             facts["exitCode"] = result.exit_code

@@ -3,11 +3,13 @@
 Nothing here waits: every handler tells a worker and returns. The parts that take time are tasks of their own.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
+from lastcall.api.quantity import parse_quantity
 from lastcall.api.resources import SERVICES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder
@@ -54,15 +56,16 @@ from lastcall.world.world import World
 
 RULES = "pkg/kubelet/kubelet.go"
 RUNTIME_RETRY_SECONDS = 1.0
+SERVICES_TIMEOUT_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletConfig:
-    """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes; `pod_log_root` is a directory of
-    the node; without `node_labels` a nodeSelector is left to the scheduler. Raises ValueError for a Kubernetes
-    version that is not in `versions.VERSIONS`."""
+    """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
+    `pod_log_root` is a directory of the node; without `node_labels` a nodeSelector is left to the scheduler. Raises
+    ValueError for a Kubernetes version that is not in `versions.VERSIONS`."""
 
     node_name: str
     node_ip: str
@@ -104,6 +107,7 @@ class Kubelet:
         if admit_handlers is None:
             admit_handlers = (matches_node(config.node_labels), fits_node(config.allocatable))
         self._admit_handlers = tuple(admit_handlers)
+        self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._tasks = Tasks()
         self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None
         self.events: EventRecorder = events if events is not None else self._own_events  # type: ignore[assignment]
@@ -408,7 +412,12 @@ class Kubelet:
     ) -> ContainerConfig:
         if is_host_network_pod(pod):
             pod_ips = (self._config.node_ip,)
-        await self._services.synced()
+        try:
+            async with asyncio.timeout(SERVICES_TIMEOUT_SECONDS):
+                await self._services.synced()
+        except TimeoutError:
+            text = "services have not yet been read at least once, cannot construct envvars"
+            raise ContainerConfigError(text) from None
         envs = await make_environment(
             pod,
             container,
@@ -424,7 +433,7 @@ class Kubelet:
             attempt=attempt,
             envs=envs,
             mounts=self._volumes.mounts(pod, container, pod_ips, attempt=attempt),
-            memory_capacity=self._config.memory_capacity,
+            memory_capacity=self._memory_capacity,
             target_id=self._target_container_id(pod, container),
         )
 
