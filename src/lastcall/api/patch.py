@@ -134,7 +134,7 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
             name = key[len(_ORDER) :]
             if name not in patch and isinstance(result.get(name), list):
                 field = struct.fields.get(name) if struct else None
-                result[name] = _ordered(result[name], value or [], [], field)
+                result[name] = _ordered(result[name], value or [], result[name], field)
             continue
         if value is None:
             result.pop(key, None)
@@ -149,12 +149,10 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
                 result.pop(key, None)
             else:
                 result[key] = _merge_map(current if isinstance(current, dict) else {}, value, inner)
-        elif isinstance(value, list) and field is not None and "merge" in field.strategy:
-            merged = _merge_list(current if isinstance(current, list) else [], value, field)
+        elif isinstance(value, list) and isinstance(current, list) and field is not None and "merge" in field.strategy:
+            merged = _merge_list(current, value, field)
             order = patch.get(_ORDER + key)
-            if order is not None:
-                merged = _ordered(merged, order, current if isinstance(current, list) else [], field)
-            result[key] = merged
+            result[key] = merged if order is None else _ordered(merged, order, current, field)
         else:
             result[key] = _strip(value)
     return result
@@ -162,7 +160,8 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
 
 def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
     if not field.merge_key:
-        return [*original, *(item for item in dict.fromkeys(patch) if item not in original)]
+        added = [item for item in dict.fromkeys(patch) if item not in original]
+        return _ordered([*original, *added], patch, original, field)
     key = field.merge_key
     inner = struct_of(field.item) if field.item is not None and field.item.shape == "struct" else None
     result = list(original)
@@ -197,38 +196,32 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
                 break
         else:
             result.append(_merge_map({}, item, inner))
-    return result
+    return _ordered(result, additions, original, field)
 
 
 def _ordered(items: list[Any], order: list[Any], original: list[Any], field: Field | None) -> list[Any]:
-    """Put `items` in the order asked for; those that it does not name stay after the item that they stood after.
+    """`items` with those named by `order` in that order; the others keep their place of `original` among them.
 
-    (`strategicpatch.mergeSliceWithSpecialElements`, `normalizeElementOrder`)
+    Where the two orders say nothing about each other, the named ones come first.
+    (`strategicpatch.normalizeElementOrder`, `mergeSortedSlice`)
     """
     key = field.merge_key if field is not None else ""
 
     def identity(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
-    wanted = [identity(item) for item in order]
-    named = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
-    others = [item for item in items if identity(item) not in wanted]
-    if not others:
-        return named
-    # Server-only items keep their place relative to the named ones they stood before.
-    places = {_hashable(identity(item)): index for index, item in enumerate(original or items)}
+    wanted, served = [identity(item) for item in order], [identity(item) for item in original]
+    left = [item for item in items if identity(item) not in wanted]
+    right = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
+    left.sort(key=lambda item: served.index(identity(item)) if identity(item) in served else len(served))
     result: list[Any] = []
-    left = list(others)
-    for item in named:
-        place = places.get(_hashable(identity(item)))
-        while left and place is not None and places.get(_hashable(identity(left[0])), len(items)) < place:
+    for item in right:
+        name = identity(item)
+        place = served.index(name) if name in served else -1
+        while left and identity(left[0]) in served and served.index(identity(left[0])) < place:
             result.append(left.pop(0))
         result.append(item)
     return result + left
-
-
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def _strip(value: Any) -> Any:
@@ -242,5 +235,9 @@ def _strip(value: Any) -> Any:
             and not key.startswith((_ORDER, _DELETE_PRIMITIVES))
         }
     if isinstance(value, list):
-        return [_strip(item) for item in value if not (isinstance(item, dict) and item.get(_DIRECTIVE) == "delete")]
+        return [_strip(item) for item in value if not _is_only_directive(item)]
     return value
+
+
+def _is_only_directive(item: Any) -> bool:
+    return isinstance(item, dict) and (item.get(_DIRECTIVE) == "delete" or list(item) == [_DIRECTIVE])
