@@ -85,10 +85,18 @@ def guarded(command: Callable[[], int]) -> int:
         return error.code if isinstance(error.code, int) else WORLD
     except RecursionError as error:
         return _say("the input is nested too deeply", USAGE, error)
+    except ExceptionGroup as group:
+        # What happened first in a task group is what happened.
+        first = group.exceptions[0]
+        return guarded(lambda: _reraise(first))
     except Exception as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         text = f"internal error: {what} (LASTCALL_DEBUG=1 shows where; please report it)"
         return _say(text, WORLD, error)
+
+
+def _reraise(error: Exception) -> int:
+    raise error
 
 
 def _say(text: str, status: int, error: BaseException) -> int:

@@ -3,22 +3,26 @@
 import re
 from collections.abc import Iterator
 
-from lastcall.api.decoding import DecodeError, check_fields
-from lastcall.api.meta import Object
+from lastcall.api.defaults import set_defaults
+from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
+from lastcall.api.schema import DecodeError, check_fields
+from lastcall.api.validation import validate_create
 
 Problem = tuple[str, str]
 """(field path, what is wrong with it)."""
 
-_UNKNOWN = re.compile(r'^(unknown|duplicate) field "(?P<field>.*)"$')
+_UNKNOWN = re.compile(r'^unknown field "(?P<field>.*)"$')
+_GO_STRUCT_FIELD = re.compile(r"Go struct field \w+\.(?P<field>[\w.]+) of type")
 
 
-def schema_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
-    """Unknown fields and values of the wrong type; other rules are asked only when the types are right."""
+def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
+    """Unknown fields, values of the wrong type, and values that break a rule of the kind. `obj` is left as it is."""
     try:
         found = check_fields(resource, obj)
     except DecodeError as error:
-        yield "", str(error)
+        match = _GO_STRUCT_FIELD.search(str(error))
+        yield match["field"] if match else "", str(error)
         return
     for problem in found:
         match = _UNKNOWN.match(problem)
@@ -26,3 +30,18 @@ def schema_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
             yield match["field"], f"not a field of {resource.kind}: correct its name or its place, or leave it out"
         else:
             yield "", problem
+    for invalid in validate_create(resource, _as_created(obj, resource)):
+        yield invalid.field, invalid.body
+
+
+def _as_created(obj: Object, resource: Resource) -> Object:
+    """The object as the API server sees it when it validates: with defaults, a namespace and a name."""
+    created = copy_object(obj)
+    created.pop("status", None)
+    metadata = created["metadata"]
+    if resource.namespaced:
+        metadata["namespace"] = metadata.get("namespace") or "default"
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = f"{metadata['generateName']}xxxxx"
+    set_defaults(resource, created)
+    return created

@@ -14,7 +14,7 @@ from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.schema import known_kind, resource_for
 from lastcall.cli.errors import UserError, describe_os_error
-from lastcall.cli.manifest_checks import schema_problems
+from lastcall.cli.manifest_checks import manifest_problems
 from lastcall.cli.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -165,9 +165,11 @@ def _read_object(reader: _Reader, value: Any, place: Place) -> None:
     what = f"{value['kind']} {_name(value)}".strip()
     before = len(reader.problems)
     _check_metadata(reader, value, resource, place, what)
-    for problem_field, message in schema_problems(value, resource):
+    if len(reader.problems) > before:
+        return
+    for problem_field, message in manifest_problems(value, resource):
         reader.problem(place, message, problem_field, what)
-    if len(reader.problems) == before or _is_named(value):
+    if len(reader.problems) == before or _name(value):
         reader.manifests.append(Manifest(_with_namespace(value, resource), resource, place))
 
 
@@ -219,10 +221,6 @@ def _with_namespace(value: Object, resource: Resource) -> Object:
     if resource.namespaced and isinstance(obj.get("metadata"), dict) and not obj["metadata"].get("namespace"):
         obj["metadata"]["namespace"] = "default"
     return obj
-
-
-def _is_named(value: Object) -> bool:
-    return bool(_name(value))
 
 
 def _name(value: Object) -> str:

@@ -11,6 +11,9 @@ from typing import Any
 import yaml
 
 MAX_CHARACTERS = 16 * 1024 * 1024
+MAX_DEPTH = 100
+"""Of lists and objects in one another. (The parser itself would overflow its stack somewhere above 20 000.)"""
+
 MAX_VALUES = 1_000_000
 """Of a document with its aliases written out, so that a few lines cannot stand for a machine's memory."""
 
@@ -53,6 +56,10 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+_MAP = "tag:yaml.org,2002:map"
+_SEQUENCE = "tag:yaml.org,2002:seq"
+
+
 def read_documents(text: str) -> Iterator[Document]:
     """The documents of a text, empty ones left out. Raises YAMLProblem."""
     if len(text) > MAX_CHARACTERS:
@@ -60,6 +67,7 @@ def read_documents(text: str) -> Iterator[Document]:
     loader: _Loader | None = None
     number = 0
     try:
+        _check_depth(text)
         loader = _Loader(text)
         while loader.check_node():
             node = loader.get_node()
@@ -67,22 +75,31 @@ def read_documents(text: str) -> Iterator[Document]:
             if node is None or _is_empty(node):
                 continue
             _check(node)
-            value = _to_json(loader.construct_document(node), node)
-            yield Document(value, number, node.start_mark.line + 1, node)
+            yield Document(_value(loader, node, {}), number, node.start_mark.line + 1, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(part for part in (error.context, error.problem) if part)
         raise YAMLProblem(f"not readable as YAML: {what}", mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
         raise YAMLProblem(f"not readable as YAML: {error}".splitlines()[0], 1) from error
-    except RecursionError:
-        raise YAMLProblem("nested too deeply", 1) from None
     except ValueError as error:
         # PyYAML lets a malformed tagged scalar (`!!int x`) and an impossible number through to Python.
         raise YAMLProblem(f"not readable as YAML: {error}", 1) from error
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                mark = event.start_mark
+                raise YAMLProblem(f"nested more than {MAX_DEPTH} deep", mark.line + 1 if mark else 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _is_empty(node: yaml.Node) -> bool:
@@ -129,25 +146,29 @@ def _check_keys(node: yaml.MappingNode) -> None:
         seen[key.value] = line
 
 
-def _to_json(value: Any, node: yaml.Node) -> Any:
-    """The value as JSON can have it: text keys, finite numbers."""
-    match value:
-        case dict():
-            return {_key(key): _to_json(each, node) for key, each in value.items()}
-        case list():
-            return [_to_json(each, node) for each in value]
-        case None | bool() | int() | str():
-            return value
-        case float() if math.isfinite(value):
-            return value
+def _value(loader: _Loader, node: yaml.Node, done: dict[int, Any]) -> Any:
+    """The value as JSON can have it: text keys, finite numbers, no types of other languages. An alias is one value."""
+    if id(node) in done:
+        return done[id(node)]
     line = node.start_mark.line + 1
-    raise YAMLProblem(f"{value!r} is not a value of the Kubernetes API: put it in quotes", line)
+    value: Any
+    if isinstance(node, yaml.MappingNode) and node.tag == _MAP:
+        loader.flatten_mapping(node)
+        value = {_key(key): _value(loader, each, done) for key, each in node.value}
+    elif isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE:
+        value = [_value(loader, each, done) for each in node.value]
+    else:
+        value = loader.construct_object(node, deep=True)
+        is_plain = value is None or isinstance(value, bool | int | str)
+        if not is_plain and not (isinstance(value, float) and math.isfinite(value)):
+            raise YAMLProblem(f"{value!r} is not a value of the Kubernetes API: put it in quotes", line)
+    done[id(node)] = value
+    return value
 
 
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return "null" if key is None else str(key)
+def _key(key: yaml.ScalarNode) -> str:
+    """As it was written; sigs.k8s.io/yaml turns keys into text too."""
+    return str(key.value)
 
 
 def _steps(path: str) -> Iterator[str | int]:

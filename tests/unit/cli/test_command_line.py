@@ -1,0 +1,227 @@
+"""The command line itself: options, statuses, start-up."""
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from lastcall import __version__
+from lastcall.cli import exit_status
+from lastcall.cli.demo import DEMOS, EXAMPLES
+from lastcall.cli.errors import describe_os_error, guarded
+from lastcall.cli.main import COMMANDS, cli
+from lastcall.cli.manifests import load_manifests
+from lastcall.cli.why_not_ready import hopeless_reason, why_not_ready
+from lastcall.timeline.story import Ending, PodFacts
+
+
+def lastcall(*arguments, stdin="", **environment):
+    code = "from lastcall.cli.main import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
+    code = (
+        "import sys; from lastcall.cli.main import _invoke; _invoke(['--version']); "
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in "
+        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.run'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == [f"lastcall {__version__}", "[]"]
+
+
+def test_help_lists_every_command():
+    done = lastcall("--help")
+    assert done.returncode == 0
+    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run"], "Missing argument"),
+        (["run", "x.yaml", "--kubernetes-version", "1.99"], "'1.18', '1.23', '1.27', '1.36'"),
+        (["run", "x.yaml", "--grace", "-1"], "-1 is not in the range"),
+        (["run", "x.yaml", "--grace", "soon"], "'soon' is not a valid integer"),
+        (["run", "x.yaml", "--timeout", "0"], "0.0 is not in the range"),
+        (["run", "x.yaml", "--output", "xml"], "'xml' is not one of"),
+        (["run", "x.yaml", "--nope"], "No such option"),
+        (["demo", "sideways"], "'sideways' is not one of"),
+        (["fly"], "No such command 'fly'"),
+        (["run", "/nonexistent/pod.yaml"], "/nonexistent/pod.yaml: No such file or directory"),
+    ],
+)
+def test_bad_input_is_status_2_with_the_value_and_without_a_traceback(arguments, words):
+    done = lastcall(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_every_problem_of_a_manifest_is_a_line_on_stderr():
+    done = lastcall("run", "-", stdin="apiVersion: v1\nkind: Pood\n---\napiVersion: apps/v1\nkind: Deployment\n")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("lastcall: <stdin>:") for line in lines)
+
+
+def test_run_help_shows_every_option():
+    text = CliRunner().invoke(cli, ["run", "--help"]).output
+    for option in ("--kubernetes-version", "--output", "--explain", "--grace", "--after", "--timeout", "--keep"):
+        assert option in text
+    assert "1.18|1.23|1.27|1.36" in text
+
+
+def test_the_demos_are_as_documented_and_pass_their_checks():
+    by_name = {}
+    for names in DEMOS.values():
+        for manifest in load_manifests([str(EXAMPLES / name) for name in names]):
+            by_name[manifest.resource.kind, manifest.obj["metadata"]["name"]] = manifest.obj
+    for name, grace, hook in (("term-demo", 30, "sleep 3"), ("sigkill-demo", 10, "sleep 2")):
+        pod = by_name["Pod", name]
+        (container,) = pod["spec"]["containers"]
+        assert pod["spec"]["terminationGracePeriodSeconds"] == grace
+        assert pod["metadata"]["labels"] == {"app": name}
+        assert container["image"] == "busybox:1.36"
+        assert container["lifecycle"]["preStop"]["exec"]["command"] == ["sh", "-c", hook]
+        assert container["readinessProbe"] == {"exec": {"command": ["true"]}, "periodSeconds": 2}
+        assert container["command"][:2] == ["sh", "-c"]
+        (port,) = by_name["Service", name]["spec"]["ports"]
+        assert (port["port"], port["targetPort"]) == (80, 8080)
+    term = by_name["Pod", "term-demo"]["spec"]["containers"][0]["command"][2]
+    assert term == (
+        """trap 'echo "SIGTERM received, draining..."; sleep 5; exit 0' TERM; while true; do sleep 1; done"""
+    )
+
+
+def test_the_examples_in_the_repository_are_the_ones_that_are_shipped():
+    root = EXAMPLES.parents[3] / "examples"
+    for example in EXAMPLES.iterdir():
+        assert (root / example.name).read_text() == example.read_text()
+
+
+# -- statuses and errors
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status"),
+    [
+        (["graceful"], 0),
+        ([], 0),
+        (["graceful", "killed"], 3),
+        (["hookFailed", "graceful"], 3),
+        (["killed", "unknown"], 1),
+    ],
+)
+def test_the_exit_status_follows_the_outcomes(outcomes, status):
+    endings = [Ending(PodFacts("u", "n", "p"), 0, "", None, 30, outcome) for outcome in outcomes]
+    assert exit_status.exit_status(endings) == status
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (
+            OSError(30, "Read-only file system", "/state"),
+            1,
+            "/state: Read-only file system (the file system is read-only",
+        ),
+        (OSError(24, "Too many open files"), 1, "ulimit -n"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (click.Abort(), 130, "interrupted"),
+        (RecursionError(), 2, "nested too deeply"),
+        (ValueError("what"), 1, "internal error: ValueError: what"),
+        (click.UsageError("no"), 2, "no"),
+        (ExceptionGroup("tasks", [OSError(28, "No space left on device")]), 1, "No space left on device"),
+    ],
+)
+def test_whatever_happens_is_one_line_and_a_status(error, status, words, capsys, monkeypatch):
+    monkeypatch.delenv("LASTCALL_DEBUG", raising=False)
+
+    def fail():
+        raise error
+
+    assert guarded(fail) == status
+    err = capsys.readouterr().err
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_goes_away_is_no_crash():
+    code = (
+        "import sys; from lastcall.cli.errors import guarded\n"
+        "def write():\n    while True: print('x' * 1000, flush=True)\n"
+        "sys.exit(guarded(write))"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child.stdout.read(10)
+    child.stdout.close()
+    assert child.stderr.read() == ""
+    child.stderr.close()
+    assert child.wait(timeout=30) == 1
+
+
+def test_an_os_error_without_words_still_says_something():
+    assert describe_os_error(OSError()) == "OSError"
+
+
+# -- why a Pod is not Ready
+
+
+def _pod(*states, phase="Pending", **status):
+    containers = [{"name": f"c{i}", "ready": False, **state} for i, state in enumerate(states)]
+    return {
+        "metadata": {"name": "web", "namespace": "default"},
+        "status": {"phase": phase, "containerStatuses": containers, **status},
+    }
+
+
+def test_conditions_states_and_events_say_why_and_what_to_do():
+    last = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no config\n"}}
+    message = "containers with unready status: [c0]"
+    pod = _pod(
+        {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}, "lastState": last},
+        {"state": {"running": {}}},
+        {"state": {"waiting": {"reason": "ContainerCreating"}}},
+        conditions=[{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": message}],
+    )
+    events = [
+        {
+            "type": "Warning",
+            "reason": "FailedMount",
+            "message": 'configmap "x" not found',
+            "count": 3,
+            "lastTimestamp": "2",
+        },
+        {"type": "Normal", "reason": "Pulled", "message": "ok"},
+    ]
+    lines = why_not_ready(pod, events)
+    assert lines[0] == "default/web is not Ready: phase Pending"
+    assert "  condition Ready is False: ContainersNotReady: containers with unready status: [c0]" in lines
+    assert "  container c0: CrashLoopBackOff: back-off 10s" in lines
+    assert "  container c0: Error: last time exit code 1: no config" in lines
+    assert "  container c1: Running: but not ready: its readiness probe has not succeeded" in lines
+    assert '  Event FailedMount: configmap "x" not found (3 times)' in lines
+    assert not any("ContainerCreating" in line or "Pulled" in line for line in lines)
+    assert any(line.startswith("  way out: ") for line in lines)
+
+
+def test_only_what_waiting_does_not_change_is_hopeless():
+    assert hopeless_reason(_pod({"state": {"waiting": {"reason": "ErrImageNeverPull"}}})) == "ErrImageNeverPull"
+    assert hopeless_reason(_pod({"state": {"terminated": {"reason": "StartError", "exitCode": 128}}})) == "StartError"
+    assert hopeless_reason(_pod({"state": {"waiting": {"reason": "CrashLoopBackOff"}}})) == ""
+    assert hopeless_reason(_pod(phase="Failed", reason="NodeAffinity", message="no")) == "NodeAffinity"
+    assert hopeless_reason({}) == ""

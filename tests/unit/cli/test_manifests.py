@@ -1,0 +1,216 @@
+"""Bad manifests: every problem at once, with file, line, document, field, value and the way out."""
+
+import io
+
+import pytest
+
+from lastcall.cli.errors import UserError
+from lastcall.cli.manifests import load_manifests, missing_namespaces
+from lastcall.cli.yaml_documents import YAMLProblem, read_documents
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+spec:
+  containers:
+    - name: app
+      image: busybox:1.36
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(*texts, **options):
+        files = []
+        for number, text in enumerate(texts, 1):
+            file = tmp_path / f"m{number}.yaml"
+            file.write_text(text)
+            files.append(str(file))
+        return load_manifests(files, **options)
+
+    return load
+
+
+def problems(load, *texts):
+    with pytest.raises(UserError) as error:
+        load(*texts)
+    return str(error.value).splitlines()
+
+
+def test_documents_lists_and_files_are_applied_namespaces_first_and_pods_last(load):
+    text = (
+        POD.format(name="a")
+        + "---\napiVersion: v1\nkind: List\nitems:\n"
+        + "- {apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}\n"
+        + "- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n---\n---\n# nothing\n"
+    )
+    manifests = load(text, POD.format(name="b"))
+    assert [(m.resource.kind, m.obj["metadata"]["name"]) for m in manifests] == [
+        ("Namespace", "shop"),
+        ("Service", "s"),
+        ("Pod", "a"),
+        ("Pod", "b"),
+    ]
+    assert manifests[-1].obj["metadata"]["namespace"] == "default"
+
+
+def test_a_directory_is_read_in_order_and_not_below(tmp_path):
+    (tmp_path / "b.yml").write_text(POD.format(name="b"))
+    (tmp_path / "a.yaml").write_text(POD.format(name="a"))
+    (tmp_path / "notes.txt").write_text("no manifest")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "c.yaml").write_text("not: [read")
+    assert [m.obj["metadata"]["name"] for m in load_manifests([str(tmp_path)])] == ["a", "b"]
+
+
+def test_stdin_is_a_source_and_only_once():
+    assert len(load_manifests(["-"], stdin=io.StringIO(POD.format(name="a")))) == 1
+    with pytest.raises(UserError, match="only once"):
+        load_manifests(["-", "-"], stdin=io.StringIO(POD.format(name="a")))
+
+
+def test_json_is_yaml(load):
+    spec = '{"containers": [{"name": "c", "image": "i"}]}'
+    text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": ' + spec + "}"
+    assert len(load(text)) == 1
+
+
+def test_all_problems_of_all_documents_are_told_at_once(load):
+    broken = POD.format(name="a").replace("image:", "imaeg:") + "---\nkind: Pod\n---\n- a\n- b\n"
+    found = problems(load, broken, "apiVersion: v1\nkind: Pood\n", "a: [1\n")
+    assert len(found) >= 5
+    assert any("m1.yaml:8: document 1 (Pod a): spec.containers[0].imaeg: not a field of Pod" in line for line in found)
+    assert any("m1.yaml:10: document 2: apiVersion: missing" in line for line in found)
+    assert any("document 3: must be an object with apiVersion and kind, is a list of 2" in line for line in found)
+    assert any("m2.yaml:2: document 1: kind: 'Pood' of 'v1' is not known; served are" in line for line in found)
+    assert any("m3.yaml:2: not readable as YAML" in line for line in found)
+
+
+def test_a_second_pod_of_one_name_names_both_places(load):
+    (line,) = problems(load, POD.format(name="a") + "---\n" + POD.format(name="a"))
+    assert "m1.yaml:13: document 2 (Pod a): metadata.name: a second Pod 'a' (the first is at" in line
+    assert "m1.yaml:4)" in line
+
+
+def test_one_name_in_two_namespaces_is_fine(load):
+    other = POD.format(name="a").replace("  name: a\n", "  name: a\n  namespace: shop\n")
+    assert missing_namespaces(load(POD.format(name="a"), other)) == ["shop"]
+
+
+def test_no_pod_at_all_is_said(load):
+    (line,) = problems(load, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+    assert line == "no Pod in the manifests (only ConfigMap): add one, lastcall run shows how Pods end"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "words"),
+    [
+        ("apps/v1", "Deployment", "write what stands in its spec.template as a Pod of its own"),
+        ("batch/v1", "CronJob", "spec.jobTemplate.spec.template"),
+        ("networking.k8s.io/v1", "Ingress", "is not served by this version of lastcall yet: leave it out"),
+        ("apps/v1", "Pod", "'apps/v1' has no kind Pod: write `apiVersion: v1`"),
+        ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are Binding, ConfigMap"),
+    ],
+)
+def test_a_kind_that_is_not_served_gets_an_honest_text(load, api_version, kind, words):
+    (line,) = problems(load, f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n")
+    assert words in line
+
+
+def test_a_missing_image_and_an_invalid_name_are_told_by_field_and_line(load):
+    text = POD.format(name="Not_A_Name").replace("      image: busybox:1.36\n", "")
+    found = problems(load, text)
+    assert any("m1.yaml:4: document 1 (Pod Not_A_Name): metadata.name: Invalid value" in line for line in found)
+    assert any(
+        "m1.yaml:7: document 1 (Pod Not_A_Name): spec.containers[0].image: Required value" in line for line in found
+    )
+
+
+def test_a_value_of_the_wrong_type_is_told(load):
+    (line,) = problems(load, POD.format(name="a").replace("  containers:", "  hostNetwork: 3\n  containers:"))
+    assert "m1.yaml:6" in line
+    assert "bool" in line
+
+
+def test_metadata_that_is_no_object_and_a_namespace_where_none_belongs_are_told(load):
+    text = "apiVersion: v1\nkind: Pod\nmetadata: web\n---\n"
+    text += "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n"
+    found = problems(load, text)
+    assert any("metadata: is 'web', must be an object" in line for line in found)
+    assert any("metadata.namespace: 'b': a Namespace is in no namespace" in line for line in found)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    binary = tmp_path / "image.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("# nothing\n")
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with pytest.raises(UserError) as error:
+        load_manifests([str(tmp_path / "none.yaml"), str(binary), str(empty), str(bare)])
+    found = str(error.value).splitlines()
+    assert any("none.yaml: No such file or directory" in line for line in found)
+    assert any("image.yaml: not a text in UTF-8" in line for line in found)
+    assert any("empty.yaml: no object in it" in line for line in found)
+    assert any("bare: no manifest in this directory" in line for line in found)
+
+
+def test_a_list_without_items_is_told(load):
+    (line,) = problems(load, "apiVersion: v1\nkind: List\nitems: 3\n")
+    assert "items: must be a list of objects, is 3" in line
+
+
+def test_a_problem_in_a_list_is_told_at_its_line(load):
+    items = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\n    nmae: b\n"
+    found = problems(load, items)
+    assert "m1.yaml:8" in found[0]
+    assert "metadata.nmae" in found[0]
+
+
+# -- YAML itself
+
+
+def read(text):
+    return [document.value for document in read_documents(text)]
+
+
+def test_dates_stay_text_and_keys_become_text():
+    assert read("a: 2001-12-14\n1: x\ntrue: y\n") == [{"a": "2001-12-14", "1": "x", "true": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "key 'a' is there twice (first in line 1)", 3),
+        ("a: .nan\n", "not a value of the Kubernetes API", 1),
+        ("a: !!binary aGVsbG8=\n", "not a value of the Kubernetes API", 1),
+        ("a: !!python/object:os.system x\n", "not readable as YAML", 1),
+        ("a: !!int x\n", "not readable as YAML", 1),
+        ("a: b: c\n", "not readable as YAML", 1),
+        ("a: \x07\n", "not readable as YAML", 1),
+        ("&a [*a]\n", "", 1),
+        ("[" * 3000 + "]" * 3000, "nested more than 100 deep", 1),
+        ("- " * 300_000, "nested more than 100 deep", 1),
+        ("? [a]\n: 1\n", "a key must be a text", 1),
+    ],
+)
+def test_hostile_yaml_is_a_problem_with_a_line_and_never_a_crash(text, words, line):
+    with pytest.raises(YAMLProblem) as error:
+        read(text)
+    assert words in str(error.value)
+    assert error.value.line == line
+
+
+def test_a_few_lines_cannot_stand_for_a_machines_memory():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    with pytest.raises(YAMLProblem, match="aliases written out"):
+        read("\n".join(lines))
+
+
+def test_the_line_of_a_field_that_is_not_there_is_that_of_its_parent():
+    (document,) = read_documents("a:\n  b:\n  - c: 1\n    d: 2\n")
+    assert [document.line_of(path) for path in ("a.b[0].d", "a.b[0].x.y", "a.b[7]", "z", "")] == [4, 3, 2, 1, 1]
