@@ -104,8 +104,10 @@ async def _run(plan: Plan) -> None:
                 capacity=capacity,
                 allocatable=allocatable,
             ),
-            not_ready=lambda: "",
+            not_ready=lambda: "" if kubelet.ready else "the sync loop is not running yet",
         )
+        # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
+        tasks.spawn(images.image_status("busybox:1.36"), name="warm images")
         tasks.spawn(events.run(), name="kubelet events")
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
@@ -115,6 +117,7 @@ async def _run(plan: Plan) -> None:
             client_ca=credentials.ca_certificate,
         )
         await server.start(NODE_IP, KUBELET_PORT, context)
+        await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
 

@@ -279,6 +279,10 @@ class Kubelet:
                 log.warning("the container runtime does not answer yet: %s", error)
                 await self._world.clock.sleep(RUNTIME_RETRY_SECONDS)
 
+    async def wait_ready(self) -> None:
+        """Return once the node takes Pods."""
+        await self._pod_config.first_set()
+
     @property
     def ready(self) -> bool:
         """The runtime was read and the first set of Pods is known."""
