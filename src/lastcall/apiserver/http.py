@@ -230,10 +230,11 @@ class HTTPFace:
     async def _create(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
+        takes_name = info.subresource in ("binding", "token")
+        if bool(info.name) is not takes_name or (resource.namespaced and not info.namespace):
+            raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
         context = self._context(request, user, "CreateOptions")
-        if resource.namespaced and not info.namespace:
-            raise method_not_allowed()
         obj = decode_object(await self._body(request), self._body_type(request), _body_kind(resource, info), context)
         answer = await self._operations.create(
             context,

@@ -1,13 +1,11 @@
-"""metadata through its life: what the server fills in, keeps, and refuses to change.
+"""metadata through its life: what the server fills in and keeps.
 
-Sources: apiserver pkg/registry/rest/{create,update,meta}.go, apimachinery pkg/api/validation/objectmeta.go.
+Source: apiserver pkg/registry/rest/{create,update,meta}.go.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from lastcall.api.errors import plain_failure
-from lastcall.api.field import FieldError, forbidden, invalid
 from lastcall.api.meta import Object
 from lastcall.world.clock import rfc3339
 
@@ -53,33 +51,13 @@ def for_update(new: Object, old: Object) -> Object:
     meta = normalize(new)
     for key in ("uid", "resourceVersion"):
         meta.setdefault(key, old[key])
-    for key in ("creationTimestamp", "generation", "namespace", "generateName"):
-        if key in old and (key != "generateName"):
+    for key in ("creationTimestamp", "generation"):
+        if key in old:
             meta[key] = old[key]
-        elif key in ("creationTimestamp", "generation"):
+        else:
             meta.pop(key, None)
     if old.get("deletionTimestamp") is not None:
         meta["deletionTimestamp"] = old["deletionTimestamp"]
     if old.get("deletionGracePeriodSeconds") is not None:
         meta.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
     return meta
-
-
-IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
-
-
-def validate_update(new: Object, old: Object) -> Sequence[FieldError]:
-    """What an update may not do to metadata (ValidateObjectMetaAccessorUpdate)."""
-    errors = [
-        invalid(f"metadata.{key}", new.get(key), "field is immutable")
-        for key in IMMUTABLE
-        if new.get(key) != old.get(key)
-    ]
-    if old.get("deletionTimestamp") is not None:
-        had = old.get("finalizers") or []
-        added = [name for name in new.get("finalizers") or [] if name not in had]
-        if added:
-            quoted = ", ".join(f'"{name}"' for name in sorted(added))
-            why = "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}"
-            errors.append(forbidden("metadata.finalizers", why % quoted))
-    return errors

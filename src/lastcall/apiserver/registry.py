@@ -26,7 +26,7 @@ from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.names import generate_name
 from lastcall.api.resources import Resource
-from lastcall.api.validation import validate_create, validate_update
+from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.apiserver import objectmeta
 from lastcall.apiserver.admission import Admission
 from lastcall.apiserver.context import RequestContext
@@ -217,8 +217,9 @@ class GenericStore:
             # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
             return new
         self.strategy.prepare_for_update(new, old, subresource)
-        meta_errors = list(objectmeta.validate_update(new["metadata"], old["metadata"]))
-        self._raise_invalid(new, [*meta_errors, *validate_update(self.resource, new, old, subresource=subresource)])
+        # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
+        errors = [*metadata_update_errors(new, old), *validate_update(self.resource, new, old, subresource)]
+        self._raise_invalid(new, errors)
         if self.strategy.tracks_generation and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new

@@ -1,0 +1,363 @@
+"""The API server over real HTTPS on loopback: bytes, headers, errors, watches, users."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import orjson
+import pytest
+from api_server import RunningServer, running_server
+
+from lastcall.api.resources import BINDINGS, CONFIGMAPS, NODES, PODS, SECRETS, SERVICEACCOUNTS, SERVICES
+from lastcall.apiserver.kubelet_client import PodLogOptions
+from lastcall.apiserver.pki import client_context
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "m", "image": "busybox:1.36"}]}}
+
+
+class Logs:
+    """A kubelet that has one line, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple] = []
+
+    async def container_logs(self, node, namespace, pod, container, options: PodLogOptions) -> AsyncIterator[bytes]:
+        self.asked.append((node["metadata"]["name"], namespace, pod, container, options.query()))
+        yield b"one line\n"
+
+
+@pytest.fixture
+async def logs() -> Logs:
+    return Logs()
+
+
+@pytest.fixture
+async def running(logs: Logs) -> AsyncIterator[RunningServer]:
+    async with running_server(kubelet_logs=logs) as server:
+        await server.admin.create(SERVICEACCOUNTS, {"metadata": {"name": "default"}}, "default")
+        yield server
+
+
+@asynccontextmanager
+async def session(running: RunningServer, *, token: str | None = None, context: ssl.SSLContext | None = None):
+    headers = {} if token == "" else {"Authorization": f"Bearer {token or running.token}"}
+    connector = aiohttp.TCPConnector(ssl=context or running.trust)
+    async with aiohttp.ClientSession(running.url, headers=headers, connector=connector) as http:
+        yield http
+
+
+async def lines(response: aiohttp.ClientResponse, count: int) -> list[dict]:
+    async with asyncio.timeout(5):
+        return [json.loads(await response.content.readline()) for _ in range(count)]
+
+
+async def test_get_answers_the_stored_bytes_unchanged(running: RunningServer) -> None:
+    await running.admin.create(PODS, POD, "default")
+    entry = await running.server.operations.kind(PODS).entry("default", "p")
+    async with session(running) as http, http.get("/api/v1/namespaces/default/pods/p") as response:
+        assert await response.read() == entry.value
+        assert response.headers["Content-Type"] == "application/json"
+        assert response.headers["Cache-Control"] == "no-cache, private"
+        assert response.headers["Audit-Id"]
+
+
+async def test_list_items_have_no_kind_and_an_empty_list_is_a_list(running: RunningServer) -> None:
+    async with session(running) as http:
+        async with http.get("/api/v1/pods") as response:
+            empty = await response.json()
+        assert (empty["kind"], empty["apiVersion"], empty["items"]) == ("PodList", "v1", [])
+        created = await running.admin.create(PODS, POD, "default")
+        async with http.get("/api/v1/namespaces/default/pods") as response:
+            (item,) = (await response.json())["items"]
+    assert {"kind": "Pod", "apiVersion": "v1", **item} == created
+
+
+async def test_pages_go_on_where_the_last_one_ended_at_the_same_moment(running: RunningServer) -> None:
+    for index in range(5):
+        await running.admin.create(CONFIGMAPS, {"metadata": {"name": f"c{index}"}}, "default")
+    path = "/api/v1/namespaces/default/configmaps?limit=2"
+    async with session(running) as http:
+        async with http.get(path) as response:
+            first = await response.json()
+        assert first["metadata"]["remainingItemCount"] == 3
+        await running.admin.delete(CONFIGMAPS, "c3", "default")
+        async with http.get(f"{path}&continue={first['metadata']['continue']}") as response:
+            second = await response.json()
+        assert [item["metadata"]["name"] for item in second["items"]] == ["c2", "c3"]
+        assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+        async with http.get(f"{path}&continue=garbage") as response:
+            assert response.status == 400
+
+
+async def test_a_watch_streams_a_line_per_event_and_ends_on_time(running: RunningServer) -> None:
+    path = "/api/v1/configmaps?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&labelSelector=app%3Dx"
+    async with session(running) as http, http.get(path) as response:
+        assert response.status == 200
+        await running.admin.create(CONFIGMAPS, {"metadata": {"name": "c", "labels": {"app": "x"}}}, "default")
+        await running.admin.patch(CONFIGMAPS, "c", {"metadata": {"labels": {"app": "y"}}}, "default")
+        added, deleted = await lines(response, 2)
+        assert (added["type"], deleted["type"]) == ("ADDED", "DELETED")
+        assert added["object"]["kind"] == "ConfigMap"
+        async with asyncio.timeout(5):
+            assert await response.content.read() == b""
+
+
+async def test_a_streaming_list_ends_with_its_bookmark(running: RunningServer) -> None:
+    await running.admin.create(CONFIGMAPS, {"metadata": {"name": "c"}}, "default")
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    async with session(running) as http, http.get(f"/api/v1/namespaces/default/configmaps?{query}") as response:
+        added, bookmark = await lines(response, 2)
+    assert added["object"]["metadata"]["name"] == "c"
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_forgotten_version_is_an_error_event_in_a_good_stream(running: RunningServer) -> None:
+    async with session(running) as http, http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
+        assert response.status == 200
+        (event,) = await lines(response, 1)
+        assert await response.content.read() == b""
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+async def test_a_table_watch_names_its_columns_once(running: RunningServer) -> None:
+    pytest.importorskip("lastcall.api.table")
+    async with session(running) as http:
+        async with http.get("/api/v1/configmaps?watch=1", headers={"Accept": TABLE}) as response:
+            for name in "ab":
+                await running.admin.create(CONFIGMAPS, {"metadata": {"name": name}}, "default")
+            first, second = await lines(response, 2)
+    assert first["object"]["kind"] == "Table"
+    assert first["object"]["columnDefinitions"]
+    assert second["object"]["columnDefinitions"] is None
+    assert second["object"]["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("GET", "/api/v1/namespaces/default/pods/nope", 404, 'pods "nope" not found'),
+        ("GET", "/api/v1/foos", 404, "the server could not find the requested resource"),
+        ("GET", "/api/v2/pods", 404, "the server could not find the requested resource"),
+        ("POST", "/api/v1/namespaces/default/pods/p", 405, "the server does not allow this method"),
+        ("DELETE", "/api/v1/namespaces", 405, "the server does not allow this method"),
+        ("PUT", "/api/v1/pods", 405, "the server does not allow this method"),
+        ("GET", "/api/v1/namespaces/default/pods?limit=abc", 400, 'strconv.ParseInt: parsing "abc"'),
+        ("GET", "/api/v1/namespaces/default/pods?fieldSelector=bogus%3D1", 400, "field label not supported: bogus"),
+        ("GET", "/api/v1/namespaces/default/pods?resourceVersion=99999999", 504, "Too large resource version"),
+        ("DELETE", "/api/v1/namespaces/default/pods/p?propagationPolicy=Later", 422, 'Unsupported value: "Later"'),
+        ("DELETE", "/api/v1/namespaces/default", 403, "this namespace may not be deleted"),
+    ],
+)
+async def test_refusals_are_status_objects(running: RunningServer, method, path, status, words) -> None:
+    await running.admin.create(PODS, POD, "default")
+    async with session(running) as http, http.request(method, path) as response:
+        body = await response.json()
+    assert response.status == status
+    assert body["kind"] == "Status"
+    assert body["code"] == status
+    assert words in body["message"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{not json", b"[]", b'"text"', b"\xff\xfe", b'{"kind":"Secret","apiVersion":"v1"}']
+)
+async def test_a_body_that_is_no_configmap_is_a_bad_request(running: RunningServer, body: bytes) -> None:
+    async with session(running) as http:
+        async with http.post("/api/v1/namespaces/default/configmaps", data=body) as response:
+            assert response.status in (400, 415)
+        headers = {"Content-Type": "application/json"}
+        async with http.post("/api/v1/namespaces/default/configmaps", data=body, headers=headers) as response:
+            answer = await response.json()
+    assert (response.status, answer["reason"]) == (400, "BadRequest")
+
+
+async def test_a_body_above_three_mebibytes_is_refused(running: RunningServer) -> None:
+    async with session(running) as http:
+        body = orjson.dumps({"metadata": {"name": "big"}, "data": {"a": "x" * (3 << 20)}})
+        headers = {"Content-Type": "application/json"}
+        async with http.post("/api/v1/namespaces/default/configmaps", data=body, headers=headers) as response:
+            assert response.status == 413
+
+
+async def test_yaml_in_and_yaml_out(running: RunningServer) -> None:
+    headers = {"Content-Type": "application/yaml", "Accept": "application/yaml"}
+    async with session(running) as http:
+        body = "metadata: {name: y}\ndata:\n  a: one\n"
+        async with http.post("/api/v1/namespaces/default/configmaps", data=body, headers=headers) as response:
+            text = await response.text()
+    assert response.status == 201
+    assert response.headers["Content-Type"] == "application/yaml"
+    assert "data:\n  a: one\n" in text
+
+
+async def test_unknown_fields_warn_and_strict_refuses(running: RunningServer) -> None:
+    obj = {"metadata": {"name": "c"}, "datas": {"a": "1"}}
+    path = "/api/v1/namespaces/default/configmaps"
+    async with session(running) as http:
+        async with http.post(f"{path}?fieldValidation=Strict", json=obj) as response:
+            assert response.status == 400
+            assert 'unknown field "datas"' in (await response.json())["message"]
+        async with http.post(path, json=obj) as response:
+            assert response.status == 201
+            assert response.headers["Warning"] == '299 - "unknown field \\"datas\\""'
+            assert "datas" not in await response.json()
+
+
+async def test_dry_run_does_everything_but_the_write(running: RunningServer) -> None:
+    async with session(running) as http:
+        async with http.post("/api/v1/namespaces/default/pods?dryRun=All", json=POD) as response:
+            created = await response.json()
+        assert response.status == 201
+        assert created["metadata"]["uid"]
+        assert "resourceVersion" not in created["metadata"]
+        async with http.get("/api/v1/namespaces/default/pods/p") as response:
+            assert response.status == 404
+
+
+async def test_anonymous_may_ask_for_health_and_version_only(running: RunningServer) -> None:
+    async with session(running, token="") as http:
+        for path in ("/healthz", "/livez", "/readyz", "/version"):
+            async with http.get(path) as response:
+                assert response.status == 200
+        for path in ("/api", "/api/v1/pods", "/nope"):
+            async with http.get(path) as response:
+                assert response.status == 403
+                assert 'User "system:anonymous" cannot' in (await response.json())["message"]
+
+
+async def test_a_wrong_token_is_unauthorized_everywhere(running: RunningServer) -> None:
+    async with session(running, token="wrong") as http, http.get("/version") as response:
+        assert response.status == 401
+        assert (await response.json())["message"] == "Unauthorized"
+
+
+async def test_a_client_certificate_names_user_and_groups(running: RunningServer) -> None:
+    for groups, status in ((["system:masters"], 200), (["nobodies"], 403)):
+        certificate, key = running.ca.issue_client("alice", groups)
+        context = client_context(running.ca.certificate_pem, certificate, key)
+        async with session(running, token="", context=context) as http, http.get("/api/v1/pods") as response:
+            assert response.status == status
+            if status == 403:
+                assert 'User "alice" cannot list resource "pods"' in (await response.json())["message"]
+
+
+async def test_a_service_account_token_lives_as_long_as_its_pod(running: RunningServer) -> None:
+    pod = await running.admin.create(PODS, POD, "default")
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": pod["metadata"]["uid"]}
+    request = {"spec": {"expirationSeconds": 3607, "boundObjectRef": bound}}
+    answer = await running.admin.create(SERVICEACCOUNTS, request, "default", name="default", subresource="token")
+    async with session(running, token=answer["status"]["token"]) as http:
+        async with http.get("/api") as response:
+            assert response.status == 200
+        async with http.get("/api/v1/namespaces/default/secrets") as response:
+            assert response.status == 403
+            assert "system:serviceaccount:default:default" in (await response.json())["message"]
+        await running.admin.delete(PODS, "p", "default", grace_period_seconds=0)
+        async with http.get("/api") as response:
+            assert response.status == 401
+
+
+async def test_impersonation_gives_the_rights_of_the_other_user(running: RunningServer) -> None:
+    async with session(running) as http:
+        async with http.get("/api/v1/pods", headers={"Impersonate-User": "alice"}) as response:
+            assert response.status == 403
+            assert 'User "alice"' in (await response.json())["message"]
+
+
+async def test_logs_come_from_the_pods_node(running: RunningServer, logs: Logs) -> None:
+    await running.admin.create(NODES, {"metadata": {"name": "n1"}})
+    await running.admin.create(PODS, POD, "default")
+    async with session(running) as http:
+        async with http.get("/api/v1/namespaces/default/pods/p/log") as response:
+            assert response.status == 204
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+        await running.admin.create(BINDINGS, binding, "default")
+        path = "/api/v1/namespaces/default/pods/p/log?follow=true&tailLines=5&timestamps=true"
+        async with http.get(path) as response:
+            assert await response.text() == "one line\n"
+            assert response.headers["Content-Type"] == "text/plain"
+        async with http.get("/api/v1/namespaces/default/pods/p/log?container=other") as response:
+            assert response.status == 400
+            assert (await response.json())["message"] == "container other is not valid for pod p"
+    assert logs.asked == [("n1", "default", "p", "m", {"follow": "true", "timestamps": "true", "tailLines": "5"})]
+
+
+async def test_an_event_has_two_faces(running: RunningServer) -> None:
+    event = {
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "reason": "Killing",
+        "message": "Stopping container m",
+        "type": "Normal",
+    }
+    async with session(running) as http:
+        async with http.post("/api/v1/namespaces/default/events", json=event) as response:
+            assert response.status == 201
+        path = "/apis/events.k8s.io/v1/namespaces/default/events"
+        async with http.get(f"{path}/e") as response:
+            face = await response.json()
+        assert face["apiVersion"] == "events.k8s.io/v1"
+        assert (face["note"], face["regarding"]["name"]) == ("Stopping container m", "p")
+        async with http.get(f"{path}?fieldSelector=regarding.name%3Dp") as response:
+            assert len((await response.json())["items"]) == 1
+
+
+async def test_services_get_addresses_that_nobody_else_has(running: RunningServer) -> None:
+    first = await running.admin.create(
+        SERVICES, {"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}, "default"
+    )
+    address = first["spec"]["clusterIP"]
+    assert address.startswith("10.96.")
+    port = first["spec"]["ports"][0]["nodePort"]
+    async with session(running) as http:
+        path = "/api/v1/namespaces/default/services"
+        taken = {"metadata": {"name": "b"}, "spec": {"clusterIP": address, "ports": [{"port": 80}]}}
+        async with http.post(path, json=taken) as response:
+            assert response.status == 422
+            assert "provided IP is already allocated" in (await response.json())["message"]
+        taken = {"metadata": {"name": "b"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]}}
+        async with http.post(path, json=taken) as response:
+            assert response.status == 422
+            assert "provided port is already allocated" in (await response.json())["message"]
+        await running.admin.delete(SERVICES, "a", "default")
+        async with http.post(path, json=taken) as response:
+            assert response.status == 201
+
+
+async def test_aggregated_discovery_has_an_etag(running: RunningServer) -> None:
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+    async with session(running) as http:
+        async with http.get("/api", headers={"Accept": accept}) as response:
+            etag = response.headers["ETag"]
+            assert "as=APIGroupDiscoveryList" in response.headers["Content-Type"]
+            assert (await response.json(content_type=None))["kind"] == "APIGroupDiscoveryList"
+        async with http.get("/api", headers={"Accept": accept, "If-None-Match": etag}) as response:
+            assert response.status == 304
+
+
+async def test_the_server_ends_at_once_although_watches_are_open() -> None:
+    async with asyncio.timeout(5):
+        async with running_server() as running:
+            connector = aiohttp.TCPConnector(ssl=running.trust)
+            headers = {"Authorization": f"Bearer {running.token}"}
+            http = aiohttp.ClientSession(running.url, headers=headers, connector=connector)
+            response = await http.get("/api/v1/pods?watch=1")
+            assert response.status == 200
+        with pytest.raises(aiohttp.ClientError):
+            await response.content.read()
+        await http.close()
+
+
+async def test_secrets_fold_plain_text_into_data(running: RunningServer) -> None:
+    secret = await running.admin.create(
+        SECRETS, {"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}, "default"
+    )
+    assert secret["data"] == {"password": "aHVudGVyMg=="}
+    assert secret["type"] == "Opaque"
+    assert "stringData" not in secret
