@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lastcall.timeline import kinds
 from lastcall.timeline.order import by_time
 from lastcall.timeline.record import Record
-from lastcall.timeline.render.wording import DETAIL, STEP, live_line, printable, words_for
+from lastcall.timeline.render.wording import DETAIL, STEP, live_body, live_head, printable, words_for
 from lastcall.timeline.story import PodFacts
 
 if TYPE_CHECKING:
@@ -122,19 +122,20 @@ class LiveTimeline:
         if words_for(record).level > (DETAIL if self.details else STEP):
             return
         name = shown.pod.name if shown is not None and len(self._pods) > 1 else ""
-        line = self._line(record, (record.at_ns - zero) / 1e9, name)
-        self.timeline.print(line, soft_wrap=not self.timeline.is_terminal)
-
-    def _line(self, record: Record, at: float, name: str) -> "Text":
+        head, body = live_head(record, (record.at_ns - zero) / 1e9), live_body(record, name)
+        if not self.timeline.is_terminal:
+            self.timeline.print(f"{head}  {body}", markup=False, soft_wrap=True)
+            return
+        from rich.table import Table
         from rich.text import Text
 
         from lastcall.timeline.render.text import STYLES
 
-        line = Text(live_line(record, at, pod=name), overflow="fold")
-        words = words_for(record)
-        if words.style:
-            line.stylize(STYLES[words.style], len(line) - len(words.text))
-        return line
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(no_wrap=True, style="dim")
+        line.add_column(overflow="fold")
+        line.add_row(head, Text(body, style=STYLES[words_for(record).style]))
+        self.timeline.print(line)
 
     def _footer(self, now_ns: int) -> "Text":
         from rich.text import Text

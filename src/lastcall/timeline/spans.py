@@ -47,4 +47,4 @@ def _endpoint_spans(endpoints: Sequence[EndpointTransition]) -> list[Span]:
 
 
 def _label(endpoint: EndpointTransition) -> str:
-    return f"endpoint of {endpoint.service} terminating"
+    return f"terminating endpoint of {endpoint.service}"

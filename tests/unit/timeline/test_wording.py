@@ -4,7 +4,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.explain import RULES, explain
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.timeline.record import Record
-from lastcall.timeline.render.wording import live_line, printable, words_for
+from lastcall.timeline.render.wording import live_body, live_head, printable, words_for
 from lastcall.timeline.signal_names import signal_name
 from lastcall.world.clock import RealClock
 
@@ -24,8 +24,9 @@ def test_every_kind_has_words_even_without_its_facts():
 
 def test_a_live_line_has_time_actor_container_and_words():
     record = _record(kinds.SIGNAL_SENT, "web", signal=15, pid=7, why="StopContainer")
-    assert live_line(record, 3.0214) == "   +3.021s  runtime        web: SIGTERM → pid 7 (StopContainer)"
-    assert "shop web: SIGTERM" in live_line(record, 3.0214, pod="shop")
+    line = f"{live_head(record, 3.0214)}  {live_body(record)}"
+    assert line == "   +3.021s  runtime        web: SIGTERM → pid 7 (StopContainer)"
+    assert live_body(record, "shop").startswith("shop web: SIGTERM")
 
 
 def test_long_and_dangerous_text_is_cut_and_escaped():

@@ -291,8 +291,13 @@ def actor_label(record: Record) -> str:
     return _ACTORS.get(record.actor, record.actor)
 
 
-def live_line(record: Record, at: float, *, pod: str = "") -> str:
-    """`+3.021s  runtime        app  SIGTERM → pid 7 (StopContainer)`; with `pod` before the words when given."""
-    where = " ".join(part for part in (pod, record.container) if part)
-    head = f"{at:+9.3f}s  {actor_label(record):13}"
-    return f"{head}  {where}: {words_for(record).text}" if where else f"{head}  {words_for(record).text}"
+def live_head(record: Record, at: float) -> str:
+    """`   +3.021s  runtime      `: when and who."""
+    return f"{at:+9.3f}s  {actor_label(record):13}"
+
+
+def live_body(record: Record, pod: str = "") -> str:
+    """`app: SIGTERM → pid 7 (StopContainer)`: the container, with `pod` before it when given, and the words."""
+    where = printable(" ".join(part for part in (pod, record.container) if part))
+    words = words_for(record).text
+    return f"{where}: {words}" if where else words
