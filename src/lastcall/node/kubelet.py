@@ -4,6 +4,7 @@ Nothing here waits: every handler tells a worker and returns. The parts that tak
 """
 
 import asyncio
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -109,6 +110,7 @@ class Kubelet:
         self._admit_handlers = tuple(admit_handlers)
         self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._tasks = Tasks()
+        self._takes_pods = asyncio.Event()
         self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None
         self.events: EventRecorder = events if events is not None else self._own_events  # type: ignore[assignment]
         behaviour = behaviour_of(config.kubernetes_version)
@@ -266,6 +268,7 @@ class Kubelet:
             tasks.spawn(self._deadline_queue.run(), name="kubelet deadlines")
             tasks.spawn(self._pod_config.run(), name="kubelet pod config")
             await self._pod_config.first_set()
+            self._takes_pods.set()
             tasks.spawn(self._housekeeping.run(), name="kubelet housekeeping")
 
     async def _first_relist(self) -> None:
@@ -281,7 +284,7 @@ class Kubelet:
 
     async def wait_ready(self) -> None:
         """Return once the node takes Pods."""
-        await self._pod_config.first_set()
+        await self._takes_pods.wait()
 
     @property
     def ready(self) -> bool:
