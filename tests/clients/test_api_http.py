@@ -65,6 +65,19 @@ async def test_get_answers_the_stored_bytes_unchanged(running: RunningServer) ->
         assert response.headers["Audit-Id"]
 
 
+async def test_get_and_list_decode_nothing(running: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    await running.admin.create(PODS, POD, "default")
+
+    def refuse(_: bytes) -> None:
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(running.server.operations.kind(PODS).shared.cache, "decode", refuse)
+    async with session(running) as http:
+        for path in ("/api/v1/namespaces/default/pods/p", "/api/v1/pods"):
+            async with http.get(path) as response:
+                assert response.status == 200
+
+
 async def test_list_items_have_no_kind_and_an_empty_list_is_a_list(running: RunningServer) -> None:
     async with session(running) as http:
         async with http.get("/api/v1/pods") as response:

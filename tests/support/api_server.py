@@ -193,4 +193,6 @@ if __name__ == "__main__":
     parser.add_argument("--kubernetes-version", default="1.36")
     parser.add_argument("--controllers", action="store_true")
     parser.add_argument("--stand-in-node", action="store_true")
-    asyncio.run(_main(parser.parse_args()))
+    import uvloop
+
+    uvloop.run(_main(parser.parse_args()))

@@ -193,7 +193,10 @@ class HTTPFace:
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
         await self._operations.check_get_version(request.query.get("resourceVersion", ""))
-        answer = await self._operations.get(resource, info.namespace if resource.namespaced else "", info.name)
+        namespace = self._namespace(info, resource)
+        if media_type.plain:
+            return self._bytes(request, await self._operations.get_bytes(resource, namespace, info.name), media_type)
+        answer = await self._operations.get(resource, namespace, info.name)
         return self._answer(request, resource, answer, media_type)
 
     async def _list(

@@ -72,6 +72,10 @@ class Operations:
     async def get(self, resource: Resource, namespace: str, name: str) -> Answer:
         return self._answer(resource, await self.kind(resource).get(namespace, name))
 
+    async def get_bytes(self, resource: Resource, namespace: str, name: str) -> bytes:
+        """The JSON of one object, as stored: nothing is decoded."""
+        return self.present(resource, (await self.kind(resource).entry(namespace, name)).value)
+
     async def check_get_version(self, resource_version: str) -> None:
         """`?resourceVersion=` of a GET: "not older than". Raises 500 for what is none, 504 for what has not come."""
         asked = parse_resource_version(resource_version, for_list=False)

@@ -23,7 +23,7 @@ Match = Literal["", "Exact", "NotOlderThan"]
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """`metav1.ListOptions`. `resource_version` is as written by the client; `timeout_seconds` 0 leaves it to the server."""
+    """`metav1.ListOptions`. `resource_version` is the client's text; `timeout_seconds` 0 leaves it to the server."""
 
     label_selector: str = ""
     field_selector: str = ""
