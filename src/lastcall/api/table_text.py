@@ -1,0 +1,71 @@
+"""Texts in table cells: ages, label lists, shortened lists.
+
+Source: apimachinery pkg/util/duration/duration.go, pkg/printers/internalversion/printers.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from lastcall.api.meta import Object
+
+NONE = "<none>"
+UNKNOWN = "<unknown>"
+UNSET = "<unset>"
+INVALID = "<invalid>"
+_SHOWN = 3
+
+
+def parse_time(text: str) -> datetime:
+    """An RFC 3339 time with any number of decimals."""
+    return datetime.fromisoformat(text)
+
+
+def human_duration(duration: timedelta) -> str:
+    """`90s`, `3m20s`, `2d4h`, … (`duration.HumanDuration`)"""
+    seconds = int(duration.total_seconds())
+    if seconds < -1:
+        return INVALID
+    if seconds < 0:
+        return "0s"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours = seconds // 60, seconds // 3600
+    if minutes < 10:
+        return _pair(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _pair(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    days = hours // 24
+    if hours < 24 * 8:
+        return _pair(days, "d", hours % 24, "h")
+    if hours < 24 * 365 * 2:
+        return f"{days}d"
+    if hours < 24 * 365 * 8:
+        return _pair(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _pair(first: int, unit: str, second: int, small: str) -> str:
+    return f"{first}{unit}{second}{small}" if second else f"{first}{unit}"
+
+
+def since(text: str | None, now: datetime) -> str:
+    """How long ago; `<unknown>` for no time."""
+    return human_duration(now - parse_time(text)) if text else UNKNOWN
+
+
+def age(obj: Object, now: datetime) -> str:
+    return since((obj.get("metadata") or {}).get("creationTimestamp"), now)
+
+
+def format_labels(labels: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={(labels or {})[key]}" for key in sorted(labels or {})) or NONE
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first three and how many more there are."""
+    shown = ",".join(items[:_SHOWN])
+    return f"{shown} + {len(items) - _SHOWN} more..." if len(items) > _SHOWN else shown or UNSET
