@@ -10,7 +10,7 @@ import click
 
 from lastcall import __version__
 from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, Interrupted, WorldError
+from lastcall.cli.errors import CommandError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
@@ -99,12 +99,24 @@ async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOpti
         cluster, options, LiveTimeline(progress if options.output == "json" else out, progress, options.explain)
     )
     try:
-        endings = await session.run(manifests)
+        return await _tell(session, manifests, options, out, interrupts)
     except ClusterStartError as error:
         raise start_failure(error) from error
+    finally:
+        interrupts.on_first = None
+        interrupts.quiet = True
+        await session.close()
+
+
+async def _tell(
+    session: Session, manifests: Sequence[Manifest], options: RunOptions, out: "Console", interrupts: Interrupts
+) -> int:
+    """Run, show the stories (what is known of them when something went wrong), stay if asked to."""
+    try:
+        endings = await session.run(manifests)
     except CommandError as error:
         endings = session.endings()
-        if endings and not isinstance(error, Interrupted):
+        if endings:
             show(out, endings, options, error.exit_status, str(error))
         raise
     status = exit_status.exit_status(endings)

@@ -103,6 +103,13 @@ class Session:
         """Return never; raises WorldError when a process of the cluster dies."""
         await self._unless_died(_forever())
 
+    async def close(self) -> None:
+        """Give back the client's connections, whatever state the API server is in."""
+        client: Client | None = getattr(self.cluster, "client", None)
+        if client is not None:
+            with suppress(ConnectionLost, OSError):
+                await client.close()
+
     def endings(self) -> list[Ending]:
         """The stories as far as they are known; none before the first DELETE."""
         if self._follower is None or not self._deleted:

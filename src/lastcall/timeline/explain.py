@@ -31,6 +31,9 @@ RULES: dict[str, str] = {
         "A Pod's grace period is what the DELETE asks for, else its terminationGracePeriodSeconds. A Pod that is not "
         "scheduled, or has finished, needs none and goes at once."
     ),
+    "strategy.go:podStatusStrategy.PrepareForUpdate": (
+        "A write to the status subresource changes the status only; spec and deletionTimestamp stay as they are."
+    ),
     "storage.go:Delete": "A Namespace is marked first; its contents go before it does.",
     "storage.go:assignPod": "A binding writes spec.nodeName once, and the condition PodScheduled with it.",
     # scheduler

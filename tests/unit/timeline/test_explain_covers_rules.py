@@ -8,7 +8,7 @@ import lastcall
 from lastcall.timeline.explain import explain
 
 SOURCES = Path(lastcall.__file__).parent
-RULE = re.compile(r"^[\w./ -]+\.go:[A-Za-z]\w*$")
+RULE = re.compile(r"^[\w./ -]+\.go:[A-Za-z](?:[\w.]*\w)?$")
 
 
 def rules_in(source: str) -> set[str]:

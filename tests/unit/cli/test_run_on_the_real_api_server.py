@@ -1,0 +1,142 @@
+"""`lastcall run` against the real API server over HTTPS, with a kubelet that only writes statuses."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from api_server import CONTROLLER, NODE, running_server, stand_in_controllers
+
+from lastcall.api.errors import StatusError
+from lastcall.api.resources import BINDINGS, NODES, PODS
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.manifests import load_manifests
+from lastcall.cli.run import run_manifests
+from lastcall.cli.session import RunOptions
+from lastcall.timeline import kinds as k
+from lastcall.timeline.memory import MemoryRecorder
+from lastcall.world.clock import RealClock
+
+OPTIONS = RunOptions(after=0, timeout=10)
+
+
+class APICluster:
+    """The Cluster that a run needs, on a real API server. The server's own records are not in its story."""
+
+    client: Any = None
+
+    def __init__(self) -> None:
+        self._stack = AsyncExitStack()
+        self._recorder = MemoryRecorder("front", RealClock())
+        self._tasks: list[asyncio.Task] = []
+
+    def start(self) -> None: ...
+
+    async def connect(self) -> None:
+        self.running = await self._stack.enter_async_context(running_server())
+        self.client = self.running.http()
+        controllers = stand_in_controllers(self.running.server.client(CONTROLLER), b"")
+        self._tasks = [asyncio.ensure_future(each) for each in (controllers, self._kubelet())]
+
+    async def wait_node_ready(self) -> None:
+        await self.running.server.client(NODE).create(NODES, {"metadata": {"name": "node-1"}})
+
+    def on_record(self, callback) -> None:
+        self._callback = callback
+
+    def on_process_died(self, callback) -> None: ...
+
+    def recorder(self, actor: str) -> "APICluster":
+        return self
+
+    def record(self, kind: str, **rest: Any) -> str:
+        identity = self._recorder.record(kind, **rest)
+        self._callback(self._recorder.records[-1])
+        return identity
+
+    def kubeconfig_path(self) -> str:
+        return ""
+
+    async def drain_records(self, seconds: float = 0.05) -> None:
+        await asyncio.sleep(0)
+
+    def stop(self) -> None:
+        """The loop has ended everything; the stack's server with it."""
+
+    async def _kubelet(self) -> None:
+        node = self.running.server.client(NODE)
+        async with node.watch(PODS) as events:
+            async for event in events:
+                if event.type == "DELETED":
+                    continue
+                try:
+                    await self._sync(node, event.object)
+                except StatusError as error:
+                    if error.reason not in ("Conflict", "NotFound"):
+                        raise
+
+    async def _sync(self, node: Any, pod: dict) -> None:
+        name, namespace, uid = (pod["metadata"][field] for field in ("name", "namespace", "uid"))
+        if not pod["spec"].get("nodeName"):
+            target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-1"}}
+            await node.create(BINDINGS, target, namespace)
+        elif pod["metadata"].get("deletionTimestamp"):
+            if pod["status"]["phase"] == "Running":
+                self.record(
+                    k.PROCESS_EXITED, pod_uid=uid, container="app", facts={"pid": 7, "exitCode": 0, "signal": None}
+                )
+                await node.patch(PODS, name, {"status": {"phase": "Succeeded"}}, namespace, subresource="status")
+                await node.delete(PODS, name, namespace, grace_period_seconds=0, uid=uid)
+        elif pod["status"]["phase"] == "Pending":
+            self.record(k.PROCESS_STARTED, pod_uid=uid, container="app", facts={"pid": 7, "exe": "/app"})
+            ready = {"type": "Ready", "status": "True"}
+            status = {"status": {"phase": "Running", "conditions": [ready]}}
+            await node.patch(PODS, name, status, namespace, subresource="status")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(text, options=OPTIONS):
+        file = tmp_path / "pod.yaml"
+        file.write_text(text)
+        return run_manifests(load_manifests([str(file)]), options, lambda _: APICluster())
+
+    return run
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  namespace: {namespace}
+spec:
+  containers:
+    - name: app
+      image: busybox:1.36
+"""
+
+
+def test_a_pod_in_a_namespace_of_its_own_is_created_ended_and_followed_to_its_end(run, capsys):
+    assert run(POD.format(namespace="shop")) == 0
+    out, err = capsys.readouterr()
+    assert "namespace shop created" in err
+    assert "shop/web ended gracefully" in out
+    assert "phase Succeeded; gone after" in out
+
+
+def test_a_finalizer_that_nobody_removes_is_named(run, monkeypatch):
+    monkeypatch.setattr("lastcall.cli.session.Session._longest_grace", lambda self, pods: 0.0)
+    text = POD.format(namespace="default").replace("name: web", "name: web\n  finalizers: [example.com/hold]", 1)
+    with pytest.raises(WorldError) as error:
+        run(text, replace(OPTIONS, timeout=0.5))
+    assert "default/web is still there 0.5 s after the DELETE" in str(error.value)
+    assert "example.com/hold" in str(error.value)
+
+
+def test_what_only_the_api_server_knows_is_told_with_its_place(run):
+    text = POD.format(namespace="default").replace("spec:", "spec:\n  priorityClassName: vip")
+    with pytest.raises((UserError, WorldError)) as error:
+        run(text, replace(OPTIONS, timeout=0.3))
+    assert "web" in str(error.value)
