@@ -255,7 +255,9 @@ def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int) -> None:
             _remount_readonly_below(root, target)
     except (OSError, SetupError) as error:
         reason = _words(error) if isinstance(error, OSError) else str(error)
-        raise SetupError(f'error mounting "{source}" to rootfs at "{target}": {reason}') from error
+        raise SetupError(
+            f'error during container init: error mounting "{source}" to rootfs at "{target}": {reason}'
+        ) from error
 
 
 def _words(error: OSError) -> str:

@@ -1,0 +1,89 @@
+"""From CRI's ContainerConfig and the image's configuration to what the shim is asked to start. Pure.
+
+The sandbox's `sandboxId`, the directories of `rootfs`, and every other key of the result are read in `shim/`.
+"""
+
+from typing import Any
+
+from lastcall.cri.api import ContainerConfig, Mount, PodSandboxConfig, RuntimeServiceError
+from lastcall.cri.sandbox.shim.procfs import signal_number
+from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
+
+DEFAULT_STOP_SIGNAL = "SIGTERM"
+
+
+def process_args(config: ContainerConfig, image: ImageConfig) -> tuple[str, ...]:
+    """The command line: `command` replaces entrypoint and cmd, `args` alone replaces cmd.
+
+    Raises RuntimeServiceError when nothing is left. Source: containerd pkg/cri/opts/spec_opts.go:WithProcessArgs.
+    """
+    entrypoint, cmd = config.command, config.args
+    if not entrypoint:
+        entrypoint = image.entrypoint
+        if not cmd:
+            cmd = image.cmd
+    if not entrypoint and not cmd:
+        raise RuntimeServiceError("failed to generate container spec: no command specified")
+    return entrypoint + cmd
+
+
+def stop_signal(config: ContainerConfig, image: ImageConfig) -> int:
+    """The number of the signal that asks the container to end. Raises RuntimeServiceError for an unknown name."""
+    text = config.stop_signal or image.stop_signal or DEFAULT_STOP_SIGNAL
+    try:
+        return signal_number(text)
+    except ValueError as error:
+        raise RuntimeServiceError(f"failed to parse stop signal {text!r}: {error}") from error
+
+
+def start_spec(
+    container_id: str,
+    sandbox_id: str,
+    config: ContainerConfig,
+    sandbox: PodSandboxConfig,
+    root: RootFilesystem,
+    directory: str,
+) -> dict[str, Any]:
+    """The shim's container spec; `directory` is the container's own. Raises RuntimeServiceError for what cannot run."""
+    security, image = config.security_context, root.config
+    options = security.namespace_options
+    hostname = [f"HOSTNAME={sandbox.hostname}"] if sandbox.hostname else []
+    return {
+        "id": container_id,
+        "sandboxId": sandbox_id,
+        "podUid": sandbox.metadata.uid,
+        "name": config.metadata.name,
+        "attempt": config.metadata.attempt,
+        "argv": list(process_args(config, image)),
+        "env": [*hostname, *image.env, *(f"{name}={value}" for name, value in config.envs)],
+        "cwd": config.working_dir or image.working_dir or "/",
+        "user": {
+            "uid": security.run_as_user,
+            "gid": security.run_as_group,
+            "name": image.user,
+            "groups": list(security.supplemental_groups),
+        },
+        "rootfs": {
+            "lowerdirs": list(root.lowerdirs),
+            "upper": f"{directory}/upper",
+            "work": f"{directory}/work",
+            "mountpoint": f"{directory}/rootfs",
+            "readonly": security.readonly_rootfs,
+        },
+        "mounts": [_mount(mount) for mount in (*root.binds, *config.mounts)],
+        "maskedPaths": list(security.masked_paths),
+        "readonlyPaths": list(security.readonly_paths),
+        "privileged": security.privileged,
+        "capabilities": {"add": list(security.capabilities.add), "drop": list(security.capabilities.drop)},
+        "noNewPrivs": security.no_new_privs,
+        "pid": options.pid,
+        "pidTarget": options.target_id,
+        "logPath": f"{sandbox.log_directory}/{config.log_path}" if sandbox.log_directory and config.log_path else "",
+        "tty": config.tty,
+        "stdin": config.stdin,
+        "oomScoreAdj": config.resources.oom_score_adj,
+    }
+
+
+def _mount(mount: Mount) -> dict[str, Any]:
+    return {"source": mount.host_path, "target": mount.container_path, "readonly": mount.readonly}

@@ -1,0 +1,427 @@
+"""The sandbox runtime: CRI's RuntimeService in the node process, on top of the shim, the images and the Pod network.
+
+The node decides, the shim does: every process, namespace and wait status is the shim's, every rule of CRI is here.
+What is needed to rebuild this after a node restart lies in `state_dir` and in the shim's answer to `hello`.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from lastcall.cri.api import (
+    ContainerConfig,
+    ContainerEventResponse,
+    ContainerEventType,
+    ContainerState,
+    ContainerStatus,
+    ExecSyncResponse,
+    PodSandboxConfig,
+    PodSandboxState,
+    PodSandboxStatus,
+    RuntimeServiceError,
+)
+from lastcall.cri.sandbox.container_spec import start_spec, stop_signal
+from lastcall.cri.sandbox.shim_client import ShimClient
+from lastcall.cri.sandbox.spec import Network, RootFilesystems
+from lastcall.timeline.record import Recorder
+from lastcall.world.world import World
+
+_CREATE_FAILED = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+    "unable to start container process: {}: unknown"
+)
+_EXEC_FAILED = (
+    'failed to exec in container: failed to start exec "{}": OCI runtime exec failed: exec failed: '
+    "unable to start container process: {}: unknown"
+)
+START_ERROR_EXIT_CODE = 128
+
+
+@dataclass(slots=True, eq=False)
+class _Sandbox:
+    id: str
+    config: PodSandboxConfig
+    created_at: int
+    state: PodSandboxState = PodSandboxState.SANDBOX_READY
+    ip: str = ""
+    attached: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def status(self) -> PodSandboxStatus:
+        ready = self.state == PodSandboxState.SANDBOX_READY
+        return PodSandboxStatus(
+            id=self.id,
+            metadata=self.config.metadata,
+            state=self.state,
+            created_at=self.created_at,
+            ips=(self.ip,) if ready and self.ip else (),
+            namespace_options=self.config.namespace_options,
+            labels=self.config.labels,
+            annotations=self.config.annotations,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Container:
+    id: str
+    sandbox: _Sandbox
+    config: ContainerConfig
+    created_at: int
+    image_ref: str
+    directory: str
+    spec: dict[str, Any]
+    stop_signal: int
+    state: ContainerState = ContainerState.CONTAINER_CREATED
+    started_at: int = 0
+    finished_at: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    starting: bool = False
+    stop_signal_sent: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def status(self) -> ContainerStatus:
+        return ContainerStatus(
+            id=self.id,
+            metadata=self.config.metadata,
+            pod_sandbox_id=self.sandbox.id,
+            state=self.state,
+            image=self.config.image,
+            image_ref=self.image_ref,
+            created_at=self.created_at,
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+            exit_code=self.exit_code,
+            reason=self.reason,
+            message=self.message,
+            log_path=self.spec["logPath"],
+            mounts=self.config.mounts,
+            labels=self.config.labels,
+            annotations=self.config.annotations,
+        )
+
+
+class SandboxRuntime:
+    """`lastcall.cri.api.RuntimeService`. Connects to the shim with its first call."""
+
+    def __init__(
+        self,
+        world: World,
+        recorder: Recorder,
+        shim_socket: str,
+        state_dir: str,
+        images: RootFilesystems,
+        network: Network,
+    ) -> None:
+        """`state_dir` is a directory on the cluster's tmpfs; it is made when it is not there."""
+        self._world = world
+        self._clock = world.clock
+        self._recorder = recorder
+        self._state_dir = state_dir
+        self._images = images
+        self._network = network
+        self._shim = ShimClient(world, shim_socket, self._on_event, self._on_lost)
+        self._sandboxes: dict[str, _Sandbox] = {}
+        self._containers: dict[str, _Container] = {}
+        self._streams: list[asyncio.Queue[ContainerEventResponse]] = []
+
+    # -- sandboxes ---------------------------------------------------------------------------------------------------
+
+    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
+        """Make the namespaces, connect the network. Raises RuntimeServiceError; nothing stays behind then."""
+        sandbox = _Sandbox(self._new_id(), config, self._clock.wall_ns())
+        options = config.namespace_options
+        try:
+            answer = await self._shim.call(
+                "create_sandbox",
+                id=sandbox.id,
+                network=options.network,
+                ipc=options.ipc,
+                pid=options.pid,
+                hostname=config.hostname,
+                sysctls=config.sysctls,
+            )
+            if answer.fds:
+                try:
+                    sandbox.attached = True  # from here on it may be, whatever happens to the call
+                    sandbox.ip = await self._network.attach(sandbox.id, answer.fds[0], config.metadata.uid)
+                finally:
+                    os.close(answer.fds[0])
+            if config.log_directory:
+                os.makedirs(config.log_directory, 0o755, exist_ok=True)
+        except BaseException as error:
+            await self._discard(sandbox)
+            if isinstance(error, OSError):
+                raise RuntimeServiceError(f"failed to create pod sandbox: {error}") from error
+            raise
+        self._sandboxes[sandbox.id] = sandbox
+        self._save_sandbox(sandbox)
+        self._emit(sandbox.id, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
+        self._emit(sandbox.id, ContainerEventType.CONTAINER_STARTED_EVENT, sandbox)
+        return sandbox.id
+
+    async def _discard(self, sandbox: _Sandbox) -> None:
+        if sandbox.attached:
+            with suppress(RuntimeServiceError):
+                await self._network.detach(sandbox.id, sandbox.ip)
+        self._shim.post("remove_sandbox", id=sandbox.id)
+
+    async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        """Kill what is left, detach the network, drop the namespaces. Idempotent; after an error it can be repeated."""
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            return
+        async with sandbox.lock:
+            left = [c for c in self._containers.values() if c.sandbox is sandbox]
+            await asyncio.gather(*(self._kill(container, "StopPodSandbox") for container in left))
+            first = sandbox.state == PodSandboxState.SANDBOX_READY
+            sandbox.state = PodSandboxState.SANDBOX_NOTREADY
+            if first:
+                self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
+            if sandbox.attached:
+                await self._network.detach(sandbox.id, sandbox.ip)
+                sandbox.attached = False
+            if first:
+                await self._shim.call("remove_sandbox", id=sandbox.id)
+                self._save_sandbox(sandbox)
+
+    async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        """Stop it if need be, remove its containers and forget it. Unknown is a success."""
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            return
+        await self.stop_pod_sandbox(pod_sandbox_id)
+        for container in [c for c in self._containers.values() if c.sandbox is sandbox]:
+            await self.remove_container(container.id)
+        if self._sandboxes.pop(pod_sandbox_id, None) is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self._sandbox_file(sandbox))
+            self._emit(sandbox.id, ContainerEventType.CONTAINER_DELETED_EVENT, sandbox)
+
+    async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
+        """Raises RuntimeServiceError, reason NotFound."""
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            raise RuntimeServiceError(
+                f'an error occurred when try to find sandbox "{pod_sandbox_id}": not found', "NotFound"
+            )
+        return sandbox.status()
+
+    async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
+        """Newest first."""
+        found = (s.status() for s in reversed(self._sandboxes.values()))
+        return [status for status in found if not pod_uid or status.metadata.uid == pod_uid]
+
+    # -- containers --------------------------------------------------------------------------------------------------
+
+    async def create_container(
+        self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
+    ) -> str:
+        """Decide what will be started. Raises RuntimeServiceError (NotFound: the sandbox, ImageNotFound)."""
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None or sandbox.state != PodSandboxState.SANDBOX_READY:
+            raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
+        root = self._images.rootfs(config.image)
+        identity = self._new_id()
+        directory = os.path.join(self._state_dir, identity)
+        container = _Container(
+            id=identity,
+            sandbox=sandbox,
+            config=config,
+            created_at=self._clock.wall_ns(),
+            image_ref=root.image_ref,
+            directory=directory,
+            spec=start_spec(identity, sandbox.id, config, sandbox_config, root, directory),
+            stop_signal=stop_signal(config, root.config),
+        )
+        try:
+            os.makedirs(directory, 0o700)
+            self._save(os.path.join(directory, "container.json"), {"config": config, "spec": container.spec})
+        except OSError as error:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise RuntimeServiceError(f"failed to create container: {error}") from error
+        self._containers[identity] = container
+        self._emit(identity, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
+        return identity
+
+    async def start_container(self, container_id: str) -> None:
+        """Raises RuntimeServiceError; with reason StartError the container has ended with exit code 128."""
+        container = self._find(container_id)
+        if container.state != ContainerState.CONTAINER_CREATED or container.starting:
+            raise RuntimeServiceError(f"failed to start container: it is in {container.state.name} state")
+        container.starting = True
+        try:
+            # That it runs, or has ended again, is known from the shim's events, which come before the answer.
+            await self._shim.call("start", container=container.spec)
+        except RuntimeServiceError as error:
+            if container.state == ContainerState.CONTAINER_CREATED:
+                container.message = _CREATE_FAILED.format(error)
+                self._ended(container, START_ERROR_EXIT_CODE, "StartError", self._clock.wall_ns())
+            raise RuntimeServiceError(container.message or str(error), "StartError") from error
+        finally:
+            container.starting = False
+
+    async def stop_container(self, container_id: str, timeout: int) -> None:
+        """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended.
+
+        Source: containerd internal/cri/server/container_stop.go:stopContainer.
+        """
+        container = self._containers.get(container_id)
+        if container is None or container.state != ContainerState.CONTAINER_RUNNING:
+            return
+        if timeout <= 0:
+            await self._kill(container, "StopContainer")
+            return
+        if not container.stop_signal_sent:
+            container.stop_signal_sent = True
+            await self._shim.call("signal", id=container.id, signal=container.stop_signal, why="StopContainer")
+        if not await self._wait_ended(container, timeout):
+            await self._kill(container, "grace over")
+
+    async def _kill(self, container: _Container, why: str) -> None:
+        """SIGKILL, and wait until the kernel has ended the whole container."""
+        if container.state == ContainerState.CONTAINER_RUNNING:
+            await self._shim.call("signal", id=container.id, signal=int(signal.SIGKILL), why=why)
+            await container.ended.wait()
+        if container.state == ContainerState.CONTAINER_UNKNOWN:
+            raise RuntimeServiceError("the connection to the shim is gone")
+
+    async def _wait_ended(self, container: _Container, seconds: float) -> bool:
+        """Whether it ended within `seconds`; never answers no too early (loop timers may fire before their time)."""
+        deadline = self._clock.monotonic_ns() + int(seconds * 1e9)
+        while not container.ended.is_set() and (left := deadline - self._clock.monotonic_ns()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left / 1e9):
+                    await container.ended.wait()
+        return container.ended.is_set()
+
+    async def remove_container(self, container_id: str) -> None:
+        """Kill it if it runs, delete what it wrote, forget it. Unknown is a success."""
+        container = self._containers.get(container_id)
+        if container is None:
+            return
+        await self._kill(container, "RemoveContainer")
+        if self._containers.pop(container_id, None) is None:
+            return  # someone else was quicker
+        self._shim.post("remove", id=container_id)
+        await asyncio.to_thread(shutil.rmtree, container.directory, ignore_errors=True)
+        self._emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
+
+    async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
+        """Newest first."""
+        found = reversed(self._containers.values())
+        return [c.status() for c in found if not pod_uid or c.sandbox.config.metadata.uid == pod_uid]
+
+    async def container_status(self, container_id: str) -> ContainerStatus:
+        """Raises RuntimeServiceError, reason NotFound."""
+        return self._find(container_id).status()
+
+    async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
+        """Run a command in the container; at most 16 MiB of each stream are kept.
+
+        `timeout` in seconds, 0 is none. Raises RuntimeServiceError: NotFound, StartError, DeadlineExceeded; cancelling
+        kills the command. Source: containerd internal/cri/server/container_execsync.go.
+        """
+        container = self._find(container_id)
+        if container.state != ContainerState.CONTAINER_RUNNING:
+            raise RuntimeServiceError(f"failed to exec in container: container is in {container.state.name} state")
+        identity = self._new_id()
+        try:
+            answer = await self._shim.call("exec", id=container_id, execId=identity, argv=list(cmd), timeout=timeout)
+        except asyncio.CancelledError:
+            self._shim.post("cancel_exec", execId=identity)
+            raise
+        except RuntimeServiceError as error:
+            if error.reason != "StartError":
+                raise RuntimeServiceError(f"failed to exec in container: {error}", error.reason) from error
+            raise RuntimeServiceError(_EXEC_FAILED.format(identity, error), "StartError") from error
+        if answer.message["killedBecause"] == "exec timeout":
+            text = f"failed to exec in container: timeout {timeout:g}s exceeded: context deadline exceeded"
+            raise RuntimeServiceError(text, "DeadlineExceeded")
+        return ExecSyncResponse(answer.blobs[0], answer.blobs[1], answer.message["exitCode"])
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
+        """All events from this call on."""
+        queue: asyncio.Queue[ContainerEventResponse] = asyncio.Queue()
+        self._streams.append(queue)
+        return self._events(queue)
+
+    async def _events(self, queue: asyncio.Queue[ContainerEventResponse]) -> AsyncIterator[ContainerEventResponse]:
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._streams.remove(queue)
+
+    def _emit(self, identity: str, kind: ContainerEventType, sandbox: _Sandbox) -> None:
+        event = ContainerEventResponse(identity, kind, self._clock.wall_ns(), sandbox.config.metadata.uid)
+        for queue in self._streams:
+            queue.put_nowait(event)
+
+    def _on_event(self, message: dict[str, Any]) -> None:
+        container = self._containers.get(message["id"])
+        if container is None:
+            return
+        if message["event"] == "started" and container.state == ContainerState.CONTAINER_CREATED:
+            container.state = ContainerState.CONTAINER_RUNNING
+            container.started_at = message["startedAt"]
+            self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
+        elif message["event"] == "exited":
+            code = message["exitCode"]
+            self._ended(container, code, "Error" if code else "Completed", message["finishedAt"])
+
+    def _ended(self, container: _Container, code: int, reason: str, finished_at: int) -> None:
+        container.state = ContainerState.CONTAINER_EXITED
+        container.exit_code, container.reason, container.finished_at = code, reason, finished_at
+        container.ended.set()
+        self._emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
+
+    def _on_lost(self) -> None:
+        """Without the shim nobody can say any more what runs; whoever waits for an end must not wait for ever."""
+        for container in self._containers.values():
+            if container.state == ContainerState.CONTAINER_RUNNING:
+                container.state = ContainerState.CONTAINER_UNKNOWN
+                container.ended.set()
+
+    async def close(self) -> None:
+        """Hang up. Containers go on running."""
+        self._shim.close()
+
+    # -- helpers -----------------------------------------------------------------------------------------------------
+
+    def _new_id(self) -> str:
+        return f"{self._world.random.getrandbits(256):064x}"
+
+    def _find(self, container_id: str) -> _Container:
+        container = self._containers.get(container_id)
+        if container is None:
+            text = f'an error occurred when try to find container "{container_id}": not found'
+            raise RuntimeServiceError(text, "NotFound")
+        return container
+
+    def _sandbox_file(self, sandbox: _Sandbox) -> str:
+        return os.path.join(self._state_dir, f"sandbox-{sandbox.id}.json")
+
+    def _save_sandbox(self, sandbox: _Sandbox) -> None:
+        state = {"config": sandbox.config, "createdAt": sandbox.created_at, "ip": sandbox.ip, "state": sandbox.state}
+        # A full disk must not take a working sandbox down; only a later adoption would miss it.
+        with suppress(OSError):
+            os.makedirs(self._state_dir, 0o700, exist_ok=True)
+            self._save(self._sandbox_file(sandbox), state)
+
+    def _save(self, path: str, value: dict[str, Any]) -> None:
+        """Whole or not at all."""
+        temporary = f"{path}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(orjson.dumps(value, default=str))
+        os.replace(temporary, path)

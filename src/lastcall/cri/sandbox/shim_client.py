@@ -1,0 +1,171 @@
+"""The node's end of the connection to its shim, on the running event loop."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lastcall.cri.api import RuntimeServiceError
+from lastcall.cri.sandbox.shim.wire import Connection, WireError
+from lastcall.world.clock import monotonic
+from lastcall.world.world import World
+
+CONNECT_SECONDS = 10.0
+"""How long the shim may take to listen; it starts beside the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`fds` belong to the receiver."""
+
+    message: dict[str, Any]
+    blobs: tuple[bytes, ...]
+    fds: tuple[int, ...]
+
+
+class ShimClient:
+    """Calls the verbs of `shim/server.py`; answers and events arrive in the shim's order.
+
+    `on_event(message)` hears every event before any later answer is delivered; `on_lost()` is called once when the
+    connection is gone, after which every call fails.
+    """
+
+    def __init__(
+        self, world: World, path: str, on_event: Callable[[dict[str, Any]], None], on_lost: Callable[[], None]
+    ) -> None:
+        self._world = world
+        self._path = path
+        self._on_event = on_event
+        self._on_lost = on_lost
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+        self._next = 0
+        self._pending: dict[int, asyncio.Future[Answer]] = {}
+        self._writing = False
+
+    async def connect(self) -> None:
+        """Connect unless connected, and wait for a shim that is still starting. Raises RuntimeServiceError."""
+        async with self._connecting:
+            if self._closed:
+                raise _lost()
+            if self._connection is not None:
+                return
+            deadline = monotonic(self._world.clock) + CONNECT_SECONDS
+            while True:
+                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                try:
+                    sock.connect(self._path)
+                    break
+                except OSError as error:
+                    sock.close()
+                    if error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.EAGAIN):
+                        raise RuntimeServiceError(f"cannot reach the shim at {self._path}: {error}") from error
+                    if monotonic(self._world.clock) > deadline:
+                        raise RuntimeServiceError(f"no shim listens at {self._path}") from error
+                await self._world.clock.sleep(0.002)
+            self._connection = Connection(sock)
+            asyncio.get_running_loop().add_reader(sock, self._readable)
+
+    async def call(self, verb: str, **fields: Any) -> Answer:
+        """One call. Raises RuntimeServiceError with the shim's message and reason, or when the shim is gone."""
+        if self._connection is None:
+            await self.connect()
+        self._next += 1
+        number = self._next
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pending[number] = future
+        try:
+            self._send({"call": number, "verb": verb, **fields})
+            return await future
+        finally:
+            # Cancelled: the answer will find nobody, and its fds are closed there.
+            self._pending.pop(number, None)
+
+    def post(self, verb: str, **fields: Any) -> None:
+        """A call whose answer nobody waits for. A shim that is gone is not an error."""
+        self._next += 1
+        try:
+            self._send({"call": self._next, "verb": verb, **fields})
+        except RuntimeServiceError:
+            return
+
+    def _send(self, message: dict[str, Any]) -> None:
+        connection = self._connection
+        if connection is None or self._closed:
+            raise _lost()
+        try:
+            done = connection.send(message)
+        except OSError as error:
+            self._lose()
+            raise _lost() from error
+        if not done and not self._writing:
+            self._writing = True
+            asyncio.get_running_loop().add_writer(connection.socket, self._writable)
+
+    def _writable(self) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            done = connection.flush()
+        except OSError:
+            self._lose()
+            return
+        if done:
+            self._writing = False
+            asyncio.get_running_loop().remove_writer(connection.socket)
+
+    def _readable(self) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            messages = connection.receive()
+        except (OSError, WireError):
+            messages = None
+        if messages is None:
+            self._lose()
+            return
+        for message, blobs, fds in messages:
+            if "event" in message:
+                self._on_event(message)
+            else:
+                self._answer(Answer(message, blobs, fds))
+
+    def _answer(self, answer: Answer) -> None:
+        future = self._pending.pop(answer.message.get("answer", 0), None)
+        if future is None or future.done():
+            for fd in answer.fds:
+                os.close(fd)
+        elif error := answer.message.get("error"):
+            future.set_exception(RuntimeServiceError(error["message"], error["reason"]))
+        else:
+            future.set_result(answer)
+
+    def _lose(self) -> None:
+        if not self._closed:
+            self.close()
+            self._on_lost()
+
+    def close(self) -> None:
+        """Hang up; the shim ends this node's execs and keeps its containers."""
+        self._closed = True
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(connection.socket)
+            if self._writing:
+                loop.remove_writer(connection.socket)
+            connection.close()
+        pending, self._pending = self._pending, {}
+        for future in pending.values():
+            if not future.done():
+                future.set_exception(_lost())
+
+
+def _lost() -> RuntimeServiceError:
+    return RuntimeServiceError("the connection to the shim is gone")
