@@ -147,7 +147,7 @@ class ShimWorld:
                 await asyncio.sleep(0.002)
 
     async def run(self, *command: str, **more: object) -> tuple[ContainerStatus, str]:
-        """Start a container in a new sandbox, wait for its end: its status and its output without the log's prefixes."""
+        """Start a container in a new sandbox and wait: its status, and its output without the log's prefixes."""
         container = await self.start(await self.sandbox(), *command, **more)
         status = await self.ended(container)
         return status, self.output(status)
@@ -159,7 +159,7 @@ class ShimWorld:
 
     async def until(self, condition: Callable[[], object], seconds: float = 10) -> None:
         async with asyncio.timeout(seconds):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - a condition of the kernel's
                 await asyncio.sleep(0.002)
 
     async def printed(self, container: str, text: str) -> None:
@@ -271,6 +271,10 @@ async def _run(scenario: Callable[[ShimWorld], Awaitable[None]], shim_pid: int, 
         for record in world.records:
             print(" ", record.kind, record.container, record.facts)
         print("processes:", world.processes())
+        frame = sys.exc_info()[2]
+        while frame.tb_next:
+            frame = frame.tb_next
+        print("locals:", {name: repr(value)[:2000] for name, value in frame.tb_frame.f_locals.items()})
         raise
     await world.runtime.close()
 

@@ -54,6 +54,7 @@ class Container:
         self.on_exited: Callable[[], None] = lambda: None
         self._context = context
         self._outputs: list[Output] = []
+        self._unread: list[tuple[str, int]] = []
         self._log = LogFile("")
         self._stdin = -1
         self._mount_namespace = ""
@@ -101,17 +102,19 @@ class Container:
         self.process.on_start_failed = self._start_failed
         self.process.on_exited = self._exited
         self.process.on_console = self._console
-        self._follow("stdout", pipes[0][0])
-        self._follow("stderr", pipes[1][0])
+        self._unread = [("stdout", pipes[0][0]), ("stderr", pipes[1][0])]
         self.process.go()
 
-    def _follow(self, name: str, fd: int) -> None:
-        stream = Stream(name, self._log, self._line)
-        self._outputs.append(Output(self._context.loop, fd, stream.feed, stream.end))
+    def _follow_output(self) -> None:
+        """Not before the start is on record: what a process prints comes after that."""
+        for name, fd in self._unread:
+            stream = Stream(name, self._log, self._line)
+            self._outputs.append(Output(self._context.loop, fd, stream.feed, stream.end))
+        self._unread = []
 
     def _console(self, fd: int) -> None:
         """The terminal's end: its output is the container's, and held open it is also its input."""
-        self._follow("stdout", fd)
+        self._unread.append(("stdout", fd))
 
     def _line(self, stream: str, text: str, dropped: int) -> None:
         facts: dict[str, Any] = {"stream": stream, "text": text, "attempt": self.spec["attempt"]}
@@ -128,6 +131,7 @@ class Container:
         self._mount_namespace = procfs.mount_namespace(self.process.pid)
         facts = {"containerId": self.id, "pid": self.process.pid, "exe": procfs.executable(self.process.pid)}
         self.record(kinds.PROCESS_STARTED, {**facts, "argv": self.spec["argv"]})
+        self._follow_output()
         self.on_started()
 
     def _start_failed(self, message: str) -> None:
@@ -159,6 +163,9 @@ class Container:
         for output in self._outputs:
             output.drain()
             output.close()
+        for _, fd in self._unread:
+            os.close(fd)
+        self._unread = []
         self.process.journal.close()
         self._log.close()
         if self._stdin >= 0:
