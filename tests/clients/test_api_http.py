@@ -129,6 +129,19 @@ async def test_a_streaming_list_ends_with_its_bookmark(running: RunningServer) -
     assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
+@pytest.mark.parametrize("collection", ["pods", "nodes", "services", "events", "configmaps", "leases"])
+async def test_a_bookmark_in_a_table_watch_has_its_mark_in_the_row(running: RunningServer, collection: str) -> None:
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    group = "/apis/coordination.k8s.io/v1" if collection == "leases" else "/api/v1"
+    async with session(running) as http:
+        async with http.get(f"{group}/{collection}?{query}", headers={"Accept": TABLE}) as response:
+            async with asyncio.timeout(5):
+                while (event := json.loads(await response.content.readline()))["type"] != "BOOKMARK":
+                    pass
+    (row,) = event["object"]["rows"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
 async def test_a_forgotten_version_is_an_error_event_in_a_good_stream(running: RunningServer) -> None:
     async with session(running) as http, http.get("/api/v1/pods?watch=1&resourceVersion=1") as response:
         assert response.status == 200
@@ -139,7 +152,6 @@ async def test_a_forgotten_version_is_an_error_event_in_a_good_stream(running: R
 
 
 async def test_a_table_watch_names_its_columns_once(running: RunningServer) -> None:
-    pytest.importorskip("lastcall.api.table")
     async with session(running) as http:
         async with http.get("/api/v1/configmaps?watch=1", headers={"Accept": TABLE}) as response:
             for name in "ab":
@@ -201,7 +213,7 @@ async def test_a_body_above_three_mebibytes_is_refused(running: RunningServer) -
 async def test_yaml_in_and_yaml_out(running: RunningServer) -> None:
     headers = {"Content-Type": "application/yaml", "Accept": "application/yaml"}
     async with session(running) as http:
-        body = "metadata: {name: y}\ndata:\n  a: one\n"
+        body = "metadata: {name: y, creationTimestamp: 2020-01-01T00:00:00Z}\ndata:\n  a: one\n"
         async with http.post("/api/v1/namespaces/default/configmaps", data=body, headers=headers) as response:
             text = await response.text()
     assert response.status == 201

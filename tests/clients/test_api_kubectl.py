@@ -159,14 +159,13 @@ async def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
 
 async def test_a_namespace_goes_when_its_finalizer_does(kubectl: Kubectl) -> None:
     await kubectl(
-        "create", "--validate=false", "-f", "-", stdin="apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n"
+        "create", "--validate=false", "-f", "-", stdin="apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
     )
-    await kubectl("delete", "namespace", "n")
-    await kubectl("get", "namespace", "n", code=1)
+    await kubectl("delete", "namespace", "team")
+    await kubectl("get", "namespace", "team", code=1)
 
 
 async def test_columns_of_pods(kubectl: Kubectl) -> None:
-    pytest.importorskip("lastcall.api.table")
     await running_pod(kubectl)
     await kubectl("delete", "pod", "web", "--wait=false")
     out, _ = await kubectl("get", "pods")

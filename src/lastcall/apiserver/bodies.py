@@ -4,6 +4,7 @@ Sources: apiserver pkg/endpoints/handlers/create.go, apimachinery pkg/runtime/se
 pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
+from functools import cache
 from typing import Any
 
 import orjson
@@ -29,9 +30,22 @@ def decode(body: bytes, media_type: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (a safe loader)
+        return yaml.load(body, Loader=_yaml_loader())  # noqa: S506 (a safe loader)
     except yaml.YAMLError as error:
         raise ValueError(str(error).replace("\n", " ")) from None
+
+
+@cache
+def _yaml_loader() -> Any:
+    """A safe loader that leaves timestamps as the text they are, as JSON does."""
+    import yaml
+
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+        for first, known in base.yaml_implicit_resolvers.items()
+    }
+    return type("Loader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
 def decode_optional(body: bytes, media_type: str, default: Any) -> Any:

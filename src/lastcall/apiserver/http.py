@@ -392,7 +392,9 @@ class HTTPFace:
         is_status = answer.object.get("kind") == "Status" and resource.kind != "Status"
         body = answer.value
         if not media_type.plain and not is_status:
-            body = representation.object_body(resource, answer.object, media_type, request.query)
+            body = representation.object_body(
+                resource, answer.object, media_type, request.query, self._operations.now()
+            )
         response = self._bytes(request, body, media_type, status=201 if answer.created else status)
         for warning in context.warnings if context is not None else ():
             text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

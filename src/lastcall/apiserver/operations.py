@@ -6,6 +6,7 @@ told apart, and the answer of a DELETE gets its form.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -28,6 +29,7 @@ from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.apiserver.watch import Event, open_watch
 from lastcall.client.api import JSON_PATCH
+from lastcall.world.clock import now
 
 
 class Operations:
@@ -39,6 +41,10 @@ class Operations:
         self._store, self._clock = shared.store, shared.world.clock
         self._issuer = issuer
         self._logs = logs
+
+    def now(self) -> datetime:
+        """The time by which ages are told."""
+        return now(self._clock)
 
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""

@@ -4,6 +4,7 @@ Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/wa
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 
 import orjson
 
@@ -19,21 +20,22 @@ META_GROUP = "meta.k8s.io"
 
 
 def table(
-    resource: Resource, objects: list[Object], media_type: MediaType, query: Mapping[str, str], meta: Object
+    resource: Resource,
+    objects: list[Object],
+    media_type: MediaType,
+    query: Mapping[str, str],
+    meta: Object,
+    moment: datetime,
 ) -> Object:
-    """A Table of `objects`; `?includeObject=` says what of the object each row carries (default its metadata)."""
-    from lastcall.api.table import table_for
+    """A Table of `objects` as of `moment`; `?includeObject=` says what of the object each row carries."""
+    from lastcall.api.table import IncludeObject, table_for
 
-    rows = table_for(resource, objects)
-    include = query.get("includeObject", "Metadata")
-    for row, obj in zip(rows["rows"], objects, strict=True):
-        if include == "Object":
-            row["object"] = obj
-        elif include == "None":
-            row.pop("object", None)
-        else:
-            row["object"] = partial_metadata(obj, media_type)
-    return {**rows, "apiVersion": f"{META_GROUP}/{media_type.version}", "metadata": meta}
+    asked = query.get("includeObject", "")
+    include: IncludeObject = "Object" if asked == "Object" else "None" if asked == "None" else "Metadata"
+    return {
+        **table_for(resource, objects, moment, include, meta),
+        "apiVersion": f"{META_GROUP}/{media_type.version}",
+    }
 
 
 def partial_metadata(obj: Object, media_type: MediaType) -> Object:
@@ -44,10 +46,12 @@ def partial_metadata(obj: Object, media_type: MediaType) -> Object:
     }
 
 
-def object_body(resource: Resource, obj: Object, media_type: MediaType, query: Mapping[str, str]) -> bytes:
+def object_body(
+    resource: Resource, obj: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime
+) -> bytes:
     """One object in the wanted form."""
     if media_type.as_ == "Table":
-        return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj)))
+        return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj), moment))
     if media_type.as_ == "PartialObjectMetadata":
         return orjson.dumps(partial_metadata(obj, media_type))
     return orjson.dumps(obj)
@@ -75,7 +79,7 @@ def list_body(
         if page.remaining is not None:
             meta["remainingItemCount"] = page.remaining
     if media_type.as_ == "Table":
-        return orjson.dumps(table(resource, objects, media_type, query, meta))
+        return orjson.dumps(table(resource, objects, media_type, query, meta, operations.now()))
     return orjson.dumps(
         {
             "kind": "PartialObjectMetadataList",
@@ -113,7 +117,8 @@ class WatchEncoder:
         )
         if self._media_type.as_ == "PartialObjectMetadata":
             return watch_line(event.type, orjson.dumps(partial_metadata(obj, self._media_type)))
-        rows = table(self._resource, [obj], self._media_type, self._query, _table_meta(obj))
+        moment = self._operations.now()
+        rows = table(self._resource, [obj], self._media_type, self._query, _table_meta(obj), moment)
         if self._columns_sent:
             rows["columnDefinitions"] = None
         self._columns_sent = True
