@@ -24,7 +24,7 @@ from lastcall.api.errors import (
     too_large,
 )
 from lastcall.api.meta import Object
-from lastcall.api.resources import SERVED, Resource
+from lastcall.api.resources import BINDINGS, SERVED, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request, impersonated
 from lastcall.apiserver.bodies import decode_object, decode_optional
@@ -40,7 +40,7 @@ from lastcall.apiserver.negotiation import (
     not_acceptable,
     wants_pretty,
 )
-from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
 from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
 from lastcall.apiserver.patching import patch_type
 from lastcall.apiserver.registry import Answer
@@ -440,9 +440,9 @@ def _field_validation(text: str) -> FieldValidation:
 def _body_kind(resource: Resource, info: RequestInfo) -> Resource:
     """What a POST's body is: the resource itself, or what its subresource takes."""
     if info.subresource == "binding":
-        return Resource("", "v1", "bindings", "Binding", True)
+        return BINDINGS
     if info.subresource == "token":
-        return Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
+        return TOKEN_REQUESTS
     return resource
 
 

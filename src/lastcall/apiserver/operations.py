@@ -31,6 +31,9 @@ from lastcall.apiserver.watch import Event, open_watch
 from lastcall.client.api import JSON_PATCH
 from lastcall.world.clock import now
 
+TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
+"""What a POST to serviceaccounts/token carries."""
+
 
 class Operations:
     """All verbs on all kinds. Every method raises StatusError."""
@@ -118,6 +121,7 @@ class Operations:
         if resource is BINDINGS or (resource is PODS and subresource == "binding"):
             return await self._bind(context, obj, namespace, name)
         if resource is SERVICEACCOUNTS and subresource == "token":
+            obj = prepare(context, TOKEN_REQUESTS, obj)
             status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
             return Answer(status, orjson.dumps(status), created=True)
         if subresource or name:
@@ -127,7 +131,8 @@ class Operations:
         return self._answer(resource, answer)
 
     async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
-        meta = obj.get("metadata") or {}
+        obj = prepare(context, BINDINGS, obj)
+        meta = obj["metadata"]
         if meta.get("namespace") and meta["namespace"] != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         if name and meta.get("name") and meta["name"] != name:
