@@ -125,6 +125,8 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
     for key, value in patch.items():
         if key in (_DIRECTIVE, _RETAIN_KEYS):
             continue
+        if key.startswith((_DELETE_PRIMITIVES, _ORDER)) and not isinstance(value, list | None):
+            raise _fail(f"wrong type for value of {key}: {_go_map(value)}")
         if key.startswith(_DELETE_PRIMITIVES):
             name = key[len(_DELETE_PRIMITIVES) :]
             if isinstance(result.get(name), list):
@@ -160,8 +162,11 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
 
 def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
     if not field.merge_key:
-        added = [item for item in dict.fromkeys(patch) if item not in original]
-        return _ordered([*original, *added], patch, original, field)
+        result = list(original)
+        for item in patch:
+            if item not in result:
+                result.append(item)
+        return _ordered(result, patch, original, field)
     key = field.merge_key
     inner = struct_of(field.item) if field.item is not None and field.item.shape == "struct" else None
     result = list(original)

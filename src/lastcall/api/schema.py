@@ -269,6 +269,10 @@ def _omits_empty(struct: Struct, key: str, field: Field) -> bool:
     return field.format == "time" or key in _ZERO_OMITTED.get(struct.name, ())
 
 
+# What a null in a list or map becomes.
+_ZEROS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": False}
+
+
 def _prune(field: Field, value: Any) -> None:
     if field.shape == "struct":
         _prune_struct(struct_of(field), value)
@@ -279,6 +283,9 @@ def _prune(field: Field, value: Any) -> None:
                     value[index] = {} if field.item.shape != "list" else []
                 else:
                     _prune(field.item, item)
+        else:
+            zero = _ZEROS.get(field.item.shape, "")
+            value[:] = [zero if item is None else item for item in value]
     elif field.shape == "map" and field.item is not None:
         if field.item.format == "quantity":
             for key, item in value.items():
