@@ -30,6 +30,8 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:
+            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # nohup: the user wants us to outlive the terminal
             self._old[number] = signal.signal(number, self._arrived)
         return self
 

@@ -67,9 +67,18 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
     for record in sorted(records, key=by_time):
         uid, name = record.pod_uid, record.container
         match record.kind:
-            case kinds.DELETE_SENT | kinds.FINAL_DELETE_SENT:
+            case kinds.DELETE_SENT | kinds.WORKER_FINISHED:
                 latest[(record.kind, uid)] = record.id
+            case kinds.FINAL_DELETE_SENT:
+                latest[(record.kind, uid)] = record.id
+                _pair(pairs, record.id, latest.get((kinds.WORKER_FINISHED, uid)))
+            case kinds.STOP_REQUESTED:
+                latest[(record.kind, uid, name)] = record.id
+            case kinds.PROCESS_SIGNAL_STATE:
+                _pair(pairs, record.id, latest.get((kinds.STOP_REQUESTED, uid, name)))
             case kinds.SIGNAL_SENT:
+                if record.facts.get("why") in ("StopContainer", "grace over"):
+                    _pair(pairs, record.id, latest.get((kinds.STOP_REQUESTED, uid, name)))
                 latest[(record.kind, uid, name, signal_name(record.facts.get("signal")) or "")] = record.id
             case kinds.DELETE_ACCEPTED:
                 _pair(pairs, record.id, latest.get((kinds.DELETE_SENT, uid)))

@@ -192,7 +192,7 @@ def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> 
         "1.27; 1.28 fixed it)."
     )
     yield Finding(
-        "hookTimeNotCounted", "warning", f"{text.rstrip('.')}: {total} in place of {grace} s for {c.name}.", c.name
+        "hookTimeNotCounted", "warning", f"{text.rstrip('.')}; {c.name} had {total} in place of {grace} s.", c.name
     )
 
 

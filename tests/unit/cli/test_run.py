@@ -121,6 +121,16 @@ def test_ctrl_c_twice_leaves_at_once(capfd):
     assert "left at once" in capfd.readouterr().err
 
 
+def test_under_nohup_a_hangup_stays_ignored():
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGHUP)
+        assert interrupts.number == 0
+    finally:
+        signal.signal(signal.SIGHUP, old)
+
+
 def test_sigterm_ends_in_order_with_its_own_status():
     with Interrupts() as interrupts, pytest.raises(Interrupted) as error:
         signal.raise_signal(signal.SIGTERM)

@@ -70,7 +70,7 @@ def test_up_to_1_27_the_kill_comes_later_and_the_story_says_why_in_one_sentence(
     assert ending.budget.overrun == pytest.approx(2.0, abs=0.02)
     text = _finding(ending, "hookTimeNotCounted")
     assert "Kubernetes 1.23 does not take the preStop hook's time off the grace period" in text
-    assert "12.0 s in place of 10 s" in text
+    assert "app had 12.0 s in place of 10 s" in text
     assert text.count(". ") == 0
 
 
@@ -102,6 +102,8 @@ def test_causes_are_joined_across_processes_by_uid_and_resource_version(tapes):
     assert cause(k.ENDPOINT_REMOVED) == k.POD_STATUS_WRITTEN
     assert cause(k.OBJECT_REMOVED) == k.FINAL_DELETE_SENT
     assert cause(k.POD_GONE_SEEN) == k.OBJECT_REMOVED
+    assert cause(k.SIGNAL_SENT) == k.STOP_REQUESTED
+    assert cause(k.PROCESS_SIGNAL_STATE) == k.STOP_REQUESTED
     killed = by_id[by_kind[k.PROCESS_EXITED].cause_id].record
     assert (killed.kind, killed.facts["signal"]) == (k.SIGNAL_SENT, "SIGKILL")
 
