@@ -53,8 +53,7 @@ def answer(resource: Resource, obj: dict[str, Any]) -> str:
     """What becomes of a create: `decode`, `invalid` or `accepted`."""
     try:
         schema.check_fields(resource, obj)
-    except schema.DecodeError as error:
-        assert str(error)
+    except schema.DecodeError:
         return "decode"
     schema.prune(resource, obj)
     defaults.set_defaults(resource, obj)
@@ -77,6 +76,14 @@ def test_random_objects_get_an_answer(resource: Resource, wrong: float) -> None:
         answer(resource, an_object(struct_for(resource), source, 0, wrong))
 
 
+def outcome(apply: Any, doc: Any, change: Any) -> int:
+    """The status code."""
+    try:
+        return 200 if isinstance(apply(doc, change), dict) else 0
+    except StatusError as error:
+        return error.code
+
+
 @pytest.mark.parametrize("resource", SERVED, ids=lambda resource: resource.group_resource)
 def test_random_patches_get_an_answer(resource: Resource) -> None:
     source = random.Random(resource.group_resource)
@@ -90,17 +97,11 @@ def test_random_patches_get_an_answer(resource: Resource) -> None:
                     change["metadata"][key] = source.choice(["delete", "bogus", [], ["a"], None, {}])
         before = copy_object(doc)
         for apply in (patch.merge_patch, lambda d, p: patch.strategic_merge_patch(resource, d, p)):
-            try:
-                assert isinstance(apply(doc, change), dict)
-            except StatusError as error:
-                assert error.code in (400, 422, 500)
+            assert outcome(apply, doc, change) in (200, 400, 422, 500)
         assert doc == before
 
 
 @pytest.mark.parametrize("bad", WRONG)
 def test_a_patch_that_is_no_patch_is_refused(bad: Any) -> None:
     for apply in (patch.json_patch, patch.merge_patch, lambda d, p: patch.strategic_merge_patch(SERVED[1], d, p)):
-        try:
-            assert isinstance(apply({"metadata": {}}, bad), dict)
-        except StatusError as error:
-            assert error.code in (400, 422)
+        assert outcome(apply, {"metadata": {}}, bad) in (200, 400, 422)

@@ -8,7 +8,6 @@ from lastcall.api.field import (
     duplicate,
     each,
     forbidden,
-    go_quote,
     invalid,
     not_found,
     not_supported,
@@ -425,8 +424,3 @@ def _http_get(action: Object, path: str) -> list[FieldError]:
     for header in action.get("httpHeaders") or ():
         errors += each(f"{path}.httpHeaders", header.get("name", ""), is_http_header_name(header.get("name", "")))
     return errors
-
-
-def shown_names(containers: Iterable[Object]) -> str:
-    """`"a", "b"`."""
-    return ", ".join(go_quote(container.get("name", "")) for container in containers)
