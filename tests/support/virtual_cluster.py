@@ -1,0 +1,581 @@
+"""A whole cluster in virtual time: API server, controllers, scheduler and kubelet are the real ones.
+
+    async def scenario(cluster):
+        await cluster.create(MANIFEST)
+        await cluster.wait_ready("p")
+        await cluster.delete("pod/p")
+        await cluster.wait_gone("p")
+
+    run_cluster(scenario, {"app": Program(drain_seconds=2)})
+
+What is not real is what `lastcall.world.virtual` forbids: the store is in memory, clients are in process, containers
+are `Program`s, volumes take no space and the dialer reaches simulated ports. The composition mirrors
+`lastcall.cluster.control_plane` and `lastcall.cluster.node`.
+"""
+
+import asyncio
+import functools
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import yaml
+from scenario_facts import endpoint_states, event_line, pod_facts
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    ENDPOINTSLICES,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICEACCOUNTS,
+    SERVICES,
+    Resource,
+)
+from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.client.api import MERGE_PATCH, Client
+from lastcall.client.events import EventRecorder
+from lastcall.controllers.manager import run_controllers
+from lastcall.cri.simulated import Durations, SimulatedRuntime
+from lastcall.cri.simulated_dialer import SimulatedDialer
+from lastcall.node.interfaces import DialError, HTTPResponse
+from lastcall.node.kubelet import Kubelet, KubeletConfig
+from lastcall.node.node_status import NodeConfig, NodeStatusManager
+from lastcall.node.volumes.simulated import SimulatedVolumeManager
+from lastcall.scheduler.scheduler import run_scheduler
+from lastcall.store.memory import MemoryStore
+from lastcall.timeline import kinds
+from lastcall.timeline.memory import MemoryRecorder
+from lastcall.timeline.record import Record
+from lastcall.world.tasks import Tasks
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+KINDS = {
+    "Pod": PODS,
+    "Service": SERVICES,
+    "ConfigMap": CONFIGMAPS,
+    "Secret": SECRETS,
+    "Namespace": NAMESPACES,
+    "Node": NODES,
+    "ServiceAccount": SERVICEACCOUNTS,
+}
+WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
+ALLOCATABLE = {"cpu": "2", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"}
+
+Wrap = Callable[[Client, str], Client]
+"""`wrap(client, component)` puts something between a component and the API server."""
+
+
+@functools.cache
+def _signing_key() -> bytes:
+    return new_key_pem()  # made once for all clusters of a process; nothing a scenario sees depends on it
+
+
+class _Noticed(list):
+    """A list that says when something is added."""
+
+    def __init__(self, notice: Callable[[], None]) -> None:
+        super().__init__()
+        self._notice = notice
+
+    def append(self, item: Any) -> None:
+        super().append(item)
+        self._notice()
+
+
+class _NodeEvents:
+    """Hands on to the event recorder of the kubelet that runs now."""
+
+    recorder: EventRecorder
+
+    def event(self, obj: Object, event_type: Any, reason: str, message: str, *, field_path: str = "") -> None:
+        self.recorder.event(obj, event_type, reason, message, field_path=field_path)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One watch event that a client saw. `at` is virtual seconds since the cluster's beginning."""
+
+    at: float
+    type: str
+    object: Object
+
+    @property
+    def name(self) -> str:
+        return name_of(self.object)
+
+    @property
+    def namespace(self) -> str:
+        return namespace_of(self.object)
+
+
+class VirtualCluster:
+    """`async with VirtualCluster(world, programs) as cluster:`; all times are virtual seconds since its beginning.
+
+    Pods are named by their name; a name used again is `p~2`, then `p~3`. `namespace` is where manifests without one go.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        programs: Any = None,
+        *,
+        kubernetes_version: str = "1.36",
+        images: Any = None,
+        durations: Durations | None = None,
+        node_name: str = "node-1",
+        namespace: str = "default",
+        wrap: Wrap | None = None,
+    ) -> None:
+        self.world = world
+        self.version = kubernetes_version
+        self.node_name = node_name
+        self.namespace = namespace
+        self._wrap: Wrap = wrap or (lambda client, component: client)
+        self._changed = asyncio.Event()
+        self.all_records: list[Record] = _Noticed(self._changed.set)
+        self.recorder = MemoryRecorder("apiserver", world.clock, records=self.all_records)
+        self.history: dict[Resource, list[Seen]] = {resource: [] for resource in WATCHED}
+        self._uids: dict[str, list[str]] = {}
+        self.server = APIServer(
+            world=world,
+            store=MemoryStore(),
+            recorder=self.recorder,
+            config=APIServerConfig(
+                kubernetes_version=kubernetes_version, service_account_key_pem=_signing_key(), root_ca_pem=b"CA"
+            ),
+        )
+        self.client = self._client_of("kubernetes-admin", wrapped=False)
+        self.runtime = SimulatedRuntime(
+            world,
+            self.recorder.for_actor("runtime"),
+            programs if programs is not None else {},
+            images=images,
+            durations=durations,
+        )
+        self.dialer = SimulatedDialer(world, self.runtime, response=HTTPResponse, error=DialError)
+        # What is mounted outlives the kubelet's process, its events do not.
+        self._node_events = _NodeEvents()
+        self.volumes = SimulatedVolumeManager(
+            world=world, recorder=self.recorder.for_actor("kubelet"), events=self._node_events
+        )
+        self.kubelet: Kubelet
+        self._node_tasks: asyncio.Task[None] | None = None
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        self._tasks = Tasks()
+        await self._tasks.__aenter__()
+        await self.runtime.__aenter__()
+        await self.server.bootstrap()
+        for resource in WATCHED:
+            self._tasks.spawn(self._follow(resource), name=f"follow {resource.plural}")
+        controllers = self._client_of("kube-controller-manager")
+        self._tasks.spawn(
+            run_controllers(
+                world=self.world,
+                client=controllers,
+                recorder=self.recorder.for_actor("endpointslice-controller"),
+                root_ca_pem=b"CA",
+            ),
+            name="controllers",
+        )
+        self._tasks.spawn(
+            run_scheduler(
+                world=self.world,
+                client=self._client_of("kube-scheduler"),
+                recorder=self.recorder.for_actor("scheduler"),
+            ),
+            name="scheduler",
+        )
+        self.start_kubelet()
+        if self.namespace != "default":
+            await self.client.create(NAMESPACES, {"metadata": {"name": self.namespace}})
+        await self.wait_until_async(self._is_usable)
+        return self
+
+    async def _is_usable(self) -> bool:
+        try:
+            await self.client.get(SERVICEACCOUNTS, "default", self.namespace)
+            await self.client.get(CONFIGMAPS, "kube-root-ca.crt", self.namespace)
+            node = await self.client.get(NODES, self.node_name)
+        except StatusError:
+            return False
+        ready = next((c for c in node["status"].get("conditions") or [] if c["type"] == "Ready"), {})
+        return ready.get("status") == "True"
+
+    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._tasks.cancel()
+        await self.runtime.__aexit__(None, None, None)
+        if isinstance(error, asyncio.CancelledError):  # a component ended: its exception is the story
+            await self._tasks.__aexit__(kind, error, traceback)
+        else:
+            await self._tasks.__aexit__(None, None, None)
+
+    def start_kubelet(self) -> None:
+        """Start the node's process; after `kill_kubelet` a new one that knows nothing."""
+        self._node_tasks = self._tasks.spawn(self._run_node(), name="node")
+
+    async def kill_kubelet(self) -> None:
+        """As `kill -9`: what it was doing is cut off, its execs end, containers go on."""
+        assert self._node_tasks is not None
+        self._node_tasks.cancel()
+        while not self._node_tasks.done():
+            await self.sleep(0.001)
+        self._node_tasks = None
+
+    async def _run_node(self) -> None:
+        client = self._client_of(f"node:{self.node_name}")
+        recorder = self.recorder.for_actor("kubelet")
+        events = EventRecorder(client, self.world, "kubelet", self.node_name)
+        self._node_events.recorder = events
+        async with Tasks() as tasks:
+            self.kubelet = Kubelet(
+                world=self.world,
+                client=client,
+                runtime=self.runtime,
+                images=self.runtime,
+                volumes=self.volumes,
+                dialer=self.dialer,
+                recorder=recorder,
+                config=KubeletConfig(
+                    node_name=self.node_name,
+                    node_ip="172.18.0.2",
+                    kubernetes_version=self.version,
+                    pod_log_root="/lastcall/log/pods",
+                    allocatable=ALLOCATABLE,
+                    node_labels={"kubernetes.io/hostname": self.node_name},
+                ),
+                events=events,
+            )
+            status = NodeStatusManager(
+                world=self.world,
+                client=client,
+                config=NodeConfig(
+                    name=self.node_name,
+                    ip="172.18.0.2",
+                    pod_cidr="10.244.0.0/24",
+                    kubelet_port=10250,
+                    kubernetes_version=self.version,
+                    capacity=ALLOCATABLE,
+                    allocatable=ALLOCATABLE,
+                ),
+                not_ready=lambda: "" if self.kubelet.ready else "the sync loop is not running yet",
+            )
+            tasks.spawn(events.run(), name="kubelet events")
+            tasks.spawn(self.kubelet.run(), name="kubelet")
+            await self.kubelet.wait_ready()
+            await status.register()
+            tasks.spawn(status.run(), name="node status")
+
+    def _client_of(self, component: str, *, wrapped: bool = True) -> Client:
+        user = UserInfo(f"system:{component}", ("system:masters", "system:authenticated"))
+        client = self.server.client(user)
+        return self._wrap(client, component) if wrapped else client
+
+    async def _follow(self, resource: Resource) -> None:
+        async with self.client.watch(resource) as events:
+            async for event in events:
+                if resource is PODS and event.type == "ADDED":
+                    key = f"{namespace_of(event.object)}/{name_of(event.object)}"
+                    self._uids.setdefault(key, []).append(uid_of(event.object))
+                self.history[resource].append(Seen(self.now, event.type, event.object))
+                self._changed.set()
+
+    # -- what a user does
+
+    @property
+    def now(self) -> float:
+        return self.world.clock.monotonic_ns() / 1e9
+
+    async def sleep(self, seconds: float) -> None:
+        await self.world.clock.sleep(seconds)
+
+    async def create(self, *manifests: Object | str) -> list[Object]:
+        """Create objects given as dicts or as YAML texts of any number of documents; answers what was stored."""
+        created = []
+        for manifest in manifests:
+            documents = yaml.safe_load_all(manifest) if isinstance(manifest, str) else [manifest]
+            for document in documents:
+                if document is None:
+                    continue
+                resource = KINDS[document["kind"]]
+                namespace = document["metadata"].get("namespace", self.namespace) if resource.namespaced else ""
+                created.append(await self.client.create(resource, document, namespace))
+        return created
+
+    async def delete(self, what: str = "pod/p", grace: int | None = None) -> Object:
+        """DELETE `kind/name`; `grace` is gracePeriodSeconds."""
+        resource, name, namespace = self._locate(what)
+        return await self.client.delete(resource, name, namespace, grace_period_seconds=grace)
+
+    async def patch(self, what: str, body: Any, *, content_type: str = MERGE_PATCH, subresource: str = "") -> Object:
+        resource, name, namespace = self._locate(what)
+        return await self.client.patch(
+            resource, name, body, namespace, content_type=content_type, subresource=subresource
+        )
+
+    def _locate(self, what: str) -> tuple[Resource, str, str]:
+        kind, name = what.split("/")
+        resource = next(resource for known, resource in KINDS.items() if known.lower() == kind.lower())
+        return resource, name, self.namespace if resource.namespaced else ""
+
+    # -- waiting
+
+    async def wait_until(self, predicate: Callable[[], Any], limit: float = 600.0) -> Any:
+        """Return the first true answer of `predicate`, asked again after every record and watch event.
+
+        AssertionError when that takes more than `limit` seconds.
+        """
+        try:
+            async with asyncio.timeout(limit):
+                while True:
+                    self._changed.clear()
+                    if answer := predicate():
+                        return answer
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"not within {limit:g} s; the last records:\n{self.tail()}") from None
+
+    async def wait_until_async(self, ask: Callable[[], Awaitable[bool]], limit: float = 60.0) -> None:
+        """As `wait_until`, for a question to the API server; asked every 10 ms."""
+        deadline = self.now + limit
+        while not await ask():
+            assert self.now < deadline, f"not within {limit:g} s"
+            await self.sleep(0.01)
+
+    async def wait_ready(self, *pods: str, limit: float = 600.0) -> None:
+        for pod in pods or ("p",):
+            await self.wait_until(lambda pod=pod: self.condition(pod, "Ready") == "True", limit)
+
+    async def wait_phase(self, pod: str, phase: str, limit: float = 600.0) -> None:
+        await self.wait_until(lambda: self.status(pod).get("phase") == phase, limit)
+
+    async def wait_gone(self, *pods: str, limit: float = 600.0) -> None:
+        """Until a client has seen DELETED and the kubelet has nothing left to do about the Pod."""
+        for pod in pods or ("p",):
+            await self.wait_until(lambda pod=pod: self.is_gone(pod), limit)
+
+    def tail(self, count: int = 25) -> str:
+        return "\n".join(self.line(record) for record in self.all_records[-count:])
+
+    def line(self, record: Record) -> str:
+        return f"{record.at_ns / 1e9:9.3f} {record.actor:12} {record.kind:20} {record.container:8} {record.facts}"
+
+    # -- what was seen
+
+    def uid(self, pod: str) -> str:
+        name, _, number = pod.partition("~")
+        return self._uids.get(f"{self.namespace}/{name}", [])[int(number or 1) - 1]
+
+    def versions(self, pod: str = "p") -> list[Seen]:
+        """Every version of the Pod, as a watching client saw it."""
+        try:
+            uid = self.uid(pod)
+        except IndexError:
+            return []
+        return [seen for seen in self.history[PODS] if uid_of(seen.object) == uid]
+
+    def pod(self, pod: str = "p") -> Object:
+        """The last version, also of a Pod that is gone; {} before there is one."""
+        versions = self.versions(pod)
+        return versions[-1].object if versions else {}
+
+    def status(self, pod: str = "p") -> Object:
+        return self.pod(pod).get("status") or {}
+
+    def container_status(self, container: str = "app", pod: str = "p") -> Object:
+        status = self.status(pod)
+        every = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+        return next((each for each in every if each["name"] == container), {})
+
+    def condition(self, pod: str, type_: str) -> str | None:
+        found = (c["status"] for c in self.status(pod).get("conditions") or [] if c["type"] == type_)
+        return next(found, None)
+
+    def is_gone(self, pod: str = "p") -> bool:
+        versions = self.versions(pod)
+        return bool(versions) and versions[-1].type == "DELETED"
+
+    def gone_at(self, pod: str = "p") -> float:
+        assert self.is_gone(pod)
+        return self.versions(pod)[-1].at
+
+    def records(self, kind: str = "", container: str = "", pod: str = "") -> list[Record]:
+        """Records in the order of writing, filtered by what is given."""
+        uid = self.uid(pod) if pod else ""
+        return [
+            record
+            for record in self.all_records
+            if kind in ("", record.kind) and container in ("", record.container) and uid in ("", record.pod_uid)
+        ]
+
+    def kinds(self, *wanted: str, pod: str = "") -> list[str]:
+        """The order of the records of the given kinds."""
+        return [record.kind for record in self.records(pod=pod) if record.kind in wanted]
+
+    def at(self, kind: str, container: str = "", pod: str = "", nth: int = 0) -> float:
+        """When the `nth` record of a kind was written."""
+        return self.records(kind, container, pod)[nth].at_ns / 1e9
+
+    def since_killing(self, record: Record) -> float:
+        """Seconds from the container's latest Killing event (the kubelet's T0) to the record."""
+        killing = [
+            other
+            for other in self.all_records
+            if other.kind == kinds.KILLING
+            and other.pod_uid == record.pod_uid
+            and other.container == record.container
+            and other.at_ns <= record.at_ns
+        ]
+        assert killing, f"no Killing before {record}"
+        return (record.at_ns - killing[-1].at_ns) / 1e9
+
+    def signals(self, container: str = "app", pod: str = "") -> list[tuple[float, str]]:
+        """(seconds since Killing, signal) of every signal sent to the container."""
+        return [(self.since_killing(r), r.facts["signal"]) for r in self.records(kinds.SIGNAL_SENT, container, pod)]
+
+    def exits(self, container: str = "app", pod: str = "") -> list[tuple[float, int]]:
+        """(seconds since Killing, exit code) of every end of the container after a Killing."""
+        ended = self.records(kinds.PROCESS_EXITED, container, pod)
+        return [(self.since_killing(r), r.facts["exitCode"]) for r in ended]
+
+    def output(self, container: str = "app", pod: str = "", attempt: int = 0) -> list[str]:
+        lines = self.records(kinds.OUTPUT, container, pod)
+        return [record.facts["text"] for record in lines if record.facts["attempt"] == attempt]
+
+    def event_objects(self, pod: str = "p") -> list[Object]:
+        """The Events about the Pod in the order of their first occurrence, each in its last version."""
+        uid = self.uid(pod)
+        found: dict[str, Object] = {}
+        for seen in self.history[EVENTS]:
+            if seen.object["involvedObject"].get("uid") == uid and seen.type != "DELETED":
+                found[seen.name] = seen.object
+        return list(found.values())
+
+    def events(self, pod: str = "p") -> list[str]:
+        """`Normal Killing [containers{app}]: Stopping container app`, with ` (xN)` for a count above 1."""
+        return [event_line(event) for event in self.event_objects(pod)]
+
+    def event_times(self, reason: str, pod: str = "p") -> list[float]:
+        """When Events with this reason about the Pod were written, counts included."""
+        uid = self.uid(pod)
+        return [
+            seen.at
+            for seen in self.history[EVENTS]
+            if seen.object["involvedObject"].get("uid") == uid and seen.object["reason"] == reason
+        ]
+
+    def milestones(self, pod: str = "p") -> list[list[str]]:
+        """What every write changed of the facts that the recordings name."""
+        before: dict[str, str] = {}
+        groups: list[list[str]] = []
+        for seen in self.versions(pod):
+            if seen.type == "DELETED":
+                groups.append(["DELETED"])
+                continue
+            facts = pod_facts(seen.object)
+            group = [text for key, text in facts.items() if before.get(key) != text]
+            group += [f"{key} removed" for key in before if key not in facts]
+            if group:
+                groups.append(group)
+            before = facts
+        return groups
+
+    def endpoints(self, service: str) -> list[list[str]]:
+        """The states the Service's EndpointSlice went through: `p ready=true serving=true terminating=false`."""
+        states: list[list[str]] = []
+        for seen in self.history[ENDPOINTSLICES]:
+            labels = seen.object["metadata"].get("labels") or {}
+            if labels.get("kubernetes.io/service-name") != service or seen.type == "DELETED":
+                continue
+            state = endpoint_states(seen.object, self.alias)
+            if not states or states[-1] != state:
+                states.append(state)
+        return states
+
+    def alias(self, uid: str) -> str:
+        """`p`, or `p~2` for the second Pod of the name."""
+        for key, uids in self._uids.items():
+            if uid in uids:
+                number = uids.index(uid) + 1
+                name = key.split("/", 1)[1]
+                return name if number == 1 else f"{name}~{number}"
+        return uid
+
+    def serialised(self) -> bytes:
+        """Everything a run wrote, as bytes that two equal runs have in common."""
+        lines = [json.dumps(asdict(record), sort_keys=True) for record in self.all_records]
+        for resource, events in self.history.items():
+            for seen in events:
+                shown = [resource.plural, seen.at, seen.type, seen.object]
+                lines.append(json.dumps(shown, sort_keys=True))
+        return "\n".join(lines).encode()
+
+
+def run_cluster(
+    scenario: Callable[[VirtualCluster], Awaitable[Any]],
+    programs: Any = None,
+    *,
+    seed: int = 0,
+    **options: Any,
+) -> VirtualCluster:
+    """Run `scenario(cluster)` in a fresh virtual world; answers the cluster, whose records can be looked at."""
+
+    async def main(world: World) -> VirtualCluster:
+        async with VirtualCluster(world, programs, **options) as cluster:
+            await scenario(cluster)
+            # Events are written behind the components' backs: let the last ones arrive.
+            await cluster.sleep(0.5)
+        return cluster
+
+    return run_virtual(main, seed=seed)
+
+
+def pod_manifest(name: str = "p", *, containers: Sequence[Object] = (), **spec: Any) -> Object:
+    """A Pod with label `app: <name>`; without containers it has one, `app`."""
+    metadata: Object = {"name": name, "labels": spec.pop("labels", {"app": name})}
+    for key in ("annotations", "finalizers"):
+        if key in spec:
+            metadata[key] = spec.pop(key)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "automountServiceAccountToken": False,
+            "containers": list(containers) or [container()],
+            **spec,
+        },
+    }
+
+
+def container(name: str = "app", **more: Any) -> Object:
+    return {"name": name, "image": "busybox:1.36", **more}
+
+
+def service(name: str = "svc", **selector: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"selector": selector or {"app": "p"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+
+
+def pre_stop(**handler: Any) -> Object:
+    """`pre_stop(exec=["sleep", "2"])`, `pre_stop(sleep=2)`, `pre_stop(httpGet={...})`."""
+    if "exec" in handler:
+        handler = {"exec": {"command": handler["exec"]}}
+    elif "sleep" in handler:
+        handler = {"sleep": {"seconds": handler["sleep"]}}
+    return {"lifecycle": {"preStop": handler}}
