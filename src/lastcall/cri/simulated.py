@@ -362,7 +362,7 @@ class SimulatedRuntime:
             raise RuntimeServiceError(f"failed to exec in container: container is in {container.state.name} state")
         calls = container.exec_calls.get(cmd, 0)
         container.exec_calls[cmd] = calls + 1
-        result = container.program.exec_result(cmd, calls)
+        result = container.program.exec_result(cmd, calls, after_term=container.term_at is not None)
         deadline = monotonic(self._world.clock) + timeout if timeout > 0 else None
         await self._world.clock.sleep(self._durations.exec_start)
         if result.error:
@@ -464,8 +464,9 @@ class SimulatedRuntime:
         sent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
         self._record(SIGNAL_SENT, uid, container.name, sent, rule=RULE_STOP)
         container.term_at = monotonic(self._world.clock)
-        if program.on_term == "exit":
+        if program.on_term != "default":
             self._print(container, program.term_output)
+        if program.on_term == "exit":
             self._end_later(container, max(program.drain_seconds, self._durations.signal), program.exit_code)
 
     async def _sigkill(self, container: _Container, why: str) -> None:

@@ -57,9 +57,10 @@ class Program:
       `default` has none, and so PID 1 never notices the signal.
     - `exits_after` seconds after its start it ends by itself with `natural_exit_code` (None: it runs for ever).
     - `start_error`: the process cannot be executed (StartError, exit code 128).
-    - `output`, `term_output`: lines on stdout so many seconds after the start, after SIGTERM.
+    - `output`, `term_output`: lines on stdout so many seconds after the start, after SIGTERM (if it has a handler).
     - `execs`: what a command answers, keyed by the command joined with spaces. A tuple answers one call after the
-      other, the last one for ever. Commands not listed: see `exec_result`.
+      other, the last one for ever. Commands not listed: see `exec_result`. `term_execs` goes first once SIGTERM has
+      come.
     """
 
     on_term: Literal["exit", "ignore", "default"] = "exit"
@@ -71,15 +72,19 @@ class Program:
     output: tuple[tuple[float, str], ...] = ()
     term_output: tuple[tuple[float, str], ...] = ()
     execs: Mapping[str, ExecResult | tuple[ExecResult, ...]] = field(default_factory=dict)
+    term_execs: Mapping[str, ExecResult] = field(default_factory=dict)
     ports: Mapping[int, Listener] = field(default_factory=dict)
 
-    def exec_result(self, cmd: tuple[str, ...], calls: int) -> ExecResult:
-        """The answer to the `calls`-th call (from 0) of `cmd`.
+    def exec_result(self, cmd: tuple[str, ...], calls: int, *, after_term: bool = False) -> ExecResult:
+        """The answer to the `calls`-th call (from 0) of `cmd`; `after_term`: SIGTERM has come.
 
         Of unlisted commands `true`, `false`, `exit N`, `echo TEXT` and `sleep N`, also joined with `;` or `&&` in one
         `sh -c`, do what they say; any other is an executable that does not exist.
         """
-        listed = self.execs.get(" ".join(cmd))
+        joined = " ".join(cmd)
+        if after_term and joined in self.term_execs:
+            return self.term_execs[joined]
+        listed = self.execs.get(joined)
         if listed is None:
             return _well_known(cmd)
         return listed if isinstance(listed, ExecResult) else listed[min(calls, len(listed) - 1)]
