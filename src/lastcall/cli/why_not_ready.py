@@ -23,7 +23,7 @@ _WAY_OUT = {
     "InvalidImageName": "correct spec.containers[].image",
     "CreateContainerConfigError": "add the ConfigMap or Secret to the manifests, with the key that is asked for",
     "RunContainerError": "correct command, args or workingDir",
-    "StartError": "correct command, args or workingDir: the image does not have this program",
+    "StartError": "correct command, args or workingDir",
     "CrashLoopBackOff": "the container ends again and again: see its last exit code",
 }
 
@@ -45,9 +45,12 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
     lines = [f"{namespace_of(pod)}/{name_of(pod)} is not Ready: phase {phase}{reason}"]
+    told: set[str] = set()
     for condition in status.get("conditions") or []:
-        if condition.get("status") == "False" and (condition.get("reason") or condition.get("message")):
-            why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+        why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+        # ContainersReady mostly repeats what Ready says.
+        if condition.get("status") == "False" and why and why not in told:
+            told.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
     hints: dict[str, None] = {}
     for name, reason, message in _waiting(pod):

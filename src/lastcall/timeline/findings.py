@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Callable, Iterator
 
 from lastcall.timeline import kinds
+from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
@@ -106,7 +107,7 @@ def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[F
             )
             yield Finding("hookDiedWithContainer", "warning", text, c.name)
             return
-    why = f"exit code {hook.exit_code}" if hook.exit_code else hook.detail
+    why = f"exit code {hook.exit_code}" if hook.exit_code else hook_failure(hook.detail)
     output = hook.output.strip().splitlines()
     said = f" It said: {output[-1].strip()}" if output else ""
     text = (

@@ -55,3 +55,15 @@ def test_a_node_that_died_midway_is_told_in_text_without_a_bar(new_tape):
     assert "how it ended is not known" in text
     assert "node-1 (pid 4) killed by SIGKILL" in text
     assert "The object was not seen to go." in text
+
+
+def test_a_pod_that_had_ended_by_itself_says_so_and_shows_no_lanes(new_tape):
+    tape = new_tape()
+    tape.started(at=-4.0)
+    tape.exit(-2.3, 0)
+    tape.accepted(0)
+    tape.add(0.002, "client", k.POD_GONE_SEEN, resourceVersion="152")
+    text = plain_text([tape.ending()], 100)
+    assert "default/web had ended by itself" in text
+    assert "side by side" not in text
+    assert "grace 0 s  " not in text

@@ -2,6 +2,7 @@
 
 from lastcall.timeline import kinds
 from lastcall.timeline.explain import RULES, explain
+from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.timeline.record import Record
 from lastcall.timeline.render.wording import live_body, live_head, printable, words_for
@@ -54,3 +55,17 @@ def test_the_memory_recorder_gives_every_record_its_own_id_and_shares_one_list()
     assert len(set(ids)) == 3
     assert [record.actor for record in recorder.records] == ["kubelet", "runtime", "kubelet"]
     assert other.records is recorder.records
+
+
+def test_a_failed_hooks_message_is_reduced_to_what_a_person_needs():
+    message = (
+        'Exec lifecycle hook ([nope]) for Container "app" in Pod "web_default(u)" failed - error: failed to exec in '
+        'container: failed to start exec "e84": OCI runtime exec failed: exec failed: unable to start container '
+        'process: exec: "nope": executable file not found in $PATH: unknown, message: ""'
+    )
+    assert hook_failure(message) == 'exec: "nope": executable file not found in $PATH'
+    http = 'HTTP lifecycle hook (/stop) for Container "c" in Pod "p_d(u)" failed - error: '
+    http += 'Get "http://10.0.0.1:1/stop": EOF'
+    assert hook_failure(http) == 'Get "http://10.0.0.1:1/stop": EOF'
+    assert hook_failure("plain") == "plain"
+    assert hook_failure("") == ""

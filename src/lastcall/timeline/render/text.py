@@ -61,7 +61,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False) -> Renderable
     """One Pod's story for a console of `width` columns."""
     parts: list[RenderableType] = [_headline(ending), Text("─" * width, style="dim")]
     parts.append(_steps(ending, with_rules))
-    if ending.gone is not None or ending.spans:
+    if not _had_ended(ending):
         parts += [Text(), *_lanes(ending, width)]
     if ending.budget is not None:
         parts += [Text(), *_budget(ending, width)]
@@ -74,6 +74,8 @@ def story(ending: Ending, width: int, *, with_rules: bool = False) -> Renderable
 
 def _headline(ending: Ending) -> Text:
     words, style = _OUTCOMES[ending.outcome]
+    if ending.outcome == "graceful" and _had_ended(ending):
+        words = "had ended by itself"
     pod = ending.pod
     line = Text(printable(f"{pod.namespace}/{pod.name}"), style="bold")
     line.append(" ").append(words, style=style)
@@ -83,6 +85,12 @@ def _headline(ending: Ending) -> Text:
     if ending.gone is not None:
         facts.append(f"gone after {ending.gone:.2f} s")
     return line.append("".join(f" · {fact}" for fact in facts))
+
+
+def _had_ended(ending: Ending) -> bool:
+    """Whether there was nothing left to stop when the DELETE came."""
+    started = [container for container in ending.containers if container.started]
+    return bool(started) and all(container.ended_before_delete for container in started)
 
 
 # -- steps ----------------------------------------------------------------------------------------------------------

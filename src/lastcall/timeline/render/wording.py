@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lastcall.timeline import kinds
+from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
 
@@ -128,7 +129,8 @@ def _pre_stop_finished(facts: Facts) -> Words:
     if outcome == "outlived":
         return Words(f"{head}still runs{_after(facts)}: no longer waited for", STEP, "bad")
     code = facts.get("exitCode")
-    why = f": exit code {code}" if code else f": {facts['message']}" if facts.get("message") else ""
+    message = hook_failure(str(facts.get("message") or ""))
+    why = f": exit code {code}" if code else f": {message}" if message else ""
     return Words(f"{head}failed{_after(facts)}{why}", STEP, "bad")
 
 
