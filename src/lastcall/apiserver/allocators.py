@@ -64,7 +64,8 @@ class ClusterIPAllocator:
             taken = self._allocator.take(int(IPv4Address(address)))
         except ValueError:
             raise AllocationError(
-                f"failed to allocate IP {address}: the provided network does not match the current range"
+                f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
+                f"The range of valid IPs is {self._network}"
             ) from None
         if not taken:
             raise AllocationError(f"failed to allocate IP {address}: provided IP is already allocated")
