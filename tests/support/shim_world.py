@@ -176,13 +176,13 @@ class ShimWorld:
         return [record.kind for record in self.records]
 
     def processes(self) -> dict[int, str]:
-        """Every process of this PID namespace but its PID 1 and the shim."""
+        """Every living process of this PID namespace but its PID 1 and the shim."""
         found = {}
         for name in os.listdir("/proc"):
             if name.isdecimal() and int(name) not in (1, self.shim_pid):
                 with contextlib.suppress(OSError):
                     found[int(name)] = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        return found
+        return {pid: command for pid, command in found.items() if command}
 
 
 def inside(scenario: Callable[[ShimWorld], Awaitable[None]]) -> Callable[[str], None]:
@@ -274,7 +274,7 @@ async def _run(scenario: Callable[[ShimWorld], Awaitable[None]], shim_pid: int, 
         frame = sys.exc_info()[2]
         while frame.tb_next:
             frame = frame.tb_next
-        print("locals:", {name: repr(value)[:2000] for name, value in frame.tb_frame.f_locals.items()})
+        print("locals:", {name: repr(value)[:300] for name, value in frame.tb_frame.f_locals.items()})
         raise
     await world.runtime.close()
 

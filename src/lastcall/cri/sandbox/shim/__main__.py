@@ -33,7 +33,10 @@ def main(arguments: list[str]) -> int:
     from lastcall.cri.sandbox.shim.loop import Loop
     from lastcall.cri.sandbox.shim.server import Server
     from lastcall.timeline.ring import Ring, RingRecorder
+    from lastcall.world import linux
 
+    # The name that init gave was lost with the execve.
+    linux.set_process_name(f"lastcall-{os.path.basename(options['--socket']).removesuffix('.sock')}"[:15])
     wake_fd = int(options.get("--wake-fd", -1))
     ring_fd = int(options.get("--ring-fd", -1))
     for fd in (wake_fd, ring_fd):

@@ -139,10 +139,13 @@ def _mount_rootfs(rootfs: dict[str, Any]) -> Root:
     lowerdirs, here = list(rootfs["lowerdirs"]), os.getcwd()
     lower = ":".join(map(_escape, lowerdirs))
     if len(lower) > _OPTIONS_LIMIT - len(rootfs["upper"]) - len(rootfs["work"]) - 64:
-        # Many layers: relative to where they all are, so that one page of options is enough.
-        common = os.path.commonpath(lowerdirs)
-        os.chdir(common)
-        lower = ":".join(_escape(os.path.relpath(path, common)) for path in lowerdirs)
+        # Many layers: by short links in the container's own directory, so that one page of options is enough.
+        links = os.path.join(os.path.dirname(rootfs["upper"]), "layers")
+        os.mkdir(links, 0o700)
+        os.chdir(links)
+        for number, path in enumerate(lowerdirs):
+            os.symlink(path, str(number))
+        lower = ":".join(str(number) for number in range(len(lowerdirs)))
     options = f"lowerdir={lower},upperdir={_escape(rootfs['upper'])},workdir={_escape(rootfs['work'])}"
     try:
         # user.* attributes keep opaque directories; trusted.* ones are for the initial user namespace alone.
@@ -240,7 +243,7 @@ def _attach(tree: int, target: int) -> None:
 
 
 def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int) -> None:
-    source, target = mount["source"], os.path.normpath("/" + mount["target"])
+    source, target = mount["source"], os.path.normpath("/" + mount["target"].lstrip("/"))
     try:
         try:
             is_directory = stat.S_ISDIR(os.stat(source).st_mode)
