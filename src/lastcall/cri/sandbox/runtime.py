@@ -30,7 +30,9 @@ from lastcall.cri.api import (
 from lastcall.cri.sandbox.container_spec import start_spec, stop_signal
 from lastcall.cri.sandbox.shim_client import ShimClient
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
+from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 _CREATE_FAILED = (
@@ -152,7 +154,9 @@ class SandboxRuntime:
             if answer.fds:
                 try:
                     sandbox.attached = True  # from here on it may be, whatever happens to the call
+                    started = monotonic(self._clock)
                     sandbox.ip = await self._network.attach(sandbox.id, answer.fds[0], config.metadata.uid)
+                    self._record_network(kinds.NETWORK_ATTACHED, sandbox, started)
                 finally:
                     os.close(answer.fds[0])
             if config.log_directory:
@@ -187,11 +191,29 @@ class SandboxRuntime:
             if first:
                 self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
             if sandbox.attached:
-                await self._network.detach(sandbox.id, sandbox.ip)
-                sandbox.attached = False
+                await self._detach(sandbox)
             if first:
                 await self._shim.call("remove_sandbox", id=sandbox.id)
                 self._save_sandbox(sandbox)
+
+    async def _detach(self, sandbox: _Sandbox) -> None:
+        started = monotonic(self._clock)
+        try:
+            await self._network.detach(sandbox.id, sandbox.ip)
+        except RuntimeServiceError as error:
+            self._record_network(kinds.NETWORK_DETACHED, sandbox, started, error=str(error))
+            raise
+        sandbox.attached = False
+        self._record_network(kinds.NETWORK_DETACHED, sandbox, started, error="")
+
+    def _record_network(self, kind: str, sandbox: _Sandbox, started: float, **facts: Any) -> None:
+        file = "sandbox_run.go:RunPodSandbox" if kind == kinds.NETWORK_ATTACHED else "sandbox_stop.go:stopPodSandbox"
+        self._recorder.record(
+            kind,
+            pod_uid=sandbox.config.metadata.uid,
+            rule=f"containerd internal/cri/server/{file}",
+            facts={"ip": sandbox.ip, "seconds": monotonic(self._clock) - started, **facts},
+        )
 
     async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
         """Stop it if need be, remove its containers and forget it. Unknown is a success."""
