@@ -52,7 +52,7 @@ class Tree:
             for init in children(front):
                 roles = {comm(pid): pid for pid in children(init)}
                 if {"lastcall-contro", "lastcall-node-1", "lastcall-shim-1"} <= roles.keys():
-                    namespaces = {kind: os.readlink(f"/proc/{init}/ns/{kind}") for kind in ("pid", "net", "mnt", "user")}
+                    namespaces = {ns: os.readlink(f"/proc/{init}/ns/{ns}") for ns in ("pid", "net", "mnt", "user")}
                     return cls(
                         front,
                         init,
