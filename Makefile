@@ -5,7 +5,7 @@ VENV := .venv
 .PHONY: demo test check bench clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
-	$(VENV)/bin/lastcall demo all
+	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
 
 test:                               ## everything CI runs: linters, types, layers, tests on Python 3.11 and 3.13
 	tools/test
