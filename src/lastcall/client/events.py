@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from typing import Literal
 
-from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import EVENTS
 from lastcall.client.api import Client, ConnectionLost
@@ -21,6 +21,7 @@ MAX_TRIES_PER_EVENT = 12
 SLEEP_SECONDS = 10.0
 """Between two tries; the first wait is a random part of it, so that clients do not come back all at once."""
 MAX_NAME_LENGTH = 253
+MAX_NAMES = 100
 
 
 class EventRecorder:
@@ -98,9 +99,9 @@ class EventRecorder:
                     if not is_not_found(error):
                         raise
                     # It has expired meanwhile: it is a new one, with the count it had reached.
-                    stored = await self._client.create(EVENTS, event, namespace)
+                    stored = await self._create(event, namespace)
             else:
-                stored = await self._client.create(EVENTS, event, namespace)
+                stored = await self._create(event, namespace)
         except StatusError as error:
             if error.code >= 500 or error.code == 429:
                 return False
@@ -110,6 +111,21 @@ class EventRecorder:
             return False
         self._correlator.update_state(write.key, {**event, "metadata": stored["metadata"]})
         return True
+
+    async def _create(self, event: Object, namespace: str) -> Object:
+        """POST; under another name when another component took this one: its clock read the same nanosecond."""
+        names_left = MAX_NAMES
+        while True:
+            names_left -= 1
+            try:
+                return await self._client.create(EVENTS, event, namespace)
+            except StatusError as error:
+                if not is_already_exists(error) or not names_left:
+                    raise
+            stored = await self._client.get(EVENTS, event["metadata"]["name"], namespace)
+            if all(stored.get(key) == event[key] for key in ("involvedObject", "reason", "message", "source")):
+                return stored  # our own: the answer to the first try got lost
+            event["metadata"]["name"] = self._name(event["involvedObject"]["name"])
 
     def _make_event(self, obj: Object, event_type: str, reason: str, message: str, field_path: str) -> Object:
         reference: Object = {

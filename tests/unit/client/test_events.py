@@ -250,3 +250,43 @@ def test_the_correlator_counts_repeated_events_as_a_recorded_kubelet_did():
         assert (write.patch is not None) == (record["type"] == "MODIFIED")
         repeated += write.patch is not None
     assert repeated > 5
+
+
+def test_two_components_that_speak_in_the_same_nanosecond_write_two_events():
+    async def test(world, api, recorder):
+        other = EventRecorder(api, world, "default-scheduler")
+        async with Tasks() as tasks:
+            tasks.spawn(other.run(), name="other events")
+            other.event(POD, "Normal", "Scheduled", "Successfully assigned default/web to node-1")
+            recorder.event(POD, "Warning", "FailedMount", "no such thing")
+            recorder.event(POD, "Warning", "FailedMount", "no such thing")
+            await recorder.drained()
+            await other.drained()
+            tasks.cancel()
+        assert sorted((event["reason"], event["message"], event["count"]) for event in api.of(EVENTS)) == [
+            ("FailedMount", "no such thing", 2),
+            ("Scheduled", "Successfully assigned default/web to node-1", 1),
+        ]
+
+    with_recorder(test)
+
+
+def test_an_event_whose_answer_got_lost_is_not_written_twice():
+    async def test(world, api, recorder):
+        create = api.create
+        lost = []
+
+        async def lose_the_first_answer(*arguments, **options):
+            stored = await create(*arguments, **options)
+            if not lost:
+                lost.append(stored)
+                raise ConnectionLost("in the middle of the answer")
+            return stored
+
+        api.create = lose_the_first_answer
+        recorder.event(POD, "Normal", "Killing", "Stopping container web")
+        await recorder.drained()
+        assert [event["reason"] for event in api.of(EVENTS)] == ["Killing"]
+        assert recorder.dropped == 0
+
+    with_recorder(test)
