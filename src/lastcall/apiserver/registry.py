@@ -298,6 +298,8 @@ class GenericStore:
             return Answer(marked, value)
         if dry_run:
             return Answer(marked, value, removed=True)
+        if seconds := self.strategy.seconds_before_removal(old):
+            await self.shared.world.clock.sleep(seconds)
         try:
             return await self._remove(context, entry)
         except StoreConflict as conflicting:

@@ -54,7 +54,7 @@ class RealDialer:
     async def _get(self, url: str, headers: list[tuple[str, str]]) -> HTTPResponse:
         import aiohttp
 
-        connector = aiohttp.TCPConnector(force_close=True, ssl=False, use_dns_cache=False, limit=1)
+        connector = aiohttp.TCPConnector(ssl=False, use_dns_cache=False, limit=1)
         wanted = [*headers]
         if not any(name.lower() == "accept-encoding" for name, _ in wanted):
             wanted.append(("Accept-Encoding", "gzip"))

@@ -294,7 +294,7 @@ def test_http_probe_events(answer: int | Exception, reason: str, message: str) -
 
     node = play(body)
     assert node.events == [(reason, message, "spec.containers{app}")]
-    headers = [("User-Agent", "kube-probe/1.36"), ("Accept", "*/*"), ("X-A", "1")]
+    headers = [("User-Agent", "kube-probe/1.36"), ("Accept", "*/*"), ("X-A", "1"), ("Connection", "close")]
     assert node.requests == [("http://10.0.0.9:8080/r", headers, 3.0)]
 
 

@@ -88,5 +88,9 @@ class Strategy:
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
         return decide_delete(self.delete_rules, obj, options, now)
 
+    def seconds_before_removal(self, obj: Object) -> float:
+        """How long watchers may act on the mark of an immediate delete before the object is removed."""
+        return 0.0
+
     def should_delete_during_update(self, new: Object, old: Object) -> bool:
         return should_delete_during_update(new, old)

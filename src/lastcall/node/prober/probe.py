@@ -80,7 +80,8 @@ async def _http_get(
     literal = f"[{host}]" if ":" in host else host
     url = f"{scheme}://{literal}:{port}{path}"
     try:
-        response = await dialer.http_get(url, probe_headers(action, features), timeout)
+        headers = [*probe_headers(action, features), ("Connection", "close")]  # probes never keep a connection
+        response = await dialer.http_get(url, headers, timeout)
     except DialError as error:
         return Probed("failure", str(error))
     body = response.body[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")

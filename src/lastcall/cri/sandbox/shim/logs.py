@@ -70,6 +70,7 @@ class Stream:
         *lines, rest = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
         pieces: list[tuple[bytes, bytes]] = []
         for line in lines:
+            line = line.removesuffix(b"\r")  # containerd ends a line at \n or \r\n
             while len(line) > LONGEST_LINE:
                 pieces.append((b"P ", line[:LONGEST_LINE]))
                 line = line[LONGEST_LINE:]
