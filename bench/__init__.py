@@ -1,1 +1,1 @@
-"""Measurements. `python -m bench` prints machine, n, median and spread of each figure; results are kept in RESULTS.md."""
+"""Measurements: `python -m bench` prints machine, n, median and spread of each figure (kept in RESULTS.md)."""

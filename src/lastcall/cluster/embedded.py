@@ -140,7 +140,8 @@ class EmbeddedCluster:
 
     async def connect(self) -> None:
         """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead."""
-        assert self._plan is not None and self._channel is not None
+        assert self._plan is not None
+        assert self._channel is not None
         loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         loop.add_reader(self._plan.wake_fd, self._read_rings)
@@ -189,7 +190,7 @@ class EmbeddedCluster:
         return ClusterStartError(f"{role} {how} while the cluster started" + (f": {words}" if words else ""))
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
-        """Hand every record of every process to `callback`, in order of arrival (sort by `at_ns` for the true order)."""
+        """Hand every record of every process to `callback`, in order of arrival (`at_ns` has the true order)."""
         self._on_record.append(callback)
 
     def on_process_died(self, callback: ProcessDied) -> None:

@@ -39,7 +39,7 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
         linux.bring_up_loopback()
         os.mkdir(SHIM_STATE, 0o700)
         _Init(plan, writer, roles).run()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, front must hear of it
+    except BaseException as error:
         traceback.print_exc()
         code = error.errno if isinstance(error, OSError) else None
         writer.send({"event": "failed", "message": str(error) or repr(error), "errno": code})
@@ -86,7 +86,7 @@ class _Init:
                     "--socket", SHIM_SOCKET, "--state", SHIM_STATE,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
                 ]  # fmt: skip
-                os.execv(sys.executable, arguments)
+                os.execv(sys.executable, arguments)  # noqa: S606 (no shell is the point)
             finally:
                 traceback.print_exc()
                 os._exit(70)
@@ -102,7 +102,7 @@ class _Init:
                 _become_role(role, self._plan.logs[role])
                 main(self._plan)
                 code = 0
-            except BaseException:  # noqa: BLE001 - the last line of defence of a forked role
+            except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(code)

@@ -1,4 +1,4 @@
-"""Everything the roles inherit: made by front before the first clone, so that nothing has to be sent or written to disk."""
+"""Everything the roles inherit: made by front before the clone, so that nothing has to be sent or written to disk."""
 
 import os
 import secrets
@@ -44,6 +44,7 @@ class Plan:
     rings: dict[str, Ring]
     logs: dict[str, int]
     wake_fd: int
+
 
 def issue_credentials() -> Credentials:
     """A fresh authority and its certificates (EC P-256; a few milliseconds)."""

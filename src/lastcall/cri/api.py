@@ -1,7 +1,7 @@
 """The Container Runtime Interface: verbs and field names of k8s.io/cri-api runtime/v1, as typed structs.
 
 `lastcall.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI does
-not carry (who sent a signal, a signal mask, container output) are records on the timeline, written by the runtime itself.
+not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime writes.
 """
 
 from collections.abc import AsyncIterator

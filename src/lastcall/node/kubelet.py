@@ -4,7 +4,6 @@ Nothing here waits: every handler tells a worker and returns. The parts that tak
 """
 
 import asyncio
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
