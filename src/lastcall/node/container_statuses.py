@@ -86,6 +86,8 @@ def convert_to_api_container_statuses(
             status = _from_runtime(pod, container, found[0], old_status, features, termination_message)
             if len(found) > 1:
                 status["lastState"] = _state(found[1], old_status, termination_message)
+            elif old_status is not None:  # the instance it came from was removed meanwhile
+                status["lastState"] = dict(old_status.get("lastState") or {})
         else:
             status = _without_record(pod, container, old.get(name), default_reason, features)
             if is_init and _init_was_completed(pod, pod_status, container, status):

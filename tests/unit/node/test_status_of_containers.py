@@ -98,6 +98,15 @@ def test_the_newest_instance_is_the_state_and_the_one_before_the_last_state() ->
     assert (status["restartCount"], status["containerID"], status["imageID"]) == (2, "lastcall://app2", "sha256:1")
 
 
+def test_the_last_state_stays_when_the_instance_it_came_from_was_removed() -> None:
+    """Recorded (crashloop-delete): attempt 0 is removed 0.2 s after attempt 1 ended, and is reported to the end."""
+    both = (instance("app", EXITED, 0, exit_code=7), instance("app", EXITED, 1, exit_code=1))
+    before = convert(make_pod(), *both)
+    (status,) = convert(make_pod(), both[1], old=before)
+    assert status["state"]["terminated"]["exitCode"] == 1
+    assert status["lastState"] == before[0]["lastState"]
+
+
 def test_a_start_error_shows_as_waiting_and_moves_the_exit_to_the_last_state() -> None:
     errors = {"app": StartError("CrashLoopBackOff", "back-off 10s")}
     (status,) = convert(make_pod(), instance("app", EXITED, exit_code=1, reason="Error"), errors=errors)
