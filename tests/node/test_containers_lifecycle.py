@@ -1,4 +1,5 @@
 """A container from its start to its end: exit codes, signals, deadlines, leftovers."""
+# ruff: noqa: ASYNC240 - a scenario has its process to itself
 
 from shim_world import ShimWorld, inside
 
@@ -260,3 +261,21 @@ async def test_ten_containers_start_at_once(world: ShimWorld):
     containers = await asyncio.gather(*(world.start(sandbox, "sh", "-c", f"echo {name}", name=name) for name in names))
     for name, container in zip(names, containers, strict=True):
         assert world.output(await world.ended(container)) == name
+
+
+@inside
+async def test_a_sandbox_stopped_while_its_container_starts_leaves_nothing_running(world: ShimWorld):
+    import asyncio
+
+    for pause in (0, 0, 0.001, 0.002, 0.003, 0.004):
+        sandbox = await world.sandbox()
+        good, bad = await world.create(sandbox, "sleep", "100"), await world.create(sandbox, "nosuch", name="bad")
+        starts = [asyncio.create_task(world.runtime.start_container(container)) for container in (good, bad)]
+        await asyncio.sleep(pause)
+        for start in starts:
+            start.cancel()
+        await world.runtime.stop_pod_sandbox(sandbox)
+        await asyncio.wait(starts)
+        assert world.processes() == {}
+        await world.runtime.remove_pod_sandbox(sandbox)
+    assert await world.runtime.list_containers() == []

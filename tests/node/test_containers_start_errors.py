@@ -1,4 +1,5 @@
 """What cannot be started says why in the words of containerd and runc, and leaves nothing behind."""
+# ruff: noqa: ASYNC240 - a scenario has its process to itself
 
 from pathlib import Path
 

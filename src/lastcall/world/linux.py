@@ -4,6 +4,8 @@ Standard library only (`ctypes`): init and the shim use it. Every failure is an 
 that "mount: Operation not permitted" never has to be guessed from a bare errno.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import errno
@@ -12,6 +14,10 @@ import os
 import socket
 import struct
 from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 # clone(2), unshare(2), setns(2)
 CLONE_NEWNS = 0x0002_0000
@@ -171,6 +177,21 @@ def _clone3(flags: int, pidfd: int) -> int:
     if pid < 0:
         raise _failure("clone3", number=code)
     return pid
+
+
+def execv_read_only(path: str, argv: list[str]) -> NoReturn:
+    """`os.execv` of a file seen through a read-only mount of its own.
+
+    `/proc/<pid>/exe` then cannot be opened for writing, whoever gets hold of it: a container's root that tricks a
+    runtime into executing itself would otherwise write into the machine's own interpreter (CVE-2019-5736). Raises
+    OSError, also before Linux 5.12; the file's own access rights hold as ever.
+    """
+    fd = open_tree(AT_FDCWD, os.path.realpath(path), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
+    try:
+        mount_setattr(fd, "", AT_EMPTY_PATH, MOUNT_ATTR_RDONLY)
+        os.execve(fd, argv, os.environ)  # noqa: S606 - no shell is what this is for
+    finally:
+        os.close(fd)
 
 
 def unshare(flags: int) -> None:

@@ -86,7 +86,8 @@ class _Container:
     exit_code: int = 0
     reason: str = ""
     message: str = ""
-    starting: bool = False
+    start_requested: bool = False
+    settled: asyncio.Event = field(default_factory=asyncio.Event)  # a requested start has happened, or failed
     stop_signal_sent: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -277,19 +278,21 @@ class SandboxRuntime:
     async def start_container(self, container_id: str) -> None:
         """Raises RuntimeServiceError; with reason StartError the container has ended with exit code 128."""
         container = self._find(container_id)
-        if container.state != ContainerState.CONTAINER_CREATED or container.starting:
+        if container.state != ContainerState.CONTAINER_CREATED or container.start_requested:
             raise RuntimeServiceError(f"failed to start container: it is in {container.state.name} state")
-        container.starting = True
+        container.start_requested = True
         try:
-            # That it runs, or has ended again, is known from the shim's events, which come before the answer.
+            # That it runs, failed to, or has ended again, is known from the shim's events: they come before the answer,
+            # and also when this call is cancelled.
             await self._shim.call("start", container=container.spec)
         except RuntimeServiceError as error:
-            if container.state == ContainerState.CONTAINER_CREATED:
-                container.message = _CREATE_FAILED.format(error)
-                self._ended(container, START_ERROR_EXIT_CODE, "StartError", self._clock.wall_ns())
-            raise RuntimeServiceError(container.message or str(error), "StartError") from error
-        finally:
-            container.starting = False
+            self._start_failed(container, str(error))
+            raise RuntimeServiceError(container.message, "StartError") from error
+
+    def _start_failed(self, container: _Container, text: str) -> None:
+        if container.state == ContainerState.CONTAINER_CREATED:
+            container.message = _CREATE_FAILED.format(text)
+            self._ended(container, START_ERROR_EXIT_CODE, "StartError", self._clock.wall_ns())
 
     async def stop_container(self, container_id: str, timeout: int) -> None:
         """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended.
@@ -309,7 +312,9 @@ class SandboxRuntime:
             await self._kill(container, "grace over")
 
     async def _kill(self, container: _Container, why: str) -> None:
-        """SIGKILL, and wait until the kernel has ended the whole container."""
+        """SIGKILL, and wait until the kernel has ended the whole container. A start under way is waited for first."""
+        if container.start_requested:
+            await container.settled.wait()
         if container.state == ContainerState.CONTAINER_RUNNING:
             await self._shim.call("signal", id=container.id, signal=int(signal.SIGKILL), why=why)
             await container.ended.wait()
@@ -397,7 +402,10 @@ class SandboxRuntime:
         if message["event"] == "started" and container.state == ContainerState.CONTAINER_CREATED:
             container.state = ContainerState.CONTAINER_RUNNING
             container.started_at = message["startedAt"]
+            container.settled.set()
             self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
+        elif message["event"] == "start_failed":
+            self._start_failed(container, message["message"])
         elif message["event"] == "exited":
             code = message["exitCode"]
             self._ended(container, code, "Error" if code else "Completed", message["finishedAt"])
@@ -405,14 +413,17 @@ class SandboxRuntime:
     def _ended(self, container: _Container, code: int, reason: str, finished_at: int) -> None:
         container.state = ContainerState.CONTAINER_EXITED
         container.exit_code, container.reason, container.finished_at = code, reason, finished_at
+        container.settled.set()
         container.ended.set()
         self._emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
 
     def _on_lost(self) -> None:
         """Without the shim nobody can say any more what runs; whoever waits for an end must not wait for ever."""
         for container in self._containers.values():
-            if container.state == ContainerState.CONTAINER_RUNNING:
+            created = container.state == ContainerState.CONTAINER_CREATED and container.start_requested
+            if container.state == ContainerState.CONTAINER_RUNNING or created:
                 container.state = ContainerState.CONTAINER_UNKNOWN
+                container.settled.set()
                 container.ended.set()
 
     async def close(self) -> None:

@@ -5,6 +5,7 @@ Started by init as a fresh small interpreter without site-packages. It ends with
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N]\n")
         return 2
 
+    _protect_interpreter(arguments)
     from lastcall.cri.sandbox.shim.containers import Context
     from lastcall.cri.sandbox.shim.loop import Loop
     from lastcall.cri.sandbox.shim.server import Server
@@ -53,6 +55,15 @@ def main(arguments: list[str]) -> int:
     gc.freeze()  # a forked child then leaves the pages of these objects shared
     loop.run_forever()
     return 0
+
+
+def _protect_interpreter(arguments: list[str]) -> None:
+    """Containers start as forks of this process: see `linux.execv_read_only`. Starts over unless we came that way."""
+    from lastcall.world import linux
+
+    if not os.statvfs("/proc/self/exe").f_flag & os.ST_RDONLY:
+        with contextlib.suppress(OSError):  # Linux 5.11: without this second line of defence
+            linux.execv_read_only(sys.executable, [sys.executable, "-I", "-S", os.path.abspath(__file__), *arguments])
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def _report(status: socket.socket, message: str) -> None:
 def _default_signals() -> None:
     """Every signal at its default: ignored ones would outlive the execve (Python ignores SIGPIPE)."""
     for number in signal.valid_signals():
-        with contextlib.suppress(OSError, ValueError):
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 

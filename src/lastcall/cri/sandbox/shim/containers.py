@@ -65,6 +65,11 @@ class Container:
     def running(self) -> bool:
         return self.process is not None and self.process.executed and self.process.exit is None
 
+    @property
+    def over(self) -> bool:
+        """Neither running nor about to."""
+        return self.process is None or self.process.exit is not None
+
     def start(self, pid_target: int) -> None:
         """Clone and let go; `on_started` or `on_start_failed` follows. `pid_target`: pidfd whose PID namespace to join.
 
@@ -153,7 +158,8 @@ class Container:
             "exitCode": status.code,
             "signal": status.signal or None,
         }
-        self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": False})
+        # Nobody counts out-of-memory kills without a cgroup of the container's own.
+        self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": None})
         self._end()
         self.on_exited()
 

@@ -142,8 +142,8 @@ class Process:
                 data, ancillary, _, _ = self._status.recvmsg(16384, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
                 return
-            except OSError:
-                data, ancillary = b"", []
+            except ConnectionResetError:
+                continue  # it ended without reading our "go"; what it had to say is still in the queue
             if not data:
                 self._loop.unwatch(self._status.fileno())
                 self._status.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 
 from lastcall.world import linux
@@ -22,6 +23,7 @@ _CONFINED = linux.RESOLVE_IN_ROOT | linux.RESOLVE_NO_MAGICLINKS
 _MOST_LINKS = 40
 _OPTIONS_LIMIT = 4000  # mount(2) takes one page of options
 _NO_EXTRAS = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes a blank
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = (
     ("/proc/self/fd", "fd"),
@@ -278,7 +280,7 @@ def _remount_readonly_below(root: Root, target: str) -> None:
     finally:
         os.close(fd)
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        points = [line.split(" ")[4].encode().decode("unicode_escape") for line in file]
+        points = [_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split(" ")[4]) for line in file]
     for point in points:
         if point == top or point.startswith(f"{top}/"):
             _remount_readonly(point)

@@ -12,8 +12,8 @@
 | remove | id of an ended container | |
 | list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal}] |
 
-Events go to every connection: `started` and `exited`, with the fields of `list`. An exec belongs to the connection that
-asked for it and is killed when that closes. Times are nanoseconds since the epoch.
+Events go to every connection: `started` and `exited`, with the fields of `list`, and `start_failed` (id, message). An
+exec belongs to the connection that asked for it and is killed when that closes. Times are nanoseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -76,8 +76,11 @@ class Server:
         del self._peers[fd]
 
     def _announce(self, event: str, container: Container) -> None:
+        self._tell_all({"event": event, **self._facts(container)})
+
+    def _tell_all(self, message: Message) -> None:
         for peer in list(self._peers.values()):
-            peer.send({"event": event, **self._facts(container)})
+            peer.send(message)
 
     def call(self, peer: Peer, message: Message) -> None:
         """Do one call. Its answer is sent now or when the thing has happened. Raises CallError, OSError, KeyError."""
@@ -120,7 +123,7 @@ class Server:
         peer.answer(message, fds=() if network is None else (network,))
 
     def _remove_sandbox(self, identity: str) -> None:
-        if any(c.sandbox.id == identity and c.running for c in self._containers.values()):
+        if any(c.sandbox.id == identity and not c.over for c in self._containers.values()):
             raise CallError(f"sandbox {identity!r} has running containers")
         sandbox = self._sandboxes.pop(identity, None)
         if sandbox is not None:
@@ -145,6 +148,7 @@ class Server:
         def failed(text: str) -> None:
             del self._containers[container.id]
             container.forget()
+            self._tell_all({"event": "start_failed", "id": container.id, "message": text})
             peer.answer_error(message, text, "StartError")
 
         container.on_started = started
@@ -167,7 +171,7 @@ class Server:
         container = self._containers.get(identity)
         if container is None:
             return
-        if container.process is not None and container.process.exit is None:
+        if not container.over:
             raise CallError(f"container {identity!r} is running")
         del self._containers[identity]
         container.forget()

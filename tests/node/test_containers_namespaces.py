@@ -1,0 +1,105 @@
+"""hostNetwork, hostPID, hostIPC, a shared PID namespace, terminals, standard input."""
+# ruff: noqa: ASYNC240 - a scenario has its process to itself
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from shim_world import ShimWorld, inside
+
+from lastcall.cri.api import LinuxContainerSecurityContext, NamespaceOption, RuntimeServiceError
+
+
+def options(**modes: str) -> dict:
+    return {"security_context": LinuxContainerSecurityContext(namespace_options=NamespaceOption(**modes))}
+
+
+async def namespace(world: ShimWorld, container: str, name: str) -> str:
+    answer = await world.runtime.exec_sync(container, ("readlink", f"/proc/self/ns/{name}"), 0)
+    return answer.stdout.decode().strip()
+
+
+@inside
+async def test_host_network_and_ipc_are_the_node_s(world: ShimWorld):
+    sandbox = await world.sandbox(network="NODE", ipc="NODE")
+    container = await world.start(sandbox, "sleep", "100", **options(network="NODE", ipc="NODE"))
+    for name in ("net", "ipc", "uts"):
+        assert await namespace(world, container, name) == os.readlink(f"/proc/self/ns/{name}")
+    assert await namespace(world, container, "pid") != os.readlink("/proc/self/ns/pid")
+    assert (await world.runtime.pod_sandbox_status(sandbox)).ips == ()
+    assert world.network.attached == {}
+    await world.runtime.remove_pod_sandbox(sandbox)
+
+
+@inside
+async def test_with_the_node_s_pids_every_process_of_the_container_ends_with_it_and_no_other(world: ShimWorld):
+    sandbox = await world.sandbox(pid="NODE")
+    script = "sleep 301 & echo up; exec sleep 302"
+    container = await world.start(sandbox, "sh", "-c", script, **options(pid="NODE"))
+    bystander = await world.start(sandbox, "sleep", "303", name="other", **options(pid="NODE"))
+    await world.printed(container, "up")
+    assert await namespace(world, container, "pid") == os.readlink("/proc/self/ns/pid")
+    await world.runtime.stop_container(container, 30)
+    status = await world.runtime.container_status(container)
+    assert (status.exit_code, status.reason) == (143, "Error")
+    assert world.find("ProcessSignalState")[0].facts["disposition"] == "default"
+    assert list(world.processes().values()) == ["sleep 303 "]
+    await world.runtime.remove_container(bystander)
+    assert world.processes() == {}
+
+
+@inside
+async def test_a_shared_pid_namespace_has_a_pause_process_that_reaps(world: ShimWorld):
+    sandbox = await world.sandbox(pid="POD")
+    first = await world.start(sandbox, "sleep", "100", name="a", **options(pid="POD"))
+    second = await world.start(sandbox, "sleep", "200", name="b", **options(pid="POD"))
+    assert await namespace(world, first, "pid") == await namespace(world, second, "pid")
+    assert await namespace(world, first, "mnt") != await namespace(world, second, "mnt")
+    answer = await world.runtime.exec_sync(first, ("sh", "-c", "(sleep 0.05 &) ; ps -o pid,args"), 0)
+    commands = answer.stdout.decode()
+    assert "sleep 100" in commands and "sleep 200" in commands
+    await asyncio.sleep(0.2)
+    answer = await world.runtime.exec_sync(first, ("ps", "-o", "stat,args"), 0)
+    assert not [line for line in answer.stdout.decode().splitlines()[1:] if line.startswith("Z")]
+    await world.runtime.stop_container(first, 30)
+    assert (await world.runtime.container_status(first)).exit_code == 143
+    assert sorted(world.processes().values())[-1] == "sleep 200 "
+    await world.runtime.stop_pod_sandbox(sandbox)
+    assert world.processes() == {}
+
+
+@inside
+async def test_a_terminal_is_the_container_s_own(world: ShimWorld):
+    sandbox = await world.sandbox()
+    container = await world.start(
+        sandbox, "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo tty; echo $TERM", tty=True
+    )
+    status = await world.ended(container)
+    assert world.output(status).split() == ["tty", "xterm"]
+    assert status.exit_code == 0
+
+
+@inside
+async def test_open_standard_input_blocks_a_reader_and_closed_one_does_not(world: ShimWorld):
+    sandbox = await world.sandbox()
+    waiting = await world.start(sandbox, "cat", name="a", stdin=True)
+    ending = await world.start(sandbox, "cat", name="b")
+    assert (await world.ended(ending)).exit_code == 0
+    assert (await world.runtime.container_status(waiting)).state.name == "CONTAINER_RUNNING"
+    await world.runtime.stop_container(waiting, 0)
+
+
+@inside
+async def test_sysctls_of_the_pod_are_set_and_the_machine_s_are_refused(world: ShimWorld):
+    from dataclasses import replace
+
+    world.sandbox_config = replace(world.sandbox_config, sysctls={"net.ipv4.ip_unprivileged_port_start": "80"})
+    container = await world.start(await world.sandbox(), "cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start")
+    assert world.output(await world.ended(container)) == "80"
+    assert Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text() == "1024\n"
+    for name in ("kernel.hostname", "vm.overcommit_memory", "net/../kernel/pid_max", "net.nosuch"):
+        world.sandbox_config = replace(world.sandbox_config, sysctls={name: "1"})
+        with pytest.raises(RuntimeServiceError):
+            await world.sandbox()
+    assert len(os.listdir("/mnt/shim/sandboxes")) == 1

@@ -1,0 +1,173 @@
+"""kill -9 of the shim, or of its node, at any time: what was acknowledged is on record, and nothing half-made runs."""
+# ruff: noqa: ASYNC222, ASYNC240 - a scenario has its process to itself
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from shim_world import STATE, ShimWorld, inside
+
+from lastcall.cri.api import ContainerState, RuntimeServiceError
+from lastcall.cri.sandbox.shim.procfs import start_time
+
+
+def journal(identity: str) -> list[dict]:
+    return [json.loads(line) for line in Path(STATE, "shim/processes", identity).read_text().splitlines()]
+
+
+@inside
+async def test_pid_start_time_and_exit_are_on_record_before_they_are_announced(world: ShimWorld):
+    sandbox = await world.sandbox()
+    container = await world.start(sandbox, "sh", "-c", "trap 'exit 9' TERM; echo up; while true; do sleep 0.05; done")
+    await world.printed(container, "up")
+    pid = world.find("ProcessStarted")[0].facts["pid"]
+    assert journal(container) == [{"pid": pid, "startTime": start_time(pid)}]
+    await world.runtime.stop_container(container, 30)
+    assert journal(container)[1:] == [{"exitCode": 9, "signal": ""}]
+
+
+@inside
+async def test_containers_outlive_the_shim_and_fall_to_init_which_learns_how_they_end(world: ShimWorld):
+    sandbox = await world.sandbox()
+    container = await world.start(sandbox, "sh", "-c", "trap 'exit 9' TERM; echo up; while true; do sleep 0.05; done")
+    await world.printed(container, "up")
+    pid = world.find("ProcessStarted")[0].facts["pid"]
+    stop = asyncio.create_task(world.runtime.exec_sync(container, ("sleep", "100"), 0))
+    await world.until(lambda: world.find("ExecStarted"))
+    exec_pid = world.find("ExecStarted")[0].facts["pid"]
+    os.kill(world.shim_pid, signal.SIGKILL)
+    os.waitpid(world.shim_pid, 0)
+    with pytest.raises(RuntimeServiceError, match="connection to the shim is gone"):
+        await stop
+    assert (await world.runtime.container_status(container)).state == ContainerState.CONTAINER_UNKNOWN
+    with pytest.raises(RuntimeServiceError):
+        await world.runtime.stop_pod_sandbox(sandbox)
+    assert {pid, exec_pid} <= set(world.processes())
+    assert journal(container) == [{"pid": pid, "startTime": start_time(pid)}]
+    os.kill(pid, signal.SIGTERM)
+    statuses = {}
+    while len(statuses) < 2:
+        ended, status = os.waitpid(-1, 0)
+        statuses[ended] = os.waitstatus_to_exitcode(status)
+    assert statuses == {pid: 9, exec_pid: -9}
+    # What the shim recorded before its end is there, too.
+    assert [r.facts["pid"] for r in world.find("ProcessStarted")] == [pid]
+
+
+@inside
+async def test_a_shim_killed_while_containers_start_leaves_only_processes_that_are_on_record(world: ShimWorld):
+    sandbox = await world.sandbox()
+    containers = [await world.create(sandbox, "sleep", "1000", name=f"c{number}") for number in range(12)]
+    starts = [asyncio.create_task(world.runtime.start_container(container)) for container in containers]
+    await asyncio.sleep(0.012)
+    os.kill(world.shim_pid, signal.SIGKILL)
+    os.waitpid(world.shim_pid, 0)
+    await asyncio.wait(starts)
+    await asyncio.sleep(0.3)
+    recorded = {entry[0]["pid"] for name in os.listdir(f"{STATE}/shim/processes") if (entry := journal(name))}
+    left = world.processes()
+    assert set(left) <= recorded, (left, recorded)
+    assert set(left.values()) <= {"sleep 1000 "}, "nothing that was still being set up"
+    for number, start in enumerate(starts):
+        if start.exception() is None:
+            assert journal(containers[number])[0]["pid"] in left
+
+
+@inside
+async def test_a_second_node_finds_the_shim_with_everything_in_it(world: ShimWorld):
+    sandbox = await world.sandbox()
+    container = await world.start(sandbox, "sleep", "100")
+    await world.runtime.close()
+    second = world.new_runtime()
+    answer = await second._shim.call("hello")
+    (known,) = answer.message["containers"]
+    assert (known["id"], known["state"], known["sandboxId"]) == (container, "running", sandbox)
+    assert known["pid"] == world.find("ProcessStarted")[0].facts["pid"]
+    assert known["startTime"] == start_time(known["pid"])
+    await second.close()
+
+
+@inside
+async def test_nonsense_on_the_socket_ends_that_connection_and_nothing_else(world: ShimWorld):
+    import socket
+    import struct
+
+    container = await world.start(await world.sandbox(), "sleep", "100")
+    for junk in (
+        b"\xff" * 64,
+        struct.pack("=II", 4, 0) + b"nope",
+        struct.pack("=II", 2, 0) + b"[]",
+        b"\x02\0\0\0\0\0\0\0{}",
+    ):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(f"{STATE}/shim.sock")
+            sock.sendall(junk)
+            sock.settimeout(5)
+            assert sock.recv(100) == b""
+    with pytest.raises(RuntimeServiceError, match="unknown verb"):
+        await world.runtime._shim.call("dance")
+    with pytest.raises(RuntimeServiceError, match="KeyError"):
+        await world.runtime._shim.call("start")
+    with pytest.raises(RuntimeServiceError, match=r"TypeError|KeyError"):
+        await world.runtime._shim.call("signal", id=container, signal="x", why=1)
+    assert (await world.runtime.exec_sync(container, ("true",), 0)).exit_code == 0
+    assert os.stat(f"{STATE}/shim.sock").st_mode & 0o777 == 0o600
+
+
+@inside
+async def test_the_shim_needs_nothing_but_the_standard_library_and_stays_small(world: ShimWorld):
+    maps = Path(f"/proc/{world.shim_pid}/maps").read_text()
+    assert "site-packages" not in maps
+    assert "_ssl" not in maps and "_asyncio" not in maps
+    for _ in range(3):
+        sandbox = await world.sandbox()
+        container = await world.start(sandbox, "sleep", "100")
+        await world.runtime.exec_sync(container, ("true",), 0)
+        await world.runtime.stop_pod_sandbox(sandbox)
+        await world.runtime.remove_pod_sandbox(sandbox)
+    await world.until(lambda: os.listdir(f"{STATE}/shim/processes") == [])
+    assert os.listdir(f"{STATE}/shim/sandboxes") == []
+
+
+@inside
+async def test_a_thousand_steps_leak_no_descriptor(world: ShimWorld):
+    def descriptors() -> int:
+        return len(os.listdir(f"/proc/{world.shim_pid}/fd"))
+
+    async def one_round() -> None:
+        sandbox = await world.sandbox()
+        container = await world.start(sandbox, "sleep", "100")
+        failed = await world.create(sandbox, "nosuch", name="f")
+        with pytest.raises(RuntimeServiceError):
+            await world.runtime.start_container(failed)
+        for command in (("true",), ("nosuch",)):
+            with pytest.raises(RuntimeServiceError) if command == ("nosuch",) else _nothing():
+                await world.runtime.exec_sync(container, command, 5)
+        await world.runtime.remove_pod_sandbox(sandbox)
+
+    await one_round()
+    await world.runtime._shim.call("list")
+    before, mine = descriptors(), len(os.listdir("/proc/self/fd"))
+    for _ in range(40):
+        await one_round()
+    await world.runtime._shim.call("list")
+    assert descriptors() == before
+    assert len(os.listdir("/proc/self/fd")) == mine
+    mounts = Path("/proc/self/mounts").read_text()
+    assert "shm /mnt" not in mounts
+
+
+def _nothing():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+@inside
+async def test_nobody_can_write_to_the_interpreter_through_the_shim(world: ShimWorld):
+    await world.sandbox()
+    assert os.readlink(f"/proc/{world.shim_pid}/exe")
+    assert os.statvfs(f"/proc/{world.shim_pid}/exe").f_flag & os.ST_RDONLY
