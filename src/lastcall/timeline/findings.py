@@ -154,10 +154,12 @@ def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Fi
 
 
 def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if not c.sigkilled or c.ended_before_delete:
+    if not c.sigkilled:
         return
     at = c.kill_at if c.kill_at is not None else c.exited_at
     when = f" at {_s(at)}" if at is not None else ""
+    if c.exited_at is not None and c.ended_before_delete:
+        when = f" {_s(-c.exited_at)} before the DELETE"
     if c.killed_by == "out of memory":
         yield Finding("outOfMemory", "problem", f"{c.name} was killed{when} because it ran out of memory.", c.name)
     elif c.killed_by == "unknown sender":

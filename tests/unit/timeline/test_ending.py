@@ -463,3 +463,12 @@ def test_pod_facts_come_from_spec_and_status():
         ("s", "sidecar", "", None),
         ("c", "container", "httpGet", 143),
     ]
+
+
+def test_a_foreign_sigkill_before_the_delete_is_told(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.add(-0.5, "runtime", k.PROCESS_EXITED, container="app", pid=7, exitCode=137, signal="SIGKILL", oomKilled=False)
+    tape.accepted()
+    text = _finding(tape.ending(), "killedByOther")
+    assert "500 ms before the DELETE" in text and "lastcall did not send it" in text
