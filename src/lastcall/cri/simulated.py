@@ -367,6 +367,8 @@ class SimulatedRuntime:
         await self._world.clock.sleep(self._durations.exec_start)
         if result.error:
             raise RuntimeServiceError(f"failed to exec in container: {result.error}")
+        if not container.running:  # it ended while the exec was being set up
+            raise RuntimeServiceError(f"failed to exec in container: container is in {container.state.name} state")
         exec_id = self._new_id()
         pid, self._next_pid = self._next_pid, self._next_pid + 1
         uid, name = container.sandbox.pod_uid, container.name

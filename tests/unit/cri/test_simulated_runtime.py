@@ -249,6 +249,17 @@ def test_an_exec_dies_with_its_container():
     with_runtime(test, {"app": Program(exits_after=2)})
 
 
+def test_an_exec_that_comes_as_its_container_ends_is_refused():
+    async def test(world, runtime, recorder):
+        _, container = await started(runtime)
+        await world.clock.sleep(1.9)
+        with pytest.raises(RuntimeServiceError, match="CONTAINER_EXITED"):
+            await runtime.exec_sync(container, ("true",), 0)
+        assert recorder.kinds()[-1] == "ProcessExited"
+
+    with_runtime(test, {"app": Program(exits_after=2)}, durations=Durations(exec_start=0.2))
+
+
 def test_an_exec_over_its_timeout_is_killed():
     async def test(world, runtime, recorder):
         _, container = await started(runtime)
