@@ -57,6 +57,9 @@ class Housekeeping:
 
     async def run(self) -> None:
         """Sweep until cancelled. Start only when the first SET of Pods is known: what is not in it is ended."""
+        # Until the workers know the first SET, every Pod without one counts as one that may run something: a Pod that
+        # was rejected would stay Pending until the status manager's next resync.
+        self._workers.sync_known_pods(self._pods.get_pods())
         while True:
             await self._world.clock.sleep(HOUSEKEEPING_SECONDS)
             try:
