@@ -73,6 +73,8 @@ def _final_container(status: Object) -> Object:
     }
     if status.get("lastState"):
         found["lastState"] = _state(status["lastState"])
+        if last := (status["lastState"].get("terminated") or {}).get("message"):
+            found["lastMessage"] = last
     message = ((status.get("state") or {}).get("terminated") or {}).get("message")
     if message:
         found["message"] = message
@@ -113,4 +115,3 @@ def endpoint_states(endpoint_slice: Object, alias: Callable[[str], str]) -> list
         shown = " ".join(f"{key}={_bool(conditions.get(key))}" for key in ("ready", "serving", "terminating"))
         lines.append(f"{name} {shown}")
     return sorted(lines)
-

@@ -66,7 +66,7 @@ def parse_script(script: str, files: Mapping[str, ExecResult] | None = None) -> 
         options["term_execs"] = {f"sh -c test ! -e {path}": ExecResult(exit_code=1) for path in term.touched}
     if not forever:
         options |= {"exits_after": main.seconds + EXIT_SECONDS, "natural_exit_code": main.exit_code or 0}
-    program = Program(output=tuple(main.lines), execs=files or {}, ports=ports, **options)
+    program = Program(output=tuple(main.lines), execs={} if files is None else files, ports=ports, **options)
     return program, main.message or (term.message if term else "")
 
 
@@ -114,8 +114,10 @@ class _Files(Mapping[str, ExecResult]):
             # The recorded liveness probe: succeeds for three seconds after its first call.
             now = monotonic(self._world.clock)
             return ExecResult(exit_code=int(now >= self._present.setdefault("/tmp/limit", now) + 3.0))
-        if command in ("sh -c /etc/passwd", "/etc/passwd"):
+        if command == "sh -c /etc/passwd":
             return ExecResult(exit_code=126)
+        if command == "/etc/passwd":
+            return ExecResult(error='exec: "/etc/passwd": permission denied')
         raise KeyError(command)
 
     def __iter__(self) -> Iterator[str]:

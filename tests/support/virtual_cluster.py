@@ -251,7 +251,7 @@ class VirtualCluster:
                     node_name=self.node_name,
                     node_ip="172.18.0.2",
                     kubernetes_version=self.version,
-                    pod_log_root="/lastcall/log/pods",
+                    pod_log_root="/nonexistent/log/pods",
                     allocatable=ALLOCATABLE,
                     node_labels={"kubernetes.io/hostname": self.node_name},
                 ),
@@ -485,7 +485,7 @@ class VirtualCluster:
                 continue
             facts = pod_facts(seen.object)
             group = [text for key, text in facts.items() if before.get(key) != text]
-            group += [f"{key} removed" for key in before if key not in facts]
+            group += [f"{key} removed" for key in before if key not in facts and key != "podIP"]
             if group:
                 groups.append(group)
             before = facts
