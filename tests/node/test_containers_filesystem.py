@@ -31,7 +31,10 @@ async def test_the_container_has_its_own_root_and_cannot_see_the_node(world: Shi
 
 @inside
 async def test_what_is_written_goes_to_the_upper_layer_and_not_into_the_image(world: ShimWorld):
-    script = "cat lower/file; echo new > /lower/file; rm -r /lower; mkdir /lower; echo [$(ls /lower)]; rm /etc/group; ls /etc"
+    script = """
+    cat lower/file; echo new > /lower/file; rm -r /lower; mkdir /lower; echo [$(ls /lower)]
+    rm /etc/group; ls /etc
+    """
     status, output = await world.run("sh", "-c", script)
     assert (status.exit_code, output) == (0, "from the image\n[]\npasswd")
     assert Path(world.images.layer, "lower/file").read_text() == "from the image\n"

@@ -89,6 +89,7 @@ _SYS_CLOSE_RANGE = 436
 _SYS_OPENAT2 = 437
 _SYS_MOUNT_SETATTR = 442
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
+_SYS_RT_SIGACTION = {"x86_64": 13, "aarch64": 134, "riscv64": 134, "ppc64le": 173, "s390x": 174}
 _SYS_CAPGET = {"x86_64": 125, "aarch64": 90, "riscv64": 90, "ppc64le": 183, "s390x": 184}
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s390x": 185}
 _MACHINE = os.uname().machine
@@ -239,6 +240,17 @@ def set_process_name(name: str) -> None:
     """The name in /proc/self/comm; the kernel keeps 15 bytes."""
     if _prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), _long(0), _long(0), _long(0)) != 0:
         raise _failure("prctl(PR_SET_NAME)")
+
+
+def default_internal_signals() -> None:
+    """Put the C library's own signals 32 and 33 back to their defaults, which no library call can.
+
+    glibc's posix_spawn leaves them ignored in the child, and that would be inherited for ever.
+    """
+    for number in (32, 33):
+        _call(
+            "rt_sigaction", _SYS_RT_SIGACTION[_MACHINE], _long(number), bytes(32), None, ctypes.c_size_t(8)
+        )  # an action of zeros is SIG_DFL
 
 
 def pidfd_open(pid: int) -> int:

@@ -1,7 +1,7 @@
 """The child's side of a start: from the clone to the execve.
 
 It runs between a fork of the shim and the program, reports over a SEQPACKET socket and never returns:
-`{"error": …}` when the set-up failed, `{"console": true}` with the terminal's fd, `{"executing": true}` right before
+`{"error": …}` when the set-up failed, `{"console": true}` with the terminal's fd, `{"executing": path}` right before
 the execve; end-of-file, by close-on-exec, then says that it happened. It does not execute before the shim said go,
 which is after the shim has recorded its pid; a shim that dies before takes it along.
 """
@@ -118,7 +118,7 @@ def _run(
         if status.recv(16) != b"go":
             os._exit(code)  # the shim has died and will never know of this process
         linux.set_parent_death_signal(0)
-        status.send(b'{"executing":true}')
+        status.send(json.dumps({"executing": os.path.realpath(program)}).encode())
         try:
             os.execve(program, spec["argv"], environment)  # noqa: S606 - what a runtime is for
         except OSError as error:
@@ -144,6 +144,7 @@ def _default_signals() -> None:
     for number in signal.valid_signals():
         if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
+    linux.default_internal_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

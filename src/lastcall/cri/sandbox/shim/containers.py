@@ -134,7 +134,9 @@ class Container:
         assert self.process is not None
         self.started_at = time.time_ns()
         self._mount_namespace = procfs.mount_namespace(self.process.pid)
-        facts = {"containerId": self.id, "pid": self.process.pid, "exe": procfs.executable(self.process.pid)}
+        # A process that has ended already has no exe link any more.
+        exe = procfs.executable(self.process.pid) or self.process.program
+        facts = {"containerId": self.id, "pid": self.process.pid, "exe": exe}
         self.record(kinds.PROCESS_STARTED, {**facts, "argv": self.spec["argv"]})
         self._follow_output()
         self.on_started()

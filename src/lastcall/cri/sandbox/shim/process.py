@@ -111,7 +111,7 @@ class Process:
         self.on_console: Callable[[int], None] = os.close
         self._loop = loop
         self._status: socket.socket | None = status
-        self._executing = False
+        self.program = ""  # the file it was about to execute, as the child saw it
         self._error = ""
         self.journal = journal
         status.setblocking(False)
@@ -148,7 +148,7 @@ class Process:
                 self._loop.unwatch(self._status.fileno())
                 self._status.close()
                 self._status = None
-                if self._executing:
+                if self.program:
                     self.executed = True
                     self.on_started()
                 return
@@ -160,7 +160,7 @@ class Process:
                 fds.frombytes(ancillary[0][2][: fds.itemsize])
                 self.on_console(fds[0])
             else:
-                self._executing = True
+                self.program = message["executing"]
 
     def _on_ended(self, events: int) -> None:
         # Both may be ready in one round: what it said comes before its end.

@@ -18,6 +18,7 @@ exec belongs to the connection that asked for it and is killed when that closes.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 
@@ -213,8 +214,10 @@ class Server:
         process.on_start_failed = failed
         try:
             process.start(message["timeout"])
-        except OSError:
+        except OSError as error:
             del peer.execs[process.id]
+            if error.errno in (errno.ESRCH, errno.ENOMEM):  # its PID 1 has ended: nobody can enter any more
+                raise CallError(f"container {message['id']!r} is not running", "NotFound") from error
             raise
 
 
