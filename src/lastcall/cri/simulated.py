@@ -26,7 +26,7 @@ from lastcall.cri.api import (
     RuntimeServiceError,
 )
 from lastcall.cri.simulated_program import Program, Programs, find_program
-from lastcall.cri.simulated_records import (
+from lastcall.timeline.kinds import (
     EXEC_EXITED,
     EXEC_STARTED,
     NETWORK_ATTACHED,
@@ -36,8 +36,8 @@ from lastcall.cri.simulated_records import (
     PROCESS_SIGNAL_STATE,
     PROCESS_STARTED,
     SIGNAL_SENT,
-    Recorder,
 )
+from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

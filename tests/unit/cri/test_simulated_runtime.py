@@ -5,7 +5,6 @@ import asyncio
 import pytest
 from fake_api import ListRecorder
 
-from lastcall.cri import simulated_records
 from lastcall.cri.api import (
     ContainerConfig,
     ContainerEventType,
@@ -21,7 +20,6 @@ from lastcall.cri.api import (
 )
 from lastcall.cri.simulated import Durations, SimulatedImage, SimulatedRuntime
 from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -68,13 +66,6 @@ def test_it_is_a_runtime_service_and_an_image_service():
         typed(runtime, runtime)
 
     with_runtime(test)
-
-
-def test_its_record_kinds_are_those_of_the_timeline():
-    names = [name for name in vars(simulated_records) if name.isupper()]
-    assert len(names) == 9
-    for name in names:
-        assert getattr(simulated_records, name) == getattr(kinds, name)
 
 
 def test_a_program_that_exits_on_term_drains_and_gives_its_exit_code():
