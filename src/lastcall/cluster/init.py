@@ -24,6 +24,7 @@ from lastcall.world.clock import RealClock
 
 SHIM_SOCKET = f"{STATE_DIR}/shim-1.sock"
 SHIM_STATE = f"{STATE_DIR}/shim-1"
+_SHIM_STATE_SIZE = "16m"
 
 
 def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan], None]]) -> NoReturn:
@@ -37,7 +38,10 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
         make_root(plan.options.state_size)
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
+        # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.
         os.mkdir(SHIM_STATE, 0o700)
+        flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+        linux.mount("lastcall-shim", SHIM_STATE, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
         _Init(plan, writer, roles).run()
     except BaseException as error:
         traceback.print_exc()
@@ -102,8 +106,10 @@ class _Init:
                 _become_role(role, self._plan.logs[role])
                 main(self._plan)
                 code = 0
-            except BaseException:
+            except BaseException as error:
                 traceback.print_exc()
+                sys.stderr.write(f"{_in_one_line(error)}\n")  # front shows the last line
+                sys.stderr.flush()
             finally:
                 os._exit(code)
         self._started(role, pid)
@@ -136,6 +142,13 @@ class _Init:
             facts = {"role": role, "pid": pid, "exitCode": code, "signal": number}
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)
             self._writer.send({"event": "died", **facts})
+
+
+def _in_one_line(error: BaseException) -> str:
+    """What happened, without the groups around it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _become_role(role: str, log_fd: int) -> None:

@@ -1,5 +1,6 @@
 """The node's role: the kubelet on the sandbox runtime."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import uvloop
@@ -18,6 +19,7 @@ from lastcall.cluster.options import (
     STATE_DIR,
 )
 from lastcall.cluster.plan import Plan
+from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
@@ -107,7 +109,7 @@ async def _run(plan: Plan) -> None:
             not_ready=lambda: "" if kubelet.ready else "the sync loop is not running yet",
         )
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
-        tasks.spawn(images.image_status("busybox:1.36"), name="warm images")
+        tasks.spawn(_warm(images), name="warm images")
         tasks.spawn(events.run(), name="kubelet events")
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
@@ -120,6 +122,12 @@ async def _run(plan: Plan) -> None:
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
+
+
+async def _warm(images: ImageStore) -> None:
+    """Unpack what most Pods will ask for. What goes wrong here is told to the Pod that asks."""
+    with suppress(RuntimeServiceError, OSError):
+        await images.image_status("busybox:1.36")
 
 
 def _text(path: str) -> str:

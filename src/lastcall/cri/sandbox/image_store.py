@@ -265,8 +265,10 @@ class ImageStore:
         try:
             fill(temporary)
             os.rename(temporary, final)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(temporary, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
             raise
         return str(final)
 
