@@ -1,5 +1,6 @@
 """The options that `run` and `demo` share."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,6 +11,15 @@ from lastcall.cli.session import RunOptions
 F = TypeVar("F", bound=Callable[..., Any])
 
 KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
+
+_SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
+
+
+def _size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not _SIZE.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not a size: write 512m, 4g, or 50% of the machine's memory")
+    return value
+
 
 _OPTIONS = [
     click.option(
@@ -49,6 +59,14 @@ _OPTIONS = [
         show_default=True,
         help="How long to wait for Ready, and for the end beyond twice the grace period.",
     ),
+    click.option(
+        "--state-size",
+        metavar="SIZE",
+        default="50%",
+        show_default=True,
+        callback=_size,
+        help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
+    ),
     click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
 ]
 
@@ -67,7 +85,8 @@ def make_options(
     grace: int | None,
     after: float,
     timeout: float,
+    state_size: str,
     keep: bool,
 ) -> RunOptions:
     """The options as given on the command line."""
-    return RunOptions(kubernetes_version, output, explain, grace, after, timeout, keep)
+    return RunOptions(kubernetes_version, output, explain, grace, after, timeout, keep, state_size)

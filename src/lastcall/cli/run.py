@@ -47,7 +47,7 @@ def embedded_cluster(options: RunOptions) -> Cluster:
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.options import ClusterOptions
 
-    return EmbeddedCluster(ClusterOptions(kubernetes_version=options.kubernetes_version))
+    return EmbeddedCluster(ClusterOptions(kubernetes_version=options.kubernetes_version, state_size=options.state_size))
 
 
 def run_manifests(

@@ -45,12 +45,13 @@ class Cluster(Protocol):
     def recorder(self, actor: str) -> Recorder: ...
     def kubeconfig_path(self) -> str: ...
     async def drain_records(self, seconds: float = 0.05) -> None: ...
+    def last_words(self, role: str, lines: int = 20) -> str: ...
     def stop(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`grace` None is the Pod's own. `after` and `timeout` are seconds."""
+    """`grace` None is the Pod's own. `after` and `timeout` are seconds, `state_size` is as mount(8) takes it."""
 
     kubernetes_version: str = "1.36"
     output: str = "text"
@@ -59,6 +60,7 @@ class RunOptions:
     after: float = 1.0
     timeout: float = 60.0
     keep: bool = False
+    state_size: str = "50%"
 
 
 @dataclass(slots=True)
@@ -226,7 +228,8 @@ class Session:
         if role == "orphan" or self._death:
             return
         how = f"was killed by {signal_name(number)}" if number else f"exited with {exit_code}"
-        self._death = f"the cluster's {role} (pid {pid} inside the cluster) {how}"
+        words = self.cluster.last_words(role, 1) if exit_code else ""
+        self._death = f"the cluster's {role} (pid {pid} inside the cluster) {how}{f': {words}' if words else ''}"
         self._died.set()
 
     async def _tick(self) -> None:

@@ -28,6 +28,9 @@ _WAY_OUT = {
 }
 
 
+_DISK_FULL = "No space left on device"
+
+
 def hopeless_reason(pod: Object) -> str:
     """The reason for which waiting makes no sense; "" while there is hope."""
     for _, reason, _ in _waiting(pod):
@@ -58,6 +61,8 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         if reason in _WAY_OUT:
             hints.setdefault(_WAY_OUT[reason])
     lines += [f"  Event {_event(event)}" for event in _newest_warnings(events)]
+    if any(_DISK_FULL in line for line in lines):
+        hints.setdefault("the cluster's files are in memory: give them more room with --state-size")
     lines += [f"  way out: {hint}" for hint in hints]
     return lines
 

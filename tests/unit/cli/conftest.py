@@ -81,6 +81,8 @@ class FakeCluster:
     stuck: bool = False
     interrupt_at: str = ""
     die_at: str = ""
+    death: tuple[int | None, int | None] = (None, signal.SIGKILL)
+    words: str = ""
     fail_at: str = ""
     error: Exception | None = None
     stopped: int = 0
@@ -116,6 +118,9 @@ class FakeCluster:
 
     def kubeconfig_path(self) -> str:
         return "/proc/1/fd/9"
+
+    def last_words(self, role: str, lines: int = 20) -> str:
+        return self.words
 
     async def drain_records(self, seconds: float = 0.05) -> None:
         await asyncio.sleep(0)
@@ -181,7 +186,7 @@ class FakeCluster:
             os.kill(os.getpid(), signal.SIGINT)
         if self.die_at == stage:
             for callback in self.on_deaths:
-                callback("node-1", 4, None, 9)
+                callback("node-1", 4, *self.death)
         if self.fail_at == stage and self.error is not None:
             raise self.error
 

@@ -55,6 +55,7 @@ def test_help_lists_every_command():
         (["run", "x.yaml", "--grace", "-1"], "-1 is not in the range"),
         (["run", "x.yaml", "--grace", "soon"], "'soon' is not a valid integer"),
         (["run", "x.yaml", "--timeout", "0"], "0.0 is not in the range"),
+        (["run", "x.yaml", "--state-size", "lots"], "write 512m, 4g, or 50% of the machine's memory"),
         (["run", "x.yaml", "--output", "xml"], "'xml' is not one of"),
         (["run", "x.yaml", "--nope"], "No such option"),
         (["demo", "sideways"], "'sideways' is not one of"),
@@ -80,7 +81,9 @@ def test_every_problem_of_a_manifest_is_a_line_on_stderr():
 
 def test_run_help_shows_every_option():
     text = CliRunner().invoke(cli, ["run", "--help"]).output
-    for option in ("--kubernetes-version", "--output", "--explain", "--grace", "--after", "--timeout", "--keep"):
+    for option in (
+        "--kubernetes-version", "--output", "--explain", "--grace", "--after", "--timeout", "--state-size", "--keep",
+    ):  # fmt: skip
         assert option in text
     assert "1.18|1.23|1.27|1.36" in text
 

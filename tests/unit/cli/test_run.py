@@ -147,6 +147,12 @@ def test_the_death_of_a_process_of_the_cluster_is_named(run, new_cluster, stage,
     assert ("default/web" in capsys.readouterr().out) == (stage == "deleted")
 
 
+def test_a_process_that_ended_by_itself_is_named_with_its_last_words(run, new_cluster):
+    cluster = new_cluster(die_at="created", stuck=True, death=(70, None), words="OSError: no space left")
+    with pytest.raises(WorldError, match=r"node-1 \(pid 4 inside the cluster\) exited with 70: OSError: no space left"):
+        run(cluster, replace(FAST, timeout=30))
+
+
 def test_the_story_of_a_death_is_valid_json_with_the_error_in_it(run, new_cluster, capsys):
     with pytest.raises(WorldError):
         run(new_cluster(die_at="deleted", stuck=True), replace(FAST, output="json"))

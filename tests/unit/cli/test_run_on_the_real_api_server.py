@@ -58,6 +58,9 @@ class APICluster:
     def kubeconfig_path(self) -> str:
         return ""
 
+    def last_words(self, role: str, lines: int = 20) -> str:
+        return ""
+
     async def drain_records(self, seconds: float = 0.05) -> None:
         await asyncio.sleep(0)
 
