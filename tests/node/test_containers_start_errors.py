@@ -131,3 +131,32 @@ async def test_a_full_disk_is_an_error_and_not_the_end(world: ShimWorld):
     assert await world.runtime.list_containers() == []
     await world.runtime.stop_pod_sandbox(sandbox)
     linux.umount2("/mnt/containers", linux.MNT_DETACH)
+
+
+@inside
+async def test_a_shim_that_cannot_write_its_records_starts_nothing_and_lives(world: ShimWorld):
+    from lastcall.world import linux
+
+    sandbox = await world.sandbox()
+    running = await world.start(sandbox, "sh", "-c", "trap 'exit 3' TERM; echo up; while true; do sleep 0.05; done")
+    await world.printed(running, "up")
+    linux.mount("full", "/mnt/shim/processes", "tmpfs", 0, "size=4k,mode=700")
+    Path("/mnt/shim/processes/filler").write_bytes(b"x" * 4096)
+    container = await world.create(sandbox, "sleep", "100", name="second")
+    with pytest.raises(RuntimeServiceError, match="No space left on device"):
+        await world.runtime.start_container(container)
+    with pytest.raises(RuntimeServiceError, match="No space left on device"):
+        await world.runtime.exec_sync(running, ("true",), 0)
+    linux.umount2("/mnt/shim/processes", linux.MNT_DETACH)
+    assert sum(command.startswith("sleep 100") for command in world.processes().values()) == 0
+    await world.runtime.stop_container(running, 10)
+    assert (await world.runtime.container_status(running)).exit_code == 3
+
+
+@inside
+async def test_a_log_that_cannot_be_opened_is_named(world: ShimWorld):
+    from dataclasses import replace
+
+    sandbox = await world.sandbox()
+    world.sandbox_config = replace(world.sandbox_config, log_directory="/dev/null/logs")
+    assert "Not a directory" in await refused(world, sandbox, "true")

@@ -30,17 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from lastcall.cri.sandbox.shim.process import Stdio
+
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TIOCSPTLCK, _TIOCGPTN = 0x40045431, 0x80045430
 _MOST_FILES = 65536
 _EXEC_FAILED = 255  # runc's exit code when the program is there but the kernel cannot execute it
-
-
-class Stdio:
-    """The three descriptors of the program; with a terminal only `stderr` is used, until the terminal is there."""
-
-    def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
-        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
 
 
 def run_container(

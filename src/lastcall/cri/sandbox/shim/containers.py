@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 
 from lastcall.cri.sandbox.shim import child, procfs
 from lastcall.cri.sandbox.shim.logs import LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
-from lastcall.cri.sandbox.shim.process import Exit, Journal, Output, Process, status_pair
+from lastcall.cri.sandbox.shim.process import Exit, Output, Process, Stdio, launch
 from lastcall.timeline import kinds
 from lastcall.world import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from lastcall.timeline.ring import RingRecorder
 
@@ -58,7 +59,6 @@ class Container:
         self._log = LogFile("")
         self._stdin = -1
         self._mount_namespace = ""
-        self._pid_target = -1
         self.execs: dict[str, Exec] = {}
 
     @property
@@ -75,39 +75,33 @@ class Container:
 
         Raises OSError.
         """
-        spec = self.spec
-        self._pid_target = pid_target
-        self._log = LogFile(spec["logPath"])
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
-        stdin, self._stdin = os.pipe2(os.O_CLOEXEC) if spec["stdin"] and not spec["tty"] else (-1, -1)
-        ours, theirs = status_pair()
-        journal = Journal(self._context.directory, self.id)
+        spec, context = self.spec, self._context
         flags = linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP
         if spec["pid"] == "CONTAINER":
             flags |= linux.CLONE_NEWPID
+
+        def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
+            child.run_container({**spec, "shm": self.sandbox.shm}, status, stdio, self.sandbox.namespaces, context.maps)
+
+        self._log = LogFile(spec["logPath"])
         try:
-            pid, pidfd = clone_into(pid_target, flags, self._context.own)
-        except OSError:
-            for fd in (*pipes[0], *pipes[1], stdin, self._stdin):
-                if fd >= 0:
-                    os.close(fd)
-            journal.remove()
-            raise
-        if pid == 0:
-            stdio = child.Stdio(stdin, pipes[0][1], pipes[1][1])
-            child.run_container(
-                {**spec, "shm": self.sandbox.shm}, theirs, stdio, self.sandbox.namespaces, self._context.maps
+            launched = launch(
+                context.loop,
+                (context.directory, self.id),
+                lambda: clone_into(pid_target, flags, context.own),
+                in_child,
+                stdin=spec["stdin"] and not spec["tty"],
             )
-        theirs.close()
-        for fd in (pipes[0][1], pipes[1][1], stdin):
-            if fd >= 0:
-                os.close(fd)
-        self.process = Process(self._context.loop, pid, pidfd, ours, journal)
+        except OSError:
+            self._log.close()
+            raise
+        self.process = launched.process
         self.process.on_started = self._started
         self.process.on_start_failed = self._start_failed
         self.process.on_exited = self._exited
         self.process.on_console = self._console
-        self._unread = [("stdout", pipes[0][0]), ("stderr", pipes[1][0])]
+        self._stdin = launched.stdin
+        self._unread = [("stdout", launched.stdout), ("stderr", launched.stderr)]
         self.process.go()
 
     def _follow_output(self) -> None:
@@ -142,8 +136,6 @@ class Container:
         self.on_started()
 
     def _start_failed(self, message: str) -> None:
-        assert self.process is not None
-        self.process.journal.append(startError=message)
         self._end()
         self.on_start_failed(message)
 
@@ -237,40 +229,35 @@ class Exec:
         assert container.process is not None
         if not container.running:
             raise ProcessLookupError(3, "container is not running")
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
-        ours, theirs = status_pair()
-        journal = Journal(context.directory, f"exec-{self.id}")
         spec = {**container.spec, "argv": self._argv, "tty": False}
         init = container.process.pidfd
-        # A process of the container must not look into the shim's copy that is about to enter its PID namespace.
-        linux.set_dumpable(False)
-        pid = -1
-        try:
-            pid, pidfd = clone_into(init, 0, context.own)
-        except OSError:
-            for fd in (*pipes[0], *pipes[1]):
-                os.close(fd)
-            journal.remove()
-            raise
-        finally:
-            if pid != 0:
-                linux.set_dumpable(True)
-        if pid == 0:
-            child.run_exec(spec, theirs, child.Stdio(-1, pipes[0][1], pipes[1][1]), init, context.maps)
-        theirs.close()
-        os.close(pipes[0][1])
-        os.close(pipes[1][1])
-        self._process = Process(context.loop, pid, pidfd, ours, journal)
+
+        def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
+            child.run_exec(spec, status, stdio, init, context.maps)
+
+        launched = launch(context.loop, (context.directory, f"exec-{self.id}"), lambda: self._clone(init), in_child)
+        self._process = launched.process
         self._process.on_started = self._started
         self._process.on_start_failed = self._failed
         self._process.on_exited = self._exited
-        for (read, _), captured in zip(pipes, self._captured, strict=True):
+        for read, captured in zip((launched.stdout, launched.stderr), self._captured, strict=True):
             self._outputs.append(Output(context.loop, read, _capture(captured), self._ended))
         container.execs[self.id] = self
         if timeout > 0:
             deadline = time.monotonic_ns() + int(timeout * 1e9)
             self._timer = context.loop.call_at(deadline, lambda: self.kill("exec timeout"))
         self._process.go()
+
+    def _clone(self, init: int) -> tuple[int, int]:
+        """A process of the container must not look into the shim's copy that is about to enter its PID namespace."""
+        linux.set_dumpable(False)
+        pid = -1
+        try:
+            pid, pidfd = clone_into(init, 0, self._context.own)
+        finally:
+            if pid != 0:
+                linux.set_dumpable(True)
+        return pid, pidfd
 
     def kill(self, why: str) -> None:
         """End it with everything it started, as far as its descendants can be found. Idempotent."""

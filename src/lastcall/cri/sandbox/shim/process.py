@@ -6,6 +6,7 @@ import array
 import contextlib
 import json
 import os
+import signal
 import socket
 
 from lastcall.cri.sandbox.shim import procfs
@@ -15,14 +16,14 @@ from lastcall.world import linux
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 _READ_SIZE = 1 << 16
 _PIPES_DRAINED_AT_EXIT = 64
 
 
 class Journal:
-    """What is known of one process, in a file on tmpfs: a line is on record when `append` returns."""
+    """What is known of one process, in a file on tmpfs: a line is on record when `append` returns. Raises OSError."""
 
     def __init__(self, directory: str, identity: str) -> None:
         self.path = os.path.join(directory, identity)
@@ -94,6 +95,13 @@ class Output:
             return True
         self.close()
         return False
+
+
+class Stdio:
+    """The three descriptors of a program; `stdin` -1 is /dev/null."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
 
 
 class Process:
@@ -174,7 +182,8 @@ class Process:
         else:
             self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status))
         if self.executed:
-            self.journal.append(exitCode=self.exit.code, signal=self.exit.signal)
+            with contextlib.suppress(OSError):  # a full disk: told, though not on record
+                self.journal.append(exitCode=self.exit.code, signal=self.exit.signal)
             self.on_exited(self.exit)
         else:
             how = f"killed by {self.exit.signal}" if self.exit.signal else f"exited with {self.exit.code}"
@@ -183,6 +192,51 @@ class Process:
         self.pidfd = -1
 
 
-def status_pair() -> tuple[socket.socket, socket.socket]:
-    """(the shim's end, the child's end)."""
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+class Launched:
+    """A process that waits for `go`, and this side of its pipes; `stdin` is -1 unless it was asked for."""
+
+    def __init__(self, process: Process, stdin: int, stdout: int, stderr: int) -> None:
+        self.process, self.stdin, self.stdout, self.stderr = process, stdin, stdout, stderr
+
+
+def launch(
+    loop: Loop,
+    journal_path: tuple[str, str],
+    clone: Callable[[], tuple[int, int]],
+    in_child: Callable[[socket.socket, Stdio], NoReturn],
+    *,
+    stdin: bool = False,
+) -> Launched:
+    """Clone a child that is on record. Raises OSError; nothing stays behind then.
+
+    `clone` answers (pid, pidfd), pid 0 in the child, which then is `in_child`'s and never comes back.
+    """
+    journal = Journal(*journal_path)
+    fds: list[int] = []
+    pid = pidfd = -1
+    try:
+        for _ in range(3 if stdin else 2):
+            fds += os.pipe2(os.O_CLOEXEC)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                pid, pidfd = clone()
+                if pid == 0:
+                    in_child(theirs, Stdio(fds[4] if stdin else -1, fds[1], fds[3]))
+                process = Process(loop, pid, pidfd, ours, journal)
+            except OSError:
+                ours.close()
+                raise
+    except OSError:
+        for fd in fds:
+            os.close(fd)
+        journal.remove()
+        if pid > 0:
+            with contextlib.suppress(ProcessLookupError):
+                linux.pidfd_send_signal(pidfd, signal.SIGKILL)
+            linux.waitid_pidfd(pidfd, os.WEXITED)
+            os.close(pidfd)
+        raise
+    for fd in (fds[1], fds[3], *fds[4:5]):
+        os.close(fd)
+    return Launched(process, fds[5] if stdin else -1, fds[0], fds[2])
