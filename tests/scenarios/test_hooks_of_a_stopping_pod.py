@@ -1,0 +1,161 @@
+"""preStop and postStart in whole clusters: every handler, every way it can go (node-semantics 5.3, 7, 25.3 to 25.6)."""
+
+import pytest
+from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
+
+from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
+from lastcall.timeline import kinds
+
+
+def near(value: float):
+    return pytest.approx(value, abs=0.05)
+
+
+def ended(hook: dict, program: Program, *, grace: int = 5, wait: float = 1, **more) -> VirtualCluster:
+    spec = {"terminationGracePeriodSeconds": grace, **more.pop("spec", {})}
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(containers=[container(**pre_stop(**hook))], **spec))
+        await cluster.wait_ready()
+        await cluster.sleep(wait)
+        await cluster.delete()
+        await cluster.wait_gone()
+        await cluster.sleep(30)
+
+    return run_cluster(scenario, {"app": program}, **more)
+
+
+def failed_events(cluster: VirtualCluster) -> list[str]:
+    return [line for line in cluster.events() if "FailedPreStopHook" in line]
+
+
+IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})
+WARNING = "Warning FailedPreStopHook [containers{app}]: PreStopHook failed"
+
+
+def test_a_hook_that_hangs_is_awaited_for_the_whole_grace_period_and_fails_when_the_container_dies() -> None:
+    """25.3 with golden correction 3: the Event comes after the SIGKILL."""
+    cluster = ended({"exec": ["hang"]}, IGNORES)
+    assert cluster.signals() == [(near(5), "SIGTERM"), (near(7), "SIGKILL")]
+    assert failed_events(cluster) == [WARNING]
+    assert cluster.event_times("FailedPreStopHook")[0] >= cluster.at(kinds.PROCESS_EXITED)
+    outlived = next(r for r in cluster.records(kinds.PRE_STOP_FINISHED) if r.facts["outcome"] == "outlived")
+    assert outlived.facts["seconds"] == near(5)
+
+
+def test_a_hook_that_hangs_warns_even_when_the_app_exits_0() -> None:
+    """Golden correction 3; recorded: prestop-hangs-exits-on-term."""
+    cluster = ended({"exec": ["hang"]}, Program(execs={"hang": ExecResult(seconds=3600)}))
+    assert (cluster.exits(), failed_events(cluster)) == ([(near(5), 0)], [WARNING])
+    assert cluster.status()["phase"] == "Succeeded"
+
+
+def test_a_hook_that_fails_after_a_second_costs_that_second_and_nothing_else() -> None:
+    """25.4."""
+    cluster = ended({"exec": ["sh", "-c", "sleep 1; exit 3"]}, IGNORES)
+    assert failed_events(cluster) == [WARNING]
+    assert cluster.records(kinds.STOP_REQUESTED)[0].facts["timeoutSeconds"] == 4
+    assert cluster.signals() == [(near(1), "SIGTERM"), (near(5), "SIGKILL")]
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_any_http_status_is_success_for_a_hook(status: int) -> None:
+    """25.5; the request is as recorded (golden correction 26)."""
+    listener = Listener(HTTPAnswer(status=status))
+    get = {"path": "/drain?x=1", "port": 8080, "httpHeaders": [{"name": "X-Hook", "value": "yes"}]}
+    cluster = ended({"httpGet": get}, Program(ports={8080: listener}))
+    assert cluster.signals() == [(near(0), "SIGTERM")] and failed_events(cluster) == []
+    ((url, headers),) = cluster.dialer.requests
+    assert url == "http://10.244.0.2:8080/drain?x=1"
+    assert {"User-Agent": "kube-lifecycle/1.36", "Accept": "*/*", "X-Hook": "yes"}.items() <= dict(headers).items()
+
+
+def test_an_http_hook_that_is_never_answered_fails_when_the_container_ends() -> None:
+    """Golden correction 3; recorded: prestop-http-hang."""
+    listener = Listener(HTTPAnswer(hangs=True))
+    cluster = ended({"httpGet": {"path": "/", "port": 8080}}, Program(ports={8080: listener}), grace=3)
+    assert cluster.signals() == [(near(3), "SIGTERM")]
+    assert failed_events(cluster) == [WARNING]
+
+
+def test_an_http_hook_on_the_host_network_without_a_host_fails_at_once() -> None:
+    """25.6, golden correction 27."""
+    cluster = ended({"httpGet": {"path": "/", "port": 8080}}, IGNORES, spec={"hostNetwork": True})
+    assert failed_events(cluster) == [WARNING]
+    assert cluster.signals() == [(near(0), "SIGTERM"), (near(5), "SIGKILL")]
+    assert cluster.dialer.requests == []
+
+
+@pytest.mark.parametrize(("seconds", "term"), [(0, 0), (2, 2), (5, 5)])
+def test_a_sleep_hook_sleeps_and_is_cut_without_an_event(seconds: int, term: float) -> None:
+    """5.3 and golden correction 3: only a sleep hook cut by the grace period gives no Event."""
+    cluster = ended({"sleep": seconds}, Program(), grace=5)
+    assert cluster.signals() == [(near(term), "SIGTERM")]
+    assert failed_events(cluster) == []
+
+
+def test_a_container_that_exits_during_a_sleep_hook_is_awaited_all_the_same() -> None:
+    """25.27 as golden correction 10 has it: sleep hooks only."""
+    cluster = ended({"sleep": 20}, Program(exits_after=2.0, natural_exit_code=7), grace=30)
+    assert cluster.at(kinds.STOP_REQUESTED) - cluster.at(kinds.KILLING) == near(20)
+    assert cluster.signals() == []
+    assert cluster.container_status()["state"]["terminated"]["exitCode"] == 7
+    assert cluster.status()["phase"] == "Failed"
+
+
+def test_a_container_that_exits_during_an_exec_hook_ends_the_hook() -> None:
+    """Golden correction 10; recorded: exit-during-prestop-exec."""
+    cluster = ended({"exec": ["sleep", "20"]}, Program(exits_after=3.0, natural_exit_code=7), grace=30)
+    assert cluster.at(kinds.STOP_REQUESTED) - cluster.at(kinds.KILLING) < 3
+    assert failed_events(cluster) == [WARNING]
+    assert cluster.is_gone() and cluster.gone_at() < 5
+
+
+def test_a_tcp_hook_is_accepted_and_fails() -> None:
+    """node-semantics 7: not implemented by the kubelet, yet accepted."""
+    cluster = ended({"tcpSocket": {"port": 8080}}, Program())
+    assert failed_events(cluster) == [WARNING]
+    assert cluster.signals() == [(near(0), "SIGTERM")]
+
+
+def test_before_the_text_was_fixed_the_event_said_what_went_wrong() -> None:
+    """node-semantics 21, 23: 1.18 and 1.23 put the error into the Event."""
+    cluster = ended({"exec": ["sh", "-c", "exit 3"]}, Program(), kubernetes_version="1.23")
+    (line,) = failed_events(cluster)
+    assert "Exec lifecycle hook ([sh -c exit 3]) for Container" in line
+
+
+def test_a_delete_waits_for_a_post_start_hook_of_a_minute() -> None:
+    """25.16: nothing is signalled until postStart returns."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        post_start = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "60"]}}}}
+        await cluster.create(pod_manifest(terminationGracePeriodSeconds=5, containers=[container(**post_start)]))
+        await cluster.wait_until(lambda: cluster.records(kinds.POST_START_STARTED))
+        await cluster.sleep(1)
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    cluster = run_cluster(scenario, {"app": Program(on_term="ignore")})
+    finished = cluster.at(kinds.POST_START_FINISHED)
+    assert finished - cluster.at(kinds.POST_START_STARTED) == near(60)
+    assert cluster.at(kinds.SIGNAL_SENT) == near(finished)
+    assert cluster.signals() == [(near(0), "SIGTERM"), (near(5), "SIGKILL")]
+
+
+def test_a_failing_post_start_hook_kills_the_container_with_its_pre_stop_hook_and_restarts_it() -> None:
+    """node-semantics 9, golden correction 20."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        lifecycle = {
+            "postStart": {"exec": {"command": ["sh", "-c", "exit 1"]}},
+            "preStop": {"exec": {"command": ["sleep", "1"]}},
+        }
+        await cluster.create(pod_manifest(containers=[container(lifecycle=lifecycle)]))
+        await cluster.wait_until(lambda: len(cluster.records(kinds.PROCESS_STARTED)) == 2)
+
+    cluster = run_cluster(scenario, {"app": Program()})
+    assert "Warning FailedPostStartHook [containers{app}]: PostStartHook failed" in " ".join(cluster.events())
+    assert any(line.startswith("Normal Killing [containers{app}]: FailedPostStartHook") for line in cluster.events())
+    assert cluster.signals()[0] == (near(1), "SIGTERM")
+    assert not any("app state=running" in group for group in cluster.milestones())

@@ -1,0 +1,165 @@
+"""Startup, liveness and readiness probes in whole clusters (node-semantics 14, 25.17, 25.18)."""
+
+import pytest
+from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
+
+from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
+from lastcall.timeline import kinds
+
+OK, BAD = ExecResult(), ExecResult(exit_code=1)
+
+
+def near(value: float, by: float = 0.05):
+    return pytest.approx(value, abs=by)
+
+
+def exec_probe(command: str = "check", **more) -> dict:
+    return {"exec": {"command": [command]}, "periodSeconds": 1, **more}
+
+
+def test_a_liveness_failure_runs_the_hook_uses_the_probe_s_grace_and_restarts() -> None:
+    """25.17: K `Container app failed liveness probe, will be restarted`, preStop, StopContainer within the 5 s."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = exec_probe(failureThreshold=2, terminationGracePeriodSeconds=5)
+        await cluster.create(
+            pod_manifest(
+                terminationGracePeriodSeconds=30,
+                containers=[container(livenessProbe=probe, **pre_stop(exec=["sleep", "1"]))],
+            )
+        )
+        await cluster.wait_until(lambda: cluster.container_status().get("restartCount") == 1)
+
+    program = Program(on_term="ignore", execs={"check": (OK, OK, BAD, BAD, OK)})
+    cluster = run_cluster(scenario, {"app": program})
+    assert (
+        "Normal Killing [containers{app}]: Container app failed liveness probe, will be restarted" in cluster.events()
+    )
+    assert cluster.signals() == [(near(1), "SIGTERM"), (near(5), "SIGKILL")]
+    assert any(
+        line.startswith("Warning Unhealthy [containers{app}]: Liveness probe failed") for line in cluster.events()
+    )
+
+
+def test_a_deletion_takes_the_pod_s_grace_and_liveness_no_longer_counts() -> None:
+    """25.17 second half: with deletionTimestamp the probe's own grace is ignored and liveness is off."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = exec_probe(failureThreshold=1, terminationGracePeriodSeconds=2)
+        manifest = pod_manifest(terminationGracePeriodSeconds=8, containers=[container(livenessProbe=probe)])
+        await cluster.create(manifest)
+        await cluster.wait_ready()
+        await cluster.sleep(0.5)
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    program = Program(on_term="ignore", execs={"check": OK}, term_execs={"check": BAD})
+    cluster = run_cluster(scenario, {"app": program})
+    assert cluster.signals() == [(near(0), "SIGTERM"), (near(8), "SIGKILL")]
+    assert len(cluster.records(kinds.KILLING)) == 1
+    assert not any("Liveness probe failed" in line for line in cluster.events())
+
+
+def test_a_readiness_failure_while_terminating_takes_serving_away() -> None:
+    """25.18; recorded: readiness-fails-in-termination."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = exec_probe(failureThreshold=1)
+        await cluster.create(service(), pod_manifest(containers=[container(readinessProbe=probe)]))
+        await cluster.wait_ready()
+        await cluster.sleep(1.5)
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    program = Program(drain_seconds=5, execs={"check": OK}, term_execs={"check": BAD})
+    cluster = run_cluster(scenario, {"app": program})
+    assert cluster.endpoints("svc")[-4:] == [
+        ["p ready=true serving=true terminating=false"],
+        ["p ready=false serving=true terminating=true"],
+        ["p ready=false serving=false terminating=true"],
+        [],
+    ]
+
+
+def test_without_a_failure_ready_stays_true_until_the_containers_stopped() -> None:
+    """25.18 first half."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(service(), pod_manifest(containers=[container(readinessProbe=exec_probe("true"))]))
+        await cluster.wait_ready()
+        await cluster.delete()
+        await cluster.sleep(3)
+        assert cluster.condition("p", "Ready") == "True"
+        await cluster.wait_gone()
+
+    cluster = run_cluster(scenario, {"app": Program(drain_seconds=5)})
+    assert cluster.condition("p", "Ready") == "False"
+
+
+def test_nothing_is_probed_for_liveness_or_readiness_before_the_startup_probe_succeeds() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(
+            pod_manifest(
+                containers=[
+                    container(
+                        startupProbe=exec_probe("started", failureThreshold=10),
+                        livenessProbe=exec_probe("alive"),
+                        readinessProbe=exec_probe("ready"),
+                    )
+                ]
+            )
+        )
+        await cluster.wait_ready()
+        await cluster.sleep(2)
+
+    execs = {"started": (BAD, BAD, BAD, OK), "alive": OK, "ready": OK}
+    cluster = run_cluster(scenario, {"app": Program(execs=execs)})
+    order = [r.facts["argv"][0] for r in cluster.records(kinds.EXEC_STARTED)]
+    assert order[:4] == ["started"] * 4
+    assert {"alive", "ready"} <= set(order[4:])
+    assert "started" not in order[4:]
+
+
+def test_a_startup_probe_that_never_succeeds_restarts_the_container_with_its_own_grace() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = exec_probe("started", failureThreshold=2, terminationGracePeriodSeconds=3)
+        await cluster.create(pod_manifest(containers=[container(startupProbe=probe)]))
+        await cluster.wait_until(lambda: len(cluster.records(kinds.PROCESS_STARTED)) == 2)
+
+    cluster = run_cluster(scenario, {"app": Program(on_term="ignore", execs={"started": BAD})})
+    assert cluster.signals() == [(near(0), "SIGTERM"), (near(3), "SIGKILL")]
+    assert "Normal Killing [containers{app}]: Container app failed startup probe, will be restarted" in cluster.events()
+
+
+@pytest.mark.parametrize("handler", ["httpGet", "tcpSocket"])
+def test_ports_are_probed_over_the_pod_s_address(handler: str) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = {handler: {"port": 8080}, "periodSeconds": 1, "failureThreshold": 1}
+        await cluster.create(service(), pod_manifest(containers=[container(readinessProbe=probe)]))
+        await cluster.wait_ready()
+        assert cluster.now >= 3
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    listener = Listener(HTTPAnswer(), opens_after=3.0, closes_on_term=True)
+    cluster = run_cluster(scenario, {"app": Program(drain_seconds=4, ports={8080: listener})})
+    assert ["p ready=false serving=false terminating=true"] in cluster.endpoints("svc")
+    assert any("connect: connection refused" in line for line in cluster.events())
+
+
+def test_a_readiness_gate_holds_ready_back_until_its_condition_is_true() -> None:
+    """Recorded: readiness-gate."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(readinessGates=[{"conditionType": "example.com/lb"}]))
+        await cluster.wait_until(lambda: cluster.condition("p", "ContainersReady") == "True")
+        await cluster.sleep(2)
+        assert cluster.condition("p", "Ready") == "False"
+        gate = {"type": "example.com/lb", "status": "True"}
+        conditions = [*cluster.status()["conditions"], gate]
+        await cluster.patch("pod/p", {"status": {"conditions": conditions}}, subresource="status")
+        patched = cluster.now
+        await cluster.wait_ready()
+        assert cluster.now - patched < 0.5
+
+    run_cluster(scenario, {"app": Program()})
