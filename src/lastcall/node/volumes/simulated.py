@@ -63,7 +63,9 @@ class SimulatedVolumeManager:
             delay = min(delay * 2, BACKOFF_MAX)
         self.mounted[uid_of(pod)] = names
         if names:
-            self._recorder.record(kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), facts={"volumes": names})
+            self._recorder.record(
+                kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), facts={"volumes": names}, evidence="predicted"
+            )
 
     def mounts(
         self, pod: Object, container: Object, pod_ips: tuple[str, ...], *, attempt: int = 0
@@ -83,6 +85,7 @@ class SimulatedVolumeManager:
             kinds.VOLUMES_UNMOUNTED,
             pod_uid=uid_of(pod),
             facts={"volumes": names, "seconds": self.unmount_seconds},
+            evidence="predicted",
         )
 
     async def remove_orphans(self, known_uids: set[str]) -> None:
