@@ -1,5 +1,7 @@
 """Deletions while something else is going on, and faults of the runtime (node-semantics 25)."""
 
+from itertools import pairwise
+
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
@@ -85,7 +87,7 @@ def test_a_network_teardown_that_fails_is_tried_again_after_10_to_15_seconds_wit
     cluster = run_cluster(scenario, {"app": Program()})
     detached = cluster.records(kinds.NETWORK_DETACHED)
     assert [bool(r.facts["error"]) for r in detached] == [True, True, True, False]
-    gaps = [(b.at_ns - a.at_ns) / 1e9 for a, b in zip(detached, detached[1:], strict=False)]
+    gaps = [(b.at_ns - a.at_ns) / 1e9 for a, b in pairwise(detached)]
     assert gaps[0] <= 1.1 and all(10 <= gap <= 16 for gap in gaps[1:]), gaps
     assert len(cluster.records(kinds.PRE_STOP_STARTED)) == 1
     assert sum("FailedKillPod" in line for line in cluster.events()) >= 1
@@ -204,7 +206,7 @@ def test_an_active_deadline_ends_the_pod_and_the_endpoint_leaves_service_before_
 
 
 def test_the_writes_of_a_graceful_delete_come_in_kubernetes_s_order() -> None:
-    """Golden correction 12: timestamp, observedGeneration, terminal phase of all containers at once, grace 0, DELETED."""
+    """Golden correction 12: timestamp, observedGeneration, terminal phase of all at once, grace 0, DELETED."""
 
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest(containers=[container("quick"), container("slow")]))

@@ -128,7 +128,8 @@ def test_a_startup_probe_that_never_succeeds_restarts_the_container_with_its_own
 
     cluster = run_cluster(scenario, {"app": Program(on_term="ignore", execs={"started": BAD})})
     assert cluster.signals() == [(near(0), "SIGTERM"), (near(3), "SIGKILL")]
-    assert "Normal Killing [containers{app}]: Container app failed startup probe, will be restarted" in cluster.events()
+    killing = "Normal Killing [containers{app}]: Container app failed startup probe, will be restarted"
+    assert killing in cluster.events()
 
 
 @pytest.mark.parametrize("handler", ["httpGet", "tcpSocket"])
