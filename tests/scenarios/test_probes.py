@@ -164,3 +164,25 @@ def test_a_readiness_gate_holds_ready_back_until_its_condition_is_true() -> None
         assert cluster.now - patched < 0.5
 
     run_cluster(scenario, {"app": Program()})
+
+
+def test_a_container_that_ended_for_good_is_not_probed_round_and_round() -> None:
+    """A worker that finds nothing to do must not cause the sync that starts the next one: time would stand still."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        calls = []
+        update_pod = cluster.kubelet.workers.update_pod
+
+        def counted(options) -> None:
+            calls.append(options)
+            assert len(calls) < 100, f"{len(calls)} updates of a Pod in which nothing happens"
+            update_pod(options)
+
+        cluster.kubelet.workers.update_pod = counted
+        ends = container("ends", readinessProbe=exec_probe("true"), livenessProbe=exec_probe("true"))
+        await cluster.create(pod_manifest(restartPolicy="Never", containers=[container("stays"), ends]))
+        await cluster.wait_until(lambda: "terminated" in cluster.container_status("ends").get("state", {}))
+        await cluster.sleep(30)
+        assert cluster.status()["phase"] == "Running"
+
+    run_cluster(scenario, {"ends": Program(exits_after=2.0), "stays": Program()})

@@ -10,7 +10,14 @@ from lastcall.cri.api import RuntimeService
 from lastcall.node.container_statuses import runtime_id
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
 from lastcall.node.pod_rules import container_field_path
-from lastcall.node.prober.decide import INITIAL_RESULT, WorkerState, decide, find_container_status, take_result
+from lastcall.node.prober.decide import (
+    INITIAL_RESULT,
+    Decision,
+    WorkerState,
+    decide,
+    find_container_status,
+    take_result,
+)
 from lastcall.node.prober.probe import Probed, ProbeError, run_probe
 from lastcall.node.prober.results import Results
 from lastcall.node.status_features import StatusFeatures
@@ -121,11 +128,12 @@ class ProbeWorker:
         container = find_container_status(status, self.container["name"])
         if container is None:
             return True
+        if not self.state.container_id and self._decide(status, container).step == "end":
+            # It ended for good before this worker began. A result would cause a sync, and that the next such worker:
+            # a kubelet is slowed down there by its relist each second, this one would not be.
+            return False
         self._notice_container(container, uid)
-        wall = context.world.clock.wall_ns() / 1e9
-        decision = decide(
-            self.probe_type, self.probe, self.pod, status, container, self.state, wall, is_sidecar=self.is_sidecar
-        )
+        decision = self._decide(status, container)
         if decision.set_result is not None:
             self._set(decision.set_result)
         if decision.step != "probe":
@@ -137,6 +145,12 @@ class ProbeWorker:
         if take_result(self.probe_type, self.probe, self.state, result):
             self._set(result)
         return True
+
+    def _decide(self, status: Object, container: Object) -> Decision:
+        wall = self.context.world.clock.wall_ns() / 1e9
+        return decide(
+            self.probe_type, self.probe, self.pod, status, container, self.state, wall, is_sidecar=self.is_sidecar
+        )
 
     def _notice_container(self, container: Object, uid: str) -> None:
         """A new container starts from the initial result and may be probed again."""
