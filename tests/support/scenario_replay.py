@@ -331,7 +331,7 @@ def _bare(line: str) -> str:
 
 def _normal(line: str) -> str:
     line = re.sub(r" in \S+ \(\S+ including waiting\)\. Image size: \d+ bytes", " in <d>", line)
-    return re.sub(r"_(gold-[a-z0-9-]+|default)\([^)]*\)", "_default(<uid>)", line)
+    return re.sub(r"_default\([^)]*\)", "_default(<uid>)", line)
 
 
 def _counted(lines: list[str]) -> list[str]:

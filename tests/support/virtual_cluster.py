@@ -145,6 +145,7 @@ class VirtualCluster:
         self.recorder = MemoryRecorder("apiserver", world.clock, records=self.all_records)
         self.history: dict[Resource, list[Seen]] = {resource: [] for resource in WATCHED}
         self._uids: dict[str, list[str]] = {}
+        self._versions: dict[str, list[Seen]] = {}
         self.server = APIServer(
             world=world,
             store=MemoryStore(),
@@ -288,7 +289,10 @@ class VirtualCluster:
                 if resource is PODS and event.type == "ADDED":
                     key = f"{namespace_of(event.object)}/{name_of(event.object)}"
                     self._uids.setdefault(key, []).append(uid_of(event.object))
-                self.history[resource].append(Seen(self.now, event.type, event.object))
+                seen = Seen(self.now, event.type, event.object)
+                self.history[resource].append(seen)
+                if resource is PODS:
+                    self._versions.setdefault(uid_of(event.object), []).append(seen)
                 self._changed.set()
 
     # -- what a user does
@@ -383,7 +387,7 @@ class VirtualCluster:
             uid = self.uid(pod)
         except IndexError:
             return []
-        return [seen for seen in self.history[PODS] if uid_of(seen.object) == uid]
+        return self._versions.get(uid, [])
 
     def pod(self, pod: str = "p") -> Object:
         """The last version, also of a Pod that is gone; {} before there is one."""
