@@ -17,12 +17,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """`with Interrupts() as interrupts:`. The first signal calls `on_first` when set, else raises Interrupted, except
-    while `quiet`; the second leaves the process at once (the kernel then ends the cluster)."""
+    """`with Interrupts() as interrupts:`. The first signal calls `on_first` when set, and is kept for `check`. The
+    second leaves the process at once (the kernel then ends the cluster).
+
+    Nothing is raised from the handler: an exception between two bytecodes of an import is lost or, in the start-up code
+    of some extension modules, fatal."""
 
     def __init__(self, leave: Callable[[int], None] = os._exit) -> None:
         self.on_first: Callable[[], None] | None = None
-        self.quiet = False
         self.number = 0
         self._leave = leave
         self._pid = os.getpid()
@@ -46,6 +48,11 @@ class Interrupts:
         """128 plus the signal's number."""
         return 128 + self.number
 
+    def check(self) -> None:
+        """Raise Interrupted when a signal has come."""
+        if self.number:
+            raise self.error()
+
     def error(self) -> Interrupted:
         """What to raise for the signal that came."""
         name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
@@ -60,12 +67,8 @@ class Interrupts:
             self._leave(128 + number)
             return
         self.number = number
-        if self.quiet:
-            return
         if self.on_first is not None:
             self.on_first()
-            return
-        raise self.error()
 
 
 def _write_stderr(text: str) -> None:

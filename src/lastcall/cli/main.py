@@ -1,60 +1,24 @@
-"""The command line. Commands are imported when they are used: `lastcall --version` imports none."""
+"""The entry point of `lastcall`. Imports nothing heavy itself: a signal must find somebody who can tell of it."""
 
+import signal
 import sys
-from importlib import import_module
-from typing import Any, cast
-
-import click
-
-from lastcall import __version__
-from lastcall.cli.errors import guarded
-
-COMMANDS = {
-    "run": ("lastcall.cli.run:run", "End Pods and show how each of them ended."),
-    "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
-    "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
-    "image": ("lastcall.cli.image:image", "Show, make and remove images."),
-}
-"""Name → (module:attribute, short help). The help stands here so that `--help` imports nothing."""
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are imported on their first use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        return cast(click.Command, getattr(import_module(module), attribute))
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="lastcall", message="%(prog)s %(version)s")
-def cli() -> None:
-    """Real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends."""
+from typing import Any
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The entry point of the `lastcall` command; ends the process."""
+    """Run the command and end the process."""
+    # Ctrl-C in the middle of an import is lost or, in the start-up code of some extension modules, fatal. It has to
+    # wait until the command is there (`lastcall.cli.commands.LazyGroup`).
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    from lastcall.cli.commands import invoke
+    from lastcall.cli.errors import guarded
+
     for stream in (sys.stdout, sys.stderr):
         # What a container prints may not fit the terminal's encoding; that must not end the story.
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
-    sys.exit(guarded(lambda: _invoke(arguments)))
-
-
-def _invoke(arguments: list[str] | None) -> int:
-    result = cli.main(args=arguments, prog_name="lastcall", standalone_mode=False)
-    sys.stdout.flush()
-    return result if isinstance(result, int) else 0
+    sys.exit(guarded(lambda: invoke(arguments)))
 
 
 if __name__ == "__main__":

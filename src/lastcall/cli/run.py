@@ -57,12 +57,13 @@ def run_manifests(
     with Interrupts() as interrupts:
         cluster = make_cluster(options)
         try:
+            interrupts.check()
             _start(cluster)
+            interrupts.check()
             return asyncio.run(_run(cluster, manifests, options, interrupts))
         except asyncio.CancelledError:
             raise interrupts.error() from None
         finally:
-            interrupts.quiet = True
             cluster.stop()
 
 
@@ -92,8 +93,7 @@ async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOpti
         loop.call_soon_threadsafe(task.cancel)
 
     interrupts.on_first = cancel
-    if interrupts.number:
-        raise interrupts.error()
+    interrupts.check()
     out, progress = consoles(options)
     session = Session(
         cluster, options, LiveTimeline(progress if options.output == "json" else out, progress, options.explain)
@@ -104,7 +104,6 @@ async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOpti
         raise start_failure(error) from error
     finally:
         interrupts.on_first = None
-        interrupts.quiet = True
         await session.close()
 
 

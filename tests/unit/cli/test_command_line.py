@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from lastcall import __version__
 from lastcall.cli import exit_status
+from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
 from lastcall.cli.errors import describe_os_error, guarded
-from lastcall.cli.main import COMMANDS, cli
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.timeline.story import Ending, PodFacts
@@ -33,7 +33,7 @@ def lastcall(*arguments, stdin="", **environment):
 
 def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
     code = (
-        "import sys; from lastcall.cli.main import _invoke; _invoke(['--version']); "
+        "import sys; from lastcall.cli.commands import invoke; invoke(['--version']); "
         "print(sorted(m for m in sys.modules if m.split('.')[0] in "
         "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.run'))"
     )

@@ -112,8 +112,7 @@ def test_ctrl_c_once_tears_down_at_every_stage_and_deletes_nothing_more(run, new
 
 def test_ctrl_c_twice_leaves_at_once(capfd):
     left = []
-    with Interrupts(leave=left.append) as interrupts:
-        interrupts.quiet = True
+    with Interrupts(leave=left.append):
         signal.raise_signal(signal.SIGINT)
         assert left == []
         signal.raise_signal(signal.SIGINT)
@@ -132,8 +131,11 @@ def test_under_nohup_a_hangup_stays_ignored():
 
 
 def test_sigterm_ends_in_order_with_its_own_status():
-    with Interrupts() as interrupts, pytest.raises(Interrupted) as error:
+    with Interrupts() as interrupts:
+        interrupts.check()
         signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(Interrupted) as error:
+            interrupts.check()
     assert error.value.exit_status == 143
     assert interrupts.exit_status == 143
 

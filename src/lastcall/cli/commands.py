@@ -1,0 +1,50 @@
+"""The command line. Commands are imported when they are used: `lastcall --version` imports none."""
+
+import signal
+import sys
+from importlib import import_module
+from typing import cast
+
+import click
+
+from lastcall import __version__
+
+COMMANDS = {
+    "run": ("lastcall.cli.run:run", "End Pods and show how each of them ended."),
+    "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
+    "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
+    "image": ("lastcall.cli.image:image", "Show, make and remove images."),
+}
+"""Name → (module:attribute, short help). The help stands here so that `--help` imports nothing."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on their first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = cast(click.Command, getattr(import_module(module), attribute))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held by main()
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="lastcall", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends."""
+
+
+def invoke(arguments: list[str] | None) -> int:
+    """Run `arguments` (None: the process's own). Raises what `lastcall.cli.errors.guarded` tells."""
+    result = cli.main(args=arguments, prog_name="lastcall", standalone_mode=False)
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0
