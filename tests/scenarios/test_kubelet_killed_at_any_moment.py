@@ -1,5 +1,7 @@
 """SIGKILL of the kubelet at every moment of a Pod's life: it is started again and the Pod still ends as it should."""
 
+from itertools import pairwise
+
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
@@ -40,7 +42,7 @@ def moments() -> list[float]:
     cluster = run_cluster(life, PROGRAMS)
     began = cluster.at(kinds.POD_CREATED)
     times = sorted({round(r.at_ns / 1e9 - began, 6) for r in cluster.all_records if r.at_ns / 1e9 - began < 5})
-    middles = [(a + b) / 2 for a, b in zip(times, times[1:], strict=False)]
+    middles = [(a + b) / 2 for a, b in pairwise(times)]
     return sorted({*times, *middles})
 
 
