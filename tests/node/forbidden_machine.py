@@ -1,6 +1,7 @@
-"""Makes a machine that forbids something, in namespaces of its own, and runs `lastcall doctor --output json` there.
+"""Makes a machine that forbids something, in namespaces of its own, and runs lastcall there.
 
-Usage: forbidden_machine.py <what>. Standard library and lastcall only. Started by test_doctor_machines.py.
+Usage: forbidden_machine.py <what> [arguments of lastcall; `doctor --output json` without any]. Standard library and
+lastcall only.
 """
 
 import ctypes
@@ -17,9 +18,9 @@ SYS_CLONE3 = 435
 
 
 def doctor() -> None:
-    from lastcall.cli.doctor import doctor as command
+    from lastcall.cli.main import main
 
-    command(["--output", "json"])
+    main(sys.argv[2:] or ["doctor", "--output", "json"])
 
 
 def in_outer_namespace(prepare: Callable[[], None]) -> None:

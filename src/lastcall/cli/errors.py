@@ -69,6 +69,8 @@ def guarded(command: Callable[[], int]) -> int:
     except click.Abort as error:
         return _say("interrupted", INTERRUPTED, error)
     except click.ClickException as error:
+        if not isinstance(error, click.UsageError):
+            return _say(error.format_message(), error.exit_code, error)
         _debug(error)
         error.show()
         return error.exit_code

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from lastcall.api import pods
 from lastcall.api.resources import NODES
+from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import render_kubeconfig
 from lastcall.cluster import control_plane, init, node
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 ProcessDied = Callable[[str, int, int | None, int | None], None]
 """Called with role, pid (as the cluster sees it), exit code, signal."""
+
+_DEATH_IS_KNOWN_SECONDS = 1.0
 
 _NAMESPACES = (
     linux.CLONE_NEWUSER
@@ -176,9 +179,19 @@ class EmbeddedCluster:
         async def run() -> None:
             result.append(await work)
 
-        await unless(run(), self._changed)
+        lost = ""
+        try:
+            await unless(run(), self._changed)
+        except ConnectionLost as error:
+            # A dead control plane answers nothing, a moment before its death is known.
+            lost = str(error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DEATH_IS_KNOWN_SECONDS):
+                    await self._changed.wait()
         if result:
             return result[0]
+        if lost and not self._dead:
+            raise ClusterStartError(f"the API server cannot be reached: {lost}")
         raise self._death_error()
 
     def _death_error(self) -> ClusterStartError:
