@@ -11,6 +11,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from lastcall.cluster.channel import ChannelWriter
@@ -44,7 +45,8 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
         linux.mount("lastcall-shim", SHIM_STATE, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
         _Init(plan, writer, roles).run()
     except BaseException as error:
-        traceback.print_exc()
+        if os.environ.get("LASTCALL_DEBUG"):
+            traceback.print_exc()
         code = error.errno if isinstance(error, OSError) else None
         writer.send({"event": "failed", "message": str(error) or repr(error), "errno": code})
     os._exit(70)
@@ -90,6 +92,8 @@ class _Init:
                     "--socket", SHIM_SOCKET, "--state", SHIM_STATE,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
                 ]  # fmt: skip
+                with suppress(OSError):
+                    linux.execv_read_only(sys.executable, arguments)
                 os.execv(sys.executable, arguments)  # noqa: S606 (no shell is the point)
             finally:
                 traceback.print_exc()

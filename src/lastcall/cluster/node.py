@@ -5,6 +5,7 @@ from pathlib import Path
 
 import uvloop
 
+from lastcall.apiserver.discovery import VERSIONS
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
@@ -25,7 +26,7 @@ from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.node.dialer import RealDialer
 from lastcall.node.kubelet import Kubelet, KubeletConfig
-from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity
+from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
 from lastcall.node.server import KubeletServer
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
@@ -65,6 +66,15 @@ async def _run(plan: Plan) -> None:
         network=network,
     )
     capacity, allocatable = machine_capacity(Path(STATE_DIR))
+    node_config = NodeConfig(
+        name=NODE_NAME,
+        ip=NODE_IP,
+        pod_cidr=POD_CIDR,
+        kubelet_port=KUBELET_PORT,
+        kubernetes_version=VERSIONS[plan.options.kubernetes_version],
+        capacity=capacity,
+        allocatable=allocatable,
+    )
     async with Tasks() as tasks:
         events = EventRecorder(client, world, "kubelet", NODE_NAME)
         kubelet = Kubelet(
@@ -91,21 +101,14 @@ async def _run(plan: Plan) -> None:
                 kubernetes_version=plan.options.kubernetes_version,
                 pod_log_root=POD_LOG_ROOT,
                 allocatable=allocatable,
+                node_labels=node_labels(node_config),
             ),
             events=events,
         )
         status = NodeStatusManager(
             world=world,
             client=client,
-            config=NodeConfig(
-                name=NODE_NAME,
-                ip=NODE_IP,
-                pod_cidr=POD_CIDR,
-                kubelet_port=KUBELET_PORT,
-                kubernetes_version=plan.options.kubernetes_version,
-                capacity=capacity,
-                allocatable=allocatable,
-            ),
+            config=node_config,
             not_ready=lambda: "" if kubelet.ready else "the sync loop is not running yet",
         )
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.

@@ -64,22 +64,27 @@ def machine_capacity(state_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
     return capacity, capacity | {"memory": f"{max(0, memory - 100 * 1024)}Ki"}
 
 
-def node_object(config: NodeConfig, moment: str, not_ready: str, info: dict[str, str]) -> Object:
-    """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
-    labels = {
-        "beta.kubernetes.io/arch": info["architecture"],
+def node_labels(config: NodeConfig) -> dict[str, str]:
+    """The labels every node has, and the configured ones."""
+    architecture = machine_architecture()
+    return {
+        "beta.kubernetes.io/arch": architecture,
         "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": info["architecture"],
+        "kubernetes.io/arch": architecture,
         "kubernetes.io/hostname": config.name,
         "kubernetes.io/os": "linux",
         **config.labels,
     }
+
+
+def node_object(config: NodeConfig, moment: str, not_ready: str, info: dict[str, str]) -> Object:
+    """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": config.name,
-            "labels": labels,
+            "labels": node_labels(config),
             "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
         },
         "spec": {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]},
@@ -141,8 +146,14 @@ def node_info(config: NodeConfig, system_uuid: str) -> dict[str, str]:
         "kubeletVersion": version,
         "kubeProxyVersion": version if int(version.split(".")[1]) < 33 else "",
         "operatingSystem": "linux",
-        "architecture": _ARCHITECTURES.get(uname.machine, uname.machine),
+        "architecture": machine_architecture(),
     }
+
+
+def machine_architecture() -> str:
+    """The machine's architecture as Go names it (`amd64`)."""
+    machine = os.uname().machine
+    return _ARCHITECTURES.get(machine, machine)
 
 
 def _first_line(path: str) -> str:

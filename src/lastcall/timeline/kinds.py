@@ -11,13 +11,17 @@ POD_GONE_SEEN = "PodGoneSeen"  # resourceVersion: the client saw the DELETED wat
 # apiserver
 POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user
 POD_BOUND = "PodBound"  # node, resourceVersion
-DELETE_ACCEPTED = "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end
+DELETE_ACCEPTED = (
+    "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end
+)
 GRACE_SHORTENED = "GraceShortened"  # from, to, resourceVersion
 POD_STATUS_WRITTEN = "PodStatusWritten"  # phase, ready, reason, resourceVersion
 OBJECT_REMOVED = "ObjectRemoved"  # resourceVersion, user
 
 # endpointslice-controller
-ENDPOINT_CHANGED = "EndpointChanged"  # service, slice, address, ready, serving, terminating, resourceVersion, observedResourceVersion
+ENDPOINT_CHANGED = (
+    "EndpointChanged"  # service, slice, address, ready, serving, terminating, resourceVersion, observedResourceVersion
+)
 ENDPOINT_REMOVED = "EndpointRemoved"  # service, slice, address, resourceVersion, observedResourceVersion
 
 # scheduler
@@ -43,7 +47,9 @@ GRACE_DECIDED = "GraceDecided"  # gracePeriodSeconds, shortened, why: calculateE
 KILLING = "Killing"  # message, gracePeriodSeconds
 PRE_STOP_SKIPPED = "PreStopSkipped"  # why (one sentence)
 PRE_STOP_STARTED = "PreStopStarted"  # handler (exec|httpGet|sleep|tcpSocket), detail, budgetSeconds
-PRE_STOP_FINISHED = "PreStopFinished"  # handler, outcome (succeeded|failed|outlived), seconds, exitCode, stdout, stderr, message
+PRE_STOP_FINISHED = (
+    "PreStopFinished"  # handler, outcome (succeeded|failed|outlived), seconds, exitCode, stdout, stderr, message
+)
 STOP_REQUESTED = "StopRequested"  # timeoutSeconds, floor (True when raised to 2 s), deductedSeconds: CRI StopContainer
 STOP_FINISHED = "StopFinished"  # seconds, error
 SANDBOX_STOPPED = "SandboxStopped"  # sandboxId, seconds, error
@@ -59,7 +65,7 @@ SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPod
 PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled
 EXEC_STARTED = "ExecStarted"  # execId, pid, argv
 EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
-OUTPUT = "Output"  # stream (stdout|stderr), text, attempt
+OUTPUT = "Output"  # stream (stdout|stderr), text, attempt, dropped (lines before this one that were too many to tell)
 NETWORK_ATTACHED = "NetworkAttached"  # ip, seconds
 NETWORK_DETACHED = "NetworkDetached"  # ip, seconds, error
 

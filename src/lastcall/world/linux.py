@@ -439,18 +439,25 @@ def clear_ambient_set() -> None:
 def write_id_maps(pid: int, uid: int, gid: int) -> None:
     """Map ids into the new user namespace of child `pid`, of which `uid` and `gid` become root.
 
-    As root every id maps to itself. An ordinary user gets the ranges of /etc/subuid and /etc/subgid by newuidmap and
-    newgidmap where these exist and work, else only the own id (and setgroups is denied, as the kernel demands).
+    As root every id of its own user namespace maps to itself. An ordinary user gets the ranges of /etc/subuid and
+    /etc/subgid by newuidmap and newgidmap where these exist and work, else only the own id (and setgroups is denied,
+    as the kernel demands).
     Raises OSError when the kernel refuses even that.
     """
     if uid == 0 and _has_setuid():
-        # The last id is the kernel's "nobody at all" and cannot be mapped.
-        _write_map(pid, "uid_map", "0 0 4294967295")
-        _write_map(pid, "gid_map", "0 0 4294967295")
+        _write_map(pid, "uid_map", _identity("uid_map"))
+        _write_map(pid, "gid_map", _identity("gid_map"))
     elif not _map_subordinate_ids(pid, uid, gid):
         _write_map(pid, "uid_map", f"0 {uid} 1")
         _write_map(pid, "setgroups", "deny")
         _write_map(pid, "gid_map", f"0 {gid} 1")
+
+
+def _identity(name: str) -> str:
+    """A map of every id this process's user namespace has to itself (in a container that is not all there are)."""
+    with open(f"/proc/self/{name}") as file:
+        ranges = [line.split() for line in file]
+    return "\n".join(f"{first} {first} {count}" for first, _, count in ranges)
 
 
 def _has_setuid() -> bool:
