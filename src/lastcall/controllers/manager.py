@@ -12,6 +12,7 @@ from lastcall.api.resources import (
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_namespace, index_by_service
+from lastcall.controllers.namespace import NamespaceController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
@@ -45,6 +46,7 @@ async def run_controllers(*, world: World, client: Client, recorder: Recorder, r
         config_maps=config_maps,
         root_ca_pem=root_ca_pem,
     )
+    endings = NamespaceController(world=world, client=client, namespaces=namespaces, pods=pods)
     async with Tasks() as tasks:
         for informer, name in (
             (namespaces, "namespaces"),
@@ -57,4 +59,5 @@ async def run_controllers(*, world: World, client: Client, recorder: Recorder, r
         ):
             tasks.spawn(informer.run(), name=f"informer {name}")
         tasks.spawn(accounts.run(), name="serviceaccount controller")
+        tasks.spawn(endings.run(), name="namespace controller")
         tasks.spawn(endpoint_slices.run(), name="endpointslice controller")

@@ -1,0 +1,352 @@
+"""Real kubectl, and Pods of every kind, against `lastcall run --keep`: a cluster with kubelet, runtime and network."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import ordinary_user
+import pytest
+from pods import EXITS_ON_TERM, IGNORES_TERM, Manifest, container, pod, service
+from run_command import Lastcall
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = [
+    pytest.mark.real_kernel,
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
+]
+
+
+class Kubectl:
+    """kubectl with the KUBECONFIG that `run --keep` names."""
+
+    def __init__(self, kubeconfig: str, home: str) -> None:
+        self.environment = {"KUBECONFIG": kubeconfig, "HOME": home, "PATH": os.environ["PATH"]}
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        assert KUBECTL is not None
+        pipe = subprocess.PIPE
+        command = [KUBECTL, *arguments]
+        return subprocess.Popen(command, env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def __call__(self, *arguments: str, stdin: str = "", status: int = 0, timeout: float = 40) -> str:
+        """stdout, or stderr when it shall fail."""
+        process = self.start(*arguments)
+        out, err = process.communicate(stdin, timeout)
+        assert process.returncode == status, (arguments, out, err)
+        return err if status else out
+
+    def create(self, *manifests: Manifest) -> None:
+        text = "\n---\n".join(json.dumps(each) for each in manifests)
+        self("create", "--validate=false", "-f", "-", stdin=text)
+
+    def get(self, *arguments: str) -> Any:
+        return json.loads(self("get", *arguments, "-o", "json"))
+
+    def ready(self, *names: str) -> None:
+        self("wait", "--for=condition=Ready", "--timeout=20s", *(f"pod/{name}" for name in names))
+
+    def output_of(self, name: str) -> str:
+        """What a Pod that ends by itself printed."""
+        self("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s", f"pod/{name}")
+        return self("logs", name)
+
+    def events(self, name: str) -> list[str]:
+        """Without the one that only lastcall has."""
+        items = self.get("events", "--field-selector", f"involvedObject.name={name}")["items"]
+        items.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+        told = [f"{event['type']} {event['reason']}: {event['message']}" for event in items]
+        return [line for line in told if "ImageSubstituted" not in line]
+
+
+@pytest.fixture(scope="module", params=ordinary_user.USERS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    arguments = ["run", "-", "--keep", "--after", "0"]
+    with Lastcall(arguments, manifests=[pod("first")], user=request.param) as command:
+        command.tree()
+        line = command.wait_for("The cluster stays up until Ctrl-C").text
+        print(f"{request.param}: CapEff {command.credentials.cap_eff.strip()}")
+        match = re.search(r"--kubeconfig (\S+)", line)
+        assert match, line
+        yield Kubectl(match[1], str(command.home))
+        command.interrupt()
+        assert command.finish(20).status == 0
+
+
+def test_the_kubectl_that_this_is_tested_with(cluster: Kubectl) -> None:
+    version = json.loads(cluster("version", "-o", "json"))
+    client = version["clientVersion"]["gitVersion"]
+    print(f"{KUBECTL} {client}, server {version['serverVersion']['gitVersion']}")
+    assert client.startswith("v1.") and version["serverVersion"]["gitVersion"] == "v1.36.2"
+
+
+def test_the_kubeconfig_is_of_one_user_and_never_on_disk(cluster: Kubectl) -> None:
+    path = cluster.environment["KUBECONFIG"]
+    assert re.fullmatch(r"/proc/\d+/fd/\d+", path)
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert os.stat(path).st_nlink == 0
+
+
+def test_create_get_logs_events_delete(cluster: Kubectl) -> None:
+    cluster.create(pod("basic"), service("basic"))
+    cluster.ready("basic")
+    name, ready, status, restarts, _ = cluster("get", "pod", "basic", "--no-headers").split()
+    assert (name, ready, status, restarts) == ("basic", "1/1", "Running", "0")
+    wide = cluster("get", "pod", "basic", "-o", "wide", "--no-headers")
+    assert " 10.244.0." in wide and " node-1 " in wide
+    assert cluster("logs", "basic") == "start\n"
+    assert cluster.events("basic") == [
+        "Normal Scheduled: Successfully assigned default/basic to node-1",
+        'Normal Pulled: Container image "busybox:1.36" already present on machine and can be accessed by the pod',
+        "Normal Created: Container created",
+        "Normal Started: Container started",
+    ]
+    assert "ImageSubstituted" in cluster("get", "events"), "the substitute is named in an Event of its own"
+    (endpoint,) = slice_of(cluster, "basic")["endpoints"]
+    assert endpoint["conditions"] == {"ready": True, "serving": True, "terminating": False}
+    assert cluster("delete", "pod", "basic") == 'pod "basic" deleted\n'
+    assert "NotFound" in cluster("get", "pod", "basic", status=1)
+    assert cluster.events("basic")[-1] == "Normal Killing: Stopping container app"
+    assert not slice_of(cluster, "basic")["endpoints"]
+    assert "NotFound" in cluster("logs", "basic", status=1)
+    cluster("delete", "service", "basic")
+
+
+def slice_of(cluster: Kubectl, name: str) -> dict[str, Any]:
+    (found,) = cluster.get("endpointslices", "-l", f"kubernetes.io/service-name={name}")["items"]
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "least", "most"),
+    [
+        ([], 4.0, 6.5),
+        (["--grace-period=3"], 3.0, 5.5),
+        (["--now"], 2.0, 4.5),  # grace 1, which StopContainer raises to 2 s
+        (["--force", "--grace-period=0"], 0.0, 1.5),
+    ],
+    ids=["default", "grace period", "now", "force"],
+)
+def test_delete_takes_what_its_grace_period_gives(
+    cluster: Kubectl, arguments: Sequence[str], least: float, most: float
+) -> None:
+    cluster.create(pod("stubborn", container("app", IGNORES_TERM), grace=4))
+    cluster.ready("stubborn")
+    began = time.monotonic()
+    cluster("delete", "pod", "stubborn", *arguments)
+    assert least <= time.monotonic() - began <= most
+    assert "NotFound" in cluster("get", "pod", "stubborn", status=1)
+
+
+def test_a_name_is_free_again_at_once(cluster: Kubectl) -> None:
+    for _ in range(2):
+        cluster.create(pod("again"))
+        cluster.ready("again")
+        cluster("delete", "pod", "again")
+
+
+# -- what a watch shows: the writes that a real Kubernetes 1.36 makes -------------------------------------------------
+
+READY = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+ENDS: dict[str, tuple[Manifest, str, str, list[str]]] = {
+    "graceful": (pod("graceful"), "Succeeded", "Completed 0", []),
+    "exits-3": (
+        pod("exits-3", container("app", "trap 'exit 3' TERM; while true; do sleep 0.05; done")),
+        "Failed", "Error 3", [],
+    ),
+    "ignores-term": (pod("ignores-term", container("app", IGNORES_TERM), grace=2), "Failed", "Error 137", []),
+    "hook": (pod("hook", container("app", pre_stop="sleep 1")), "Succeeded", "Completed 0", []),
+    "hook-missing-binary": (
+        pod("hook-missing-binary", container("app", lifecycle={"preStop": {"exec": {"command": ["/no/such"]}}})),
+        "Succeeded", "Completed 0", ["Warning FailedPreStopHook: PreStopHook failed"],
+    ),
+    "hook-hangs": (
+        pod("hook-hangs", container("app", pre_stop="sleep 60"), grace=1),
+        "Succeeded", "Completed 0", ["Warning FailedPreStopHook: PreStopHook failed"],
+    ),
+}  # fmt: skip
+
+
+def watched(process: "subprocess.Popen[str]", names: set[str]) -> dict[str, list[dict[str, Any]]]:
+    """Watch events per Pod until each of `names` was DELETED."""
+    assert process.stdout is not None
+    decoder, text, left = json.JSONDecoder(), "", set(names)
+    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    while left:
+        line = process.stdout.readline()
+        assert line, "kubectl's watch ended"
+        text += line
+        if line.rstrip() != "}":
+            continue
+        event, end = decoder.raw_decode(text)
+        text = text[end:].lstrip()
+        name = event["object"]["metadata"]["name"]
+        if name in seen:
+            seen[name].append(event)
+            if event["type"] == "DELETED":
+                left.discard(name)
+    return seen
+
+
+def brief(event: dict[str, Any]) -> str:
+    """One write in words: what matters of the end of a Pod."""
+    metadata, status = event["object"]["metadata"], event["object"]["status"]
+    ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {"status": "?"})
+    words = [
+        event["type"],
+        status["phase"],
+        f"Ready={ready['status']}{'/' + ready['reason'] if 'reason' in ready else ''}",
+    ]
+    if "deletionGracePeriodSeconds" in metadata:
+        words.append(f"grace={metadata['deletionGracePeriodSeconds']}")
+        words.append(f"observed={status.get('observedGeneration')}/{metadata['generation']}")
+    for each in status.get("containerStatuses", []):
+        ((kind, state),) = each["state"].items()
+        words.append(f"{kind} {state['reason']} {state['exitCode']}" if kind == "terminated" else kind)
+    return " ".join(words)  # fmt: skip
+
+
+def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster: Kubectl) -> None:
+    cluster.create(*(manifest for manifest, *_ in ENDS.values()))
+    watch = cluster.start("get", "pods", "-w", "-o", "json", "--output-watch-events")
+    try:
+        cluster.ready(*ENDS)
+        cluster("delete", "pod", "--wait=false", *ENDS)
+        events = watched(watch, set(ENDS))
+    finally:
+        watch.kill()
+        watch.communicate()
+    for name, (manifest, phase, ended, warnings) in ENDS.items():
+        grace = manifest["spec"]["terminationGracePeriodSeconds"]
+        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        at_delete = next(i for i, e in enumerate(events[name]) if "deletionTimestamp" in e["object"]["metadata"])
+        assert [brief(event) for event in events[name][at_delete:]] == [
+            f"MODIFIED Running Ready=True grace={grace} observed=1/2 running",
+            f"MODIFIED Running Ready=True grace={grace} observed=2/2 running",
+            f"MODIFIED {phase} Ready=False/{reason} grace={grace} observed=2/2 terminated {ended}",
+            f"MODIFIED {phase} Ready=False/{reason} grace=0 observed=2/2 terminated {ended}",
+            f"DELETED {phase} Ready=False/{reason} grace=0 observed=2/2 terminated {ended}",
+        ], name
+        last = {c["type"]: f"{c['status']} {c.get('reason', '')}".strip() for c in conditions(events[name][-1])}
+        assert last == {
+            "PodReadyToStartContainers": "False",
+            "Initialized": "True PodCompleted" if phase == "Succeeded" else "True",
+            "Ready": f"False {reason}",
+            "ContainersReady": f"False {reason}",
+            "PodScheduled": "True",
+        }, name
+        assert cluster.events(name)[4:] == ["Normal Killing: Stopping container app", *warnings], name
+
+
+def conditions(event: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(event["object"]["status"]["conditions"])
+
+
+def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Kubectl) -> None:
+    cluster.create(pod("seen"))
+    cluster.ready("seen")
+    watch = cluster.start("get", "pods", "seen", "-w", "--no-headers")
+    try:
+        assert watch.stdout is not None
+        assert watch.stdout.readline().split()[1:3] == ["1/1", "Running"]
+        cluster("delete", "pod", "seen")
+        states = [watch.stdout.readline().split()[1:3] for _ in range(3)]
+    finally:
+        watch.kill()
+        watch.communicate()
+    assert states[0] == ["1/1", "Terminating"] and ["0/1", "Completed"] in states
+
+
+# -- the Pod network and the token ------------------------------------------------------------------------------------
+
+WEB = container(
+    "app",
+    "echo 'hello from a Pod' > /index.html; exec httpd -f -vv -p 8080 -h /",
+    readinessProbe={"httpGet": {"port": 8080, "path": "/index.html"}, "periodSeconds": 1},
+)
+"""Ready means: the node reached the Pod over the network."""
+
+
+def once(name: str, script: str, **fields: Any) -> Manifest:
+    spec = {key: fields.pop(key) for key in ("volumes",) if key in fields}
+    return pod(name, container("app", script, **fields), restartPolicy="Never", **spec)
+
+
+def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl) -> None:
+    cluster.create(pod("web", WEB, grace=1), pod("web-2", WEB, grace=1))
+    cluster.ready("web", "web-2")
+    ip, ip2 = (cluster.get("pod", name)["status"]["podIP"] for name in ("web", "web-2"))
+    assert ip != ip2 and ip.startswith("10.244.0.")
+    script = f"""
+        wget -qO- http://{ip}:8080/index.html; wget -qO- http://{ip2}:8080/index.html
+        nc -w 2 172.18.0.2 10250 </dev/null && echo node reached
+        nc -w 2 10.96.0.1 443 </dev/null && echo API reached
+        nc -w 2 {ip} 9 </dev/null || echo refused
+        wget -qO- http://kubernetes.default/ 2>&1 || echo no DNS
+    """
+    cluster.create(once("visitor", script))
+    text = cluster.output_of("visitor")
+    visitor = cluster.get("pod", "visitor")["status"]["podIP"]
+    assert text.count("hello from a Pod") == 2, text
+    assert "node reached" in text and "API reached" in text and "refused" in text and "no DNS" in text, text
+    assert visitor in cluster("logs", "web"), "a Pod sees the other's own address"
+    cluster("delete", "pod", "web", "web-2", "visitor", "--now")
+
+
+CALL_THE_API = """
+import os, ssl, urllib.error, urllib.request
+context = ssl.create_default_context(cadata=os.environ["CA"])
+for token in (os.environ["TOKEN"], "wrong"):
+    headers = {"Authorization": "Bearer " + token}
+    request = urllib.request.Request("https://10.96.0.1:443/api/v1/namespaces/default/pods?limit=1", headers=headers)
+    try:
+        print(urllib.request.urlopen(request, timeout=10, context=context).status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+
+
+def test_a_pod_calls_the_api_with_its_token_and_trusts_the_authority_in_its_volume(cluster: Kubectl) -> None:
+    script = f"""
+        cd /var/run/secrets/kubernetes.io/serviceaccount; ls; cat namespace; echo
+        TOKEN=$(cat token) CA=$(cat ca.crt) exec chroot /host {sys.executable} -c "$CODE"
+    """
+    mount = {"name": "host", "mountPath": "/host", "readOnly": True}
+    cluster.create(
+        once(
+            "caller",
+            script,
+            env=[{"name": "CODE", "value": CALL_THE_API}],
+            volumeMounts=[mount],
+            volumes=[{"name": "host", "hostPath": {"path": "/"}}],
+        )
+    )
+    lines = cluster.output_of("caller").splitlines()
+    assert lines[:4] == ["ca.crt", "namespace", "token", "default"]
+    assert lines[4] in ("200", "403") and lines[5] == "401", lines
+    cluster("delete", "pod", "caller")
+
+
+def test_a_service_account_token_is_no_admin_s(cluster: Kubectl) -> None:
+    cluster.create(once("reader", "cat /var/run/secrets/kubernetes.io/serviceaccount/token"))
+    token = cluster.output_of("reader").strip()
+    assert token.count(".") == 2, "a JWT"
+    told = cluster("get", "pods", "--token", token, "-v=0")
+    assert "reader" in told, "no authorization yet: who is known may read"
+    cluster("delete", "pod", "reader")
+
+
+def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Kubectl) -> None:
+    cluster.create(pod("restarted", container("app", f"test -e /data/x && {{ {EXITS_ON_TERM} }}; echo one; touch /data/x; exit 1",
+                                              volumeMounts=[{"name": "data", "mountPath": "/data"}]),
+                       volumes=[{"name": "data", "emptyDir": {}}]))  # fmt: skip
+    cluster("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=20s", "pod/restarted")
+    cluster.ready("restarted")
+    assert cluster("logs", "restarted", "--previous") == "one\n"
+    assert cluster("logs", "restarted") == "start\n"
+    cluster("delete", "pod", "restarted")
