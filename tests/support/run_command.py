@@ -23,6 +23,12 @@ AT_ONCE = 4
 """Clusters that a test may have running side by side: most of their time they wait."""
 
 
+def _default_signals() -> None:
+    """The tests may run under nohup; the command is to hear its signals all the same."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @dataclass(frozen=True)
 class Line:
     """`at` is seconds of the monotonic clock."""
@@ -98,6 +104,7 @@ class Lastcall:
             stderr=subprocess.PIPE,
             cwd="/",
             start_new_session=new_session,
+            preexec_fn=_default_signals,
         )
         self._readers = [
             threading.Thread(target=self._read, args=(name, stream), daemon=True)

@@ -222,6 +222,7 @@ def launch(
             try:
                 pid, pidfd = clone()
                 if pid == 0:
+                    ours.close()  # else a child of a dead shim waits for itself to say go
                     in_child(theirs, Stdio(fds[4] if stdin else -1, fds[1], fds[3]))
                 process = Process(loop, pid, pidfd, ours, journal)
             except OSError:
