@@ -42,7 +42,7 @@ class Kubectl:
         return err if status else out
 
     def create(self, *manifests: Manifest) -> None:
-        text = "\n---\n".join(json.dumps(each) for each in manifests)
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
         self("create", "--validate=false", "-f", "-", stdin=text)
 
     def get(self, *arguments: str) -> Any:
@@ -65,7 +65,7 @@ class Kubectl:
 
 
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
-def cluster(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     arguments = ["run", "-", "--keep", "--after", "0"]
     with Lastcall(arguments, manifests=[pod("first")], user=request.param) as command:
         command.tree()
@@ -73,7 +73,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Kubectl]:
         print(f"{request.param}: CapEff {command.credentials.cap_eff.strip()}")
         match = re.search(r"--kubeconfig (\S+)", line)
         assert match, line
-        yield Kubectl(match[1], str(command.home))
+        yield Kubectl(match[1], str(tmp_path_factory.mktemp("kubectl")))
         command.interrupt()
         assert command.finish(20).status == 0
 
@@ -107,12 +107,12 @@ def test_create_get_logs_events_delete(cluster: Kubectl) -> None:
         "Normal Started: Container started",
     ]
     assert "ImageSubstituted" in cluster("get", "events"), "the substitute is named in an Event of its own"
-    (endpoint,) = slice_of(cluster, "basic")["endpoints"]
+    (endpoint,) = slice_of(cluster, "basic").get("endpoints") or [None]
     assert endpoint["conditions"] == {"ready": True, "serving": True, "terminating": False}
     assert cluster("delete", "pod", "basic") == 'pod "basic" deleted\n'
     assert "NotFound" in cluster("get", "pod", "basic", status=1)
     assert cluster.events("basic")[-1] == "Normal Killing: Stopping container app"
-    assert not slice_of(cluster, "basic")["endpoints"]
+    assert not slice_of(cluster, "basic").get("endpoints")
     assert "NotFound" in cluster("logs", "basic", status=1)
     cluster("delete", "service", "basic")
 
@@ -151,100 +151,6 @@ def test_a_name_is_free_again_at_once(cluster: Kubectl) -> None:
 
 
 # -- what a watch shows: the writes that a real Kubernetes 1.36 makes -------------------------------------------------
-
-READY = {"exec": {"command": ["true"]}, "periodSeconds": 1}
-ENDS: dict[str, tuple[Manifest, str, str, list[str]]] = {
-    "graceful": (pod("graceful"), "Succeeded", "Completed 0", []),
-    "exits-3": (
-        pod("exits-3", container("app", "trap 'exit 3' TERM; while true; do sleep 0.05; done")),
-        "Failed", "Error 3", [],
-    ),
-    "ignores-term": (pod("ignores-term", container("app", IGNORES_TERM), grace=2), "Failed", "Error 137", []),
-    "hook": (pod("hook", container("app", pre_stop="sleep 1")), "Succeeded", "Completed 0", []),
-    "hook-missing-binary": (
-        pod("hook-missing-binary", container("app", lifecycle={"preStop": {"exec": {"command": ["/no/such"]}}})),
-        "Succeeded", "Completed 0", ["Warning FailedPreStopHook: PreStopHook failed"],
-    ),
-    "hook-hangs": (
-        pod("hook-hangs", container("app", pre_stop="sleep 60"), grace=1),
-        "Succeeded", "Completed 0", ["Warning FailedPreStopHook: PreStopHook failed"],
-    ),
-}  # fmt: skip
-
-
-def watched(process: "subprocess.Popen[str]", names: set[str]) -> dict[str, list[dict[str, Any]]]:
-    """Watch events per Pod until each of `names` was DELETED."""
-    assert process.stdout is not None
-    decoder, text, left = json.JSONDecoder(), "", set(names)
-    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    while left:
-        line = process.stdout.readline()
-        assert line, "kubectl's watch ended"
-        text += line
-        if line.rstrip() != "}":
-            continue
-        event, end = decoder.raw_decode(text)
-        text = text[end:].lstrip()
-        name = event["object"]["metadata"]["name"]
-        if name in seen:
-            seen[name].append(event)
-            if event["type"] == "DELETED":
-                left.discard(name)
-    return seen
-
-
-def brief(event: dict[str, Any]) -> str:
-    """One write in words: what matters of the end of a Pod."""
-    metadata, status = event["object"]["metadata"], event["object"]["status"]
-    ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {"status": "?"})
-    words = [
-        event["type"],
-        status["phase"],
-        f"Ready={ready['status']}{'/' + ready['reason'] if 'reason' in ready else ''}",
-    ]
-    if "deletionGracePeriodSeconds" in metadata:
-        words.append(f"grace={metadata['deletionGracePeriodSeconds']}")
-        words.append(f"observed={status.get('observedGeneration')}/{metadata['generation']}")
-    for each in status.get("containerStatuses", []):
-        ((kind, state),) = each["state"].items()
-        words.append(f"{kind} {state['reason']} {state['exitCode']}" if kind == "terminated" else kind)
-    return " ".join(words)  # fmt: skip
-
-
-def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster: Kubectl) -> None:
-    cluster.create(*(manifest for manifest, *_ in ENDS.values()))
-    watch = cluster.start("get", "pods", "-w", "-o", "json", "--output-watch-events")
-    try:
-        cluster.ready(*ENDS)
-        cluster("delete", "pod", "--wait=false", *ENDS)
-        events = watched(watch, set(ENDS))
-    finally:
-        watch.kill()
-        watch.communicate()
-    for name, (manifest, phase, ended, warnings) in ENDS.items():
-        grace = manifest["spec"]["terminationGracePeriodSeconds"]
-        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
-        at_delete = next(i for i, e in enumerate(events[name]) if "deletionTimestamp" in e["object"]["metadata"])
-        assert [brief(event) for event in events[name][at_delete:]] == [
-            f"MODIFIED Running Ready=True grace={grace} observed=1/2 running",
-            f"MODIFIED Running Ready=True grace={grace} observed=2/2 running",
-            f"MODIFIED {phase} Ready=False/{reason} grace={grace} observed=2/2 terminated {ended}",
-            f"MODIFIED {phase} Ready=False/{reason} grace=0 observed=2/2 terminated {ended}",
-            f"DELETED {phase} Ready=False/{reason} grace=0 observed=2/2 terminated {ended}",
-        ], name
-        last = {c["type"]: f"{c['status']} {c.get('reason', '')}".strip() for c in conditions(events[name][-1])}
-        assert last == {
-            "PodReadyToStartContainers": "False",
-            "Initialized": "True PodCompleted" if phase == "Succeeded" else "True",
-            "Ready": f"False {reason}",
-            "ContainersReady": f"False {reason}",
-            "PodScheduled": "True",
-        }, name
-        assert cluster.events(name)[4:] == ["Normal Killing: Stopping container app", *warnings], name
-
-
-def conditions(event: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(event["object"]["status"]["conditions"])
 
 
 def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Kubectl) -> None:
@@ -336,15 +242,15 @@ def test_a_service_account_token_is_no_admin_s(cluster: Kubectl) -> None:
     cluster.create(once("reader", "cat /var/run/secrets/kubernetes.io/serviceaccount/token"))
     token = cluster.output_of("reader").strip()
     assert token.count(".") == 2, "a JWT"
-    told = cluster("get", "pods", "--token", token, "-v=0")
-    assert "reader" in told, "no authorization yet: who is known may read"
+    refused = cluster("get", "pods", "--token", token, status=1)
+    assert 'User "system:serviceaccount:default:default" cannot list resource "pods"' in refused
     cluster("delete", "pod", "reader")
 
 
 def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Kubectl) -> None:
-    cluster.create(pod("restarted", container("app", f"test -e /data/x && {{ {EXITS_ON_TERM} }}; echo one; touch /data/x; exit 1",
-                                              volumeMounts=[{"name": "data", "mountPath": "/data"}]),
-                       volumes=[{"name": "data", "emptyDir": {}}]))  # fmt: skip
+    script = f"test -e /data/x && {{ {EXITS_ON_TERM} }}; echo one; touch /data/x; exit 1"
+    app = container("app", script, volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    cluster.create(pod("restarted", app, volumes=[{"name": "data", "emptyDir": {}}]))
     cluster("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=20s", "pod/restarted")
     cluster.ready("restarted")
     assert cluster("logs", "restarted", "--previous") == "one\n"

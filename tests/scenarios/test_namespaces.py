@@ -23,7 +23,8 @@ def test_a_deleted_namespace_waits_for_its_pods_and_takes_everything_else_with_i
         await client.delete(NAMESPACES, "gone")
         await cluster.sleep(2)
         seen["pods while draining"] = [p["metadata"]["name"] for p in (await client.list(PODS, "gone")).items]
-        seen["config while draining"] = (await client.get(CONFIGMAPS, "kept", "gone"))["metadata"].get("deletionTimestamp")
+        config = await client.get(CONFIGMAPS, "kept", "gone")
+        seen["config while draining"] = config["metadata"].get("deletionTimestamp")
         await cluster.sleep(3)
         seen["pods after"] = (await client.list(PODS, "gone")).items
         seen["held by"] = (await client.get(NAMESPACES, "gone"))["status"]["phase"]

@@ -82,8 +82,10 @@ class NamespaceController:
 
     async def _finalize(self, namespace: Object) -> None:
         """Take Kubernetes's own finalizer off; the API server then removes the object."""
+        if "kubernetes" not in (namespace.get("spec") or {}).get("finalizers", []):
+            return  # the rest is up to those who hold it
         done = copy_object(namespace)
-        done["spec"]["finalizers"] = [each for each in done["spec"].get("finalizers") or [] if each != "kubernetes"]
+        done["spec"]["finalizers"] = [each for each in done["spec"]["finalizers"] if each != "kubernetes"]
         try:
             await self._client.update(NAMESPACES, done, subresource="finalize")
         except StatusError as error:
