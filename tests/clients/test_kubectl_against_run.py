@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -151,6 +152,97 @@ def test_a_name_is_free_again_at_once(cluster: Kubectl) -> None:
 
 
 # -- what a watch shows: the writes that a real Kubernetes 1.36 makes -------------------------------------------------
+
+ENDS: dict[str, tuple[Manifest, str, str, list[str]]] = {
+    "graceful": (pod("graceful"), "Succeeded", "Completed 0", []),
+    "exits-3": (
+        pod("exits-3", container("app", "trap 'exit 3' TERM; while true; do sleep 0.05; done")),
+        "Failed", "Error 3", [],
+    ),
+    "ignores-term": (pod("ignores-term", container("app", IGNORES_TERM), grace=2), "Failed", "Error 137", []),
+    "hook": (pod("hook", container("app", pre_stop="sleep 1")), "Succeeded", "Completed 0", []),
+    "hook-missing-binary": (
+        pod("hook-missing-binary", container("app", lifecycle={"preStop": {"exec": {"command": ["/no/such"]}}})),
+        "Succeeded", "Completed 0", ["Warning FailedPreStopHook: PreStopHook failed"],
+    ),
+    "hook-hangs": (
+        pod("hook-hangs", container("app", pre_stop="sleep 60"), grace=1),
+        "Succeeded", "Completed 0", ["Warning FailedPreStopHook: PreStopHook failed"],
+    ),
+}  # fmt: skip
+"""Pod, its last phase, how its container ended, and the Events after Killing."""
+
+
+def watched(process: "subprocess.Popen[str]", names: set[str]) -> dict[str, list[dict[str, Any]]]:
+    """Watch events per Pod until each of `names` was DELETED; kubectl prints one a line."""
+    assert process.stdout is not None
+    left = set(names)
+    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    give_up = threading.Timer(30, process.kill)
+    give_up.start()
+    try:
+        while left:
+            line = process.stdout.readline()
+            assert line, f"the watch ended before {left} were DELETED"
+            event = json.loads(line)
+            name = event["object"]["metadata"]["name"]
+            if name in seen:
+                seen[name].append(event)
+                left -= {name} if event["type"] == "DELETED" else set()
+    finally:
+        give_up.cancel()
+    return seen
+
+
+def brief(event: dict[str, Any]) -> str:
+    """One write in words: what matters of the end of a Pod."""
+    metadata, status = event["object"]["metadata"], event["object"]["status"]
+    ready = next(c for c in status["conditions"] if c["type"] == "Ready")
+    words = [
+        event["type"],
+        status["phase"],
+        f"Ready={ready['status']}" + (f"/{ready['reason']}" if "reason" in ready else ""),
+    ]
+    words.append(f"grace={metadata['deletionGracePeriodSeconds']}")
+    words.append(f"observed={status['observedGeneration']}/{metadata['generation']}")
+    for each in status["containerStatuses"]:
+        ((kind, state),) = each["state"].items()
+        words.append(f"{kind} {state['reason']} {state['exitCode']}" if kind == "terminated" else kind)
+    return " ".join(words)
+
+
+def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster: Kubectl) -> None:
+    cluster.create(*(manifest for manifest, *_ in ENDS.values()))
+    cluster.ready(*ENDS)
+    watch = cluster.start("get", "pods", "-w", "-o", "json", "--output-watch-events")
+    try:
+        assert watch.stdout is not None
+        for _ in ENDS:
+            assert '"ADDED"' in watch.stdout.readline()
+        cluster("delete", "pod", "--wait=false", *ENDS)
+        events = watched(watch, set(ENDS))
+    finally:
+        watch.kill()
+        watch.communicate()
+    for name, (manifest, phase, ended, warnings) in ENDS.items():
+        grace = manifest["spec"]["terminationGracePeriodSeconds"]
+        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        assert [brief(event) for event in events[name]] == [
+            f"MODIFIED Running Ready=True grace={grace} observed=1/2 running",
+            f"MODIFIED Running Ready=True grace={grace} observed=2/2 running",
+            f"MODIFIED {phase} Ready=False/{reason} grace={grace} observed=2/2 terminated {ended}",
+            f"MODIFIED {phase} Ready=False/{reason} grace=0 observed=2/2 terminated {ended}",
+            f"DELETED {phase} Ready=False/{reason} grace=0 observed=2/2 terminated {ended}",
+        ], name
+        final = events[name][-1]["object"]["status"]["conditions"]
+        assert {c["type"]: f"{c['status']} {c.get('reason', '')}".strip() for c in final} == {
+            "PodReadyToStartContainers": "False",
+            "Initialized": "True PodCompleted" if phase == "Succeeded" else "True",
+            "Ready": f"False {reason}",
+            "ContainersReady": f"False {reason}",
+            "PodScheduled": "True",
+        }, name
+        assert cluster.events(name)[4:] == ["Normal Killing: Stopping container app", *warnings], name
 
 
 def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Kubectl) -> None:
