@@ -99,6 +99,8 @@ def test_ctrl_c_ends_with_a_message_and_a_clean_machine(user: str, stage: str, t
     if stage == "kept" and times == 1:
         assert (result.status, says) == (0, []), "Ctrl-C is the way to end a cluster that was kept"
         return
+    if stage == "kept" and result.status == 0:
+        return  # the first one had ended it before the second came
     assert result.status == 130, result.err
     assert says[-1:] in ([[SAYS]] if times == 1 else [[SAYS], [AT_ONCE]]), result.err
     if stage in DELETED and times == 1:

@@ -128,7 +128,10 @@ def test_a_writer_killed_under_load_loses_nothing_it_committed(round_):
             recorder.record("Fact", facts={"number": number, "text": "y" * (number * 37 % 900)})
             number += 1
             os.pwrite(count, number.to_bytes(8, "little"), 0)
-    time.sleep(0.01 + round_ * 0.003)
+    deadline = time.monotonic() + 30
+    while os.pread(count, 8, 0) == bytes(8) and time.monotonic() < deadline:
+        time.sleep(0.001)  # on a busy machine the writer may not even have begun
+    time.sleep(round_ * 0.003)
     seen = []
     for _ in range(5):
         seen += reader.read_new()  # beside the running writer
