@@ -25,7 +25,7 @@ from lastcall.cluster import control_plane, init, node
 from lastcall.cluster.channel import ChannelReader, Message
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.options import NODE_NAME, ClusterOptions
-from lastcall.cluster.plan import Plan, make_plan
+from lastcall.cluster.plan import ROLES, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux, needs
@@ -308,4 +308,6 @@ def _children(pid: int) -> list[int]:
 
 def _role_name(pid: int) -> str:
     with open(f"/proc/{pid}/comm") as file:
-        return file.read().strip().removeprefix("lastcall-").replace("control", "control-plane")
+        name = file.read().strip()
+    # The kernel keeps 15 characters of a name.
+    return next((role for role in ROLES if f"lastcall-{role}"[:15] == name), name)
