@@ -1,9 +1,13 @@
 """What a cluster is started with, and the addresses and directories inside it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 STATE_DIR = "/lastcall"
 """A tmpfs in the cluster's own mount namespace: image layers, containers, volumes, logs. Nothing of it is on disk."""
+
+DURABLE_DIR = f"{STATE_DIR}/durable"
+"""What outlives a process of the cluster: the store. With `state` it is that directory of the host, and outlives all."""
 
 API_INSIDE = ("127.0.0.1", 6443)
 KUBERNETES_SERVICE_IP = "10.96.0.1"
@@ -17,8 +21,16 @@ KUBELET_PORT = 10250
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """`state_size` is the size cap of the state tmpfs, as mount(8) takes it (`50%` of memory, `4g`)."""
+    """`state_size` is the size cap of the state tmpfs, as mount(8) takes it (`50%` of memory, `4g`).
+
+    `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
+    absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a control plane
+    or a node process that died again; otherwise such a death is the end of the command.
+    """
 
     kubernetes_version: str = "1.36"
     name: str = "lastcall"
     state_size: str = "50%"
+    store: Literal["memory", "sqlite"] = "memory"
+    state: str = ""
+    restart_roles: bool = False
