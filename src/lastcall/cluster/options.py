@@ -7,7 +7,7 @@ STATE_DIR = "/lastcall"
 """A tmpfs in the cluster's own mount namespace: image layers, containers, volumes, logs. Nothing of it is on disk."""
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
-"""What outlives a process of the cluster: the store. With `state` it is that directory of the host, and outlives all."""
+"""What outlives a process of the cluster: the store. With `state` it is that directory of the host."""
 
 API_INSIDE = ("127.0.0.1", 6443)
 KUBERNETES_SERVICE_IP = "10.96.0.1"
