@@ -65,6 +65,7 @@ OBSERVES = {
     "cli/follow.py",  # watch events a client saw
     "cli/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
+    "cluster/orphans.py",  # wait statuses of what a dead shim left
     "controllers/endpointslice.py",  # the slices it wrote
     "cri/sandbox/runtime.py",  # the Pod's network
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses

@@ -1,7 +1,8 @@
 """What init tells front, one JSON object a line over a socket pair.
 
 Messages: `{"event": "started", "role": …, "pid": …}`, `{"event": "died", "role": …, "pid": …, "exitCode": … | null,
-"signal": … | null}`, `{"event": "failed", "message": …, "errno": …}` (the namespaces could not be set up). The other
+"signal": … | null}` (with `restartsIn`, seconds, when init starts it again), `{"event": "restarted", "role": …, "pid":
+…}`, `{"event": "failed", "message": …, "errno": …}` (the namespaces could not be set up). The other
 direction has no messages: when front closes its end, or dies, init ends and the kernel ends everything else.
 """
 

@@ -1,6 +1,6 @@
 """The control plane's role: API server, controllers and scheduler on one event loop."""
 
-import socket
+import importlib
 
 import uvloop
 
@@ -8,10 +8,11 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.kubelet_client import KubeletClient
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT, SERVICE_CIDR
+from lastcall.cluster.options import DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR
 from lastcall.cluster.plan import Plan
 from lastcall.controllers.manager import run_controllers
 from lastcall.scheduler.scheduler import run_scheduler
+from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world.tasks import Tasks
@@ -33,7 +34,7 @@ async def _run(plan: Plan) -> None:
     recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock)
     server = APIServer(
         world=world,
-        store=MemoryStore(),
+        store=await _open_store(plan, world),
         recorder=recorder,
         config=APIServerConfig(
             kubernetes_version=plan.options.kubernetes_version,
@@ -55,7 +56,7 @@ async def _run(plan: Plan) -> None:
     context = server_context(
         credentials.api_server.certificate, credentials.api_server.key, client_ca=credentials.ca_certificate
     )
-    sockets = [plan.api_socket, *map(_listen_inside, [API_INSIDE, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)])]
+    sockets = [plan.api_socket, *plan.inside_sockets]
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
         tasks.spawn(
@@ -73,11 +74,11 @@ async def _run(plan: Plan) -> None:
         )
 
 
-def _listen_inside(address: tuple[str, int]) -> socket.socket:
-    """A socket in the cluster's network namespace; the address may come later (the node puts it on `lo`)."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.setsockopt(socket.SOL_IP, 15, 1)  # IP_FREEBIND
-    sock.bind(address)
-    sock.listen(1024)
-    return sock
+async def _open_store(plan: Plan, world: World) -> Store:
+    """Raises StoreError for a store that a newer lastcall wrote."""
+    if plan.options.store == "memory":
+        return MemoryStore()
+    opened: Store = await importlib.import_module("lastcall.store.open").open_store(
+        f"{DURABLE_DIR}/store.sqlite", world=world
+    )
+    return opened

@@ -37,6 +37,9 @@ T = TypeVar("T")
 ProcessDied = Callable[[str, int, int | None, int | None], None]
 """Called with role, pid (as the cluster sees it), exit code, signal."""
 
+ProcessRestarted = Callable[[str, int], None]
+"""Called with role and pid (as the cluster sees it)."""
+
 _DEATH_IS_KNOWN_SECONDS = 1.0
 
 _NAMESPACES = (
@@ -63,6 +66,8 @@ class EmbeddedCluster:
         self._readers: list[RingReader] = []
         self._on_record: list[Callable[[Record], None]] = []
         self._on_died: list[ProcessDied] = []
+        self._on_restarted: list[ProcessRestarted] = []
+        self._is_up = False
         self._dead: dict[str, Message] = {}
         self._failed: str = ""
         self._changed: asyncio.Event | None = None
@@ -163,6 +168,7 @@ class EmbeddedCluster:
     async def wait_node_ready(self) -> None:
         """Return when the node is registered and Ready. Raises ClusterStartError when a role died instead."""
         await self._unless_dead(self._node_ready())
+        self._is_up = True
 
     async def _node_ready(self) -> None:
         async with self.client.watch(NODES) as events:
@@ -207,8 +213,15 @@ class EmbeddedCluster:
         self._on_record.append(callback)
 
     def on_process_died(self, callback: ProcessDied) -> None:
-        """Tell of the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`."""
+        """Tell of the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`.
+
+        One that init starts again is told of by `on_process_restarted` alone, unless the cluster is still starting.
+        """
         self._on_died.append(callback)
+
+    def on_process_restarted(self, callback: ProcessRestarted) -> None:
+        """Tell of a role that died and was started again (`ClusterOptions.restart_roles`)."""
+        self._on_restarted.append(callback)
 
     def recorder(self, actor: str) -> Recorder:
         """A recorder for front's own records."""
@@ -233,6 +246,9 @@ class EmbeddedCluster:
                 self._failed = message["message"]
             elif message["event"] == "died":
                 self._died(message)
+            elif message["event"] == "restarted":
+                for callback in self._on_restarted:
+                    callback(message["role"], message["pid"])
         if channel.closed:
             asyncio.get_running_loop().remove_reader(channel.socket)
             self._died({"role": "init", "pid": 1, **self._reap_init()})
@@ -249,6 +265,8 @@ class EmbeddedCluster:
 
     def _died(self, message: Message) -> None:
         role = message["role"]
+        if self._is_up and "restartsIn" in message:
+            return
         if role != "orphan":
             self._dead.setdefault(role, message)
         for callback in self._on_died:

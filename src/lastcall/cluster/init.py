@@ -2,6 +2,10 @@
 
 It stays single-threaded and does nothing but wait, so that it is there to tell what ended and how: its own children
 (control plane, shim, node) and, when the shim dies, the orphans that fall to it.
+
+With `ClusterOptions.restart_roles` a role that died is started again, as a fresh fork of this process: a node finds its
+containers at the shim, a control plane its objects in the store (with the memory store there is nothing to go on from,
+and its death stays the end of the cluster). A new shim finds nothing alive: first every container of the dead one ends.
 """
 
 import os
@@ -15,17 +19,23 @@ from contextlib import suppress
 from typing import NoReturn
 
 from lastcall.cluster.channel import ChannelWriter
-from lastcall.cluster.options import STATE_DIR
+from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT, STATE_DIR
+from lastcall.cluster.orphans import Orphans
 from lastcall.cluster.plan import Plan
+from lastcall.cluster.restarts import RestartBackoff
 from lastcall.cluster.root import make_root
 from lastcall.timeline import kinds
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux
-from lastcall.world.clock import RealClock
+from lastcall.world.clock import RealClock, monotonic
 
 SHIM_SOCKET = f"{STATE_DIR}/shim-1.sock"
 SHIM_STATE = f"{STATE_DIR}/shim-1"
+SHIM_JOURNALS = f"{SHIM_STATE}/processes"
 _SHIM_STATE_SIZE = "16m"
+_ORPHANS_SECONDS = 0.005
+"""Between two looks at what a dead shim left."""
+SHIM = "shim-1"
 
 
 def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan], None]]) -> NoReturn:
@@ -58,8 +68,13 @@ class _Init:
         self._writer = writer
         self._roles = roles
         self._children: dict[int, str] = {}
-        self._recorder = RingRecorder(plan.rings["init"], "init", RealClock())
+        self._clock = RealClock()
+        self._recorder = RingRecorder(plan.rings["init"], "init", self._clock)
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._restarts = _restarted_roles(plan)
+        self._started_at: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+        self._orphans: Orphans | None = None
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -67,22 +82,30 @@ class _Init:
         # The terminal's signals are front's business; a pid-namespace init ignores what it does not handle anyway.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        self._start_shim()
-        for role, main in self._roles.items():
-            self._fork(role, main)
+        # They outlive the control plane: who connects while it is away waits for the next one.
+        for address in (API_INSIDE, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)):
+            self._plan.inside_sockets.append(_listen(address))
+        for role in (SHIM, *self._roles):
+            self._start(role)
         self._wait()
 
-    def _started(self, role: str, pid: int) -> None:
+    def _start(self, role: str) -> None:
+        pid = self._start_shim() if role == SHIM else self._fork(role, self._roles[role])
         self._children[pid] = role
-        self._writer.send({"event": "started", "role": role, "pid": pid})
+        again = role in self._started_at
+        self._started_at[role] = monotonic(self._clock)
+        facts = {"role": role, "pid": pid}
+        if again:
+            self._recorder.record(kinds.PROCESS_RESTARTED, facts=facts)
+        self._writer.send({"event": "restarted" if again else "started", **facts})
 
-    def _start_shim(self) -> None:
+    def _start_shim(self) -> int:
         """A fresh interpreter of about 12 MB: what forks every container should be small."""
-        ring, log = self._plan.rings["shim-1"].fd, self._plan.logs["shim-1"]
+        ring, log = self._plan.rings[SHIM].fd, self._plan.logs[SHIM]
         pid = os.fork()
         if pid == 0:
             try:
-                _become_role("shim-1", log)
+                _become_role(SHIM, log)
                 for fd in (ring, self._plan.wake_fd):
                     os.set_inheritable(fd, True)
                 package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -98,9 +121,9 @@ class _Init:
             finally:
                 traceback.print_exc()
                 os._exit(70)
-        self._started("shim-1", pid)
+        return pid
 
-    def _fork(self, role: str, main: Callable[[Plan], None]) -> None:
+    def _fork(self, role: str, main: Callable[[Plan], None]) -> int:
         pid = os.fork()
         if pid == 0:
             code = 70
@@ -116,7 +139,7 @@ class _Init:
                 sys.stderr.flush()
             finally:
                 os._exit(code)
-        self._started(role, pid)
+        return pid
 
     def _wait(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -124,13 +147,20 @@ class _Init:
             selector.register(self._wake_read, selectors.EVENT_READ, "child")
             self._reap()
             while True:
-                for key, _ in selector.select():
+                for key, _ in selector.select(self._seconds_to_wait()):
                     if key.data == "front" and not self._writer.socket.recv(4096):
                         # Front is done, or dead. Leaving ends every process of the PID namespace.
                         os._exit(0)
                     if key.data == "child":
                         os.read(self._wake_read, 4096)
-                        self._reap()
+                self._reap()
+                self._restart()
+
+    def _seconds_to_wait(self) -> float | None:
+        if not self._due:
+            return None
+        first = max(0.0, min(self._due.values()) - monotonic(self._clock))
+        return max(first, _ORPHANS_SECONDS) if self._orphans is not None else first
 
     def _reap(self) -> None:
         while True:
@@ -143,9 +173,48 @@ class _Init:
             role = self._children.pop(pid, "orphan")
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+            if role == "orphan" and self._orphans is not None:
+                self._orphans.reaped(pid, code, number)
             facts = {"role": role, "pid": pid, "exitCode": code, "signal": number}
+            if role in self._restarts:
+                facts["restartsIn"] = self._died(role)
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)
             self._writer.send({"event": "died", **facts})
+            if role == SHIM and role in self._restarts:
+                self._orphans = Orphans(SHIM_JOURNALS, self._recorder, self._clock)
+
+    def _died(self, role: str) -> float:
+        """Note when it is to be started again; answers in how many seconds."""
+        now = monotonic(self._clock)
+        delay = self._restarts[role].died(now - self._started_at[role])
+        self._due[role] = now + delay
+        return delay
+
+    def _restart(self) -> None:
+        if self._orphans is not None and self._orphans.kill(self._children):
+            self._orphans = None
+        now = monotonic(self._clock)
+        for role in [role for role, due in self._due.items() if due <= now]:
+            if role == SHIM and self._orphans is not None:
+                continue  # every container of the dead one has to be gone first
+            del self._due[role]
+            self._start(role)
+
+
+def _restarted_roles(plan: Plan) -> dict[str, RestartBackoff]:
+    if not plan.options.restart_roles:
+        return {}
+    roles = [SHIM, "node-1", *(["control-plane"] if plan.options.store != "memory" else [])]
+    return {role: RestartBackoff() for role in roles}
+
+
+def _listen(address: tuple[str, int]) -> socket.socket:
+    """A socket in the cluster's network namespace; the address may come later (the node puts it on `lo`)."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_IP, 15, 1)  # IP_FREEBIND
+    sock.bind(address)
+    sock.listen(1024)
+    return sock
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -3,11 +3,12 @@
 import os
 import secrets
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lastcall.apiserver.pki import ClusterCA
 from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, NODE_IP, NODE_NAME, ClusterOptions
 from lastcall.timeline.ring import Ring
+from lastcall.world.world import World
 
 ROLES = ("init", "control-plane", "node-1", "shim-1", "front")
 
@@ -35,7 +36,11 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What front made. `rings` and `logs` are per role; `wake_fd` is an eventfd that every ring writer signals."""
+    """What front made. `rings` and `logs` are per role; `wake_fd` is an eventfd that every ring writer signals.
+
+    `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
+    in the cluster's network namespace, opened by init.
+    """
 
     options: ClusterOptions
     credentials: Credentials
@@ -44,6 +49,8 @@ class Plan:
     rings: dict[str, Ring]
     logs: dict[str, int]
     wake_fd: int
+    boot_id: str = ""
+    inside_sockets: list[socket.socket] = field(default_factory=list)
 
 
 def issue_credentials() -> Credentials:
@@ -91,4 +98,5 @@ def make_plan(options: ClusterOptions) -> Plan:
         rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in ROLES},
         logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in ROLES if role != "front"},
         wake_fd=wake_fd,
+        boot_id=World().new_uid(),
     )

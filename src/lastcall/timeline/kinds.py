@@ -70,4 +70,5 @@ NETWORK_ATTACHED = "NetworkAttached"  # ip, seconds
 NETWORK_DETACHED = "NetworkDetached"  # ip, seconds, error
 
 # init
-PROCESS_DIED = "ProcessDied"  # role (control-plane|node-1|shim-1|orphan), pid, exitCode, signal
+PROCESS_DIED = "ProcessDied"  # role (control-plane|node-1|shim-1|orphan), pid, exitCode, signal, restartsIn (seconds, when it is started again)
+PROCESS_RESTARTED = "ProcessRestarted"  # role, pid
