@@ -131,6 +131,7 @@ class ContainerConfig:
     mounts: tuple[Mount, ...] = ()
     log_path: str = ""
     stdin: bool = False
+    stdin_once: bool = False
     tty: bool = False
     stop_signal: str = ""
     security_context: LinuxContainerSecurityContext = LinuxContainerSecurityContext()
@@ -178,6 +179,59 @@ class ExecSyncResponse:
     stdout: bytes
     stderr: bytes
     exit_code: int
+
+
+class ContainerStreams(Protocol):
+    """The streams of a command (Exec) or of a container (Attach). CRI answers with a URL, here they are themselves.
+
+    Nothing is buffered: a read waits for data, a write for room. One reader and one writer a stream.
+    """
+
+    async def read_stdout(self) -> bytes:
+        """Some bytes; b"" when the stream is over."""
+        ...
+
+    async def read_stderr(self) -> bytes:
+        """As `read_stdout`. A terminal has only one output, stdout."""
+        ...
+
+    async def write_stdin(self, data: bytes) -> None:
+        """All of `data`. Raises BrokenPipeError when nobody reads any more."""
+        ...
+
+    async def close_stdin(self) -> None:
+        """The client's input is over. An attach then ends too, unless the container has `stdin_once`."""
+        ...
+
+    def resize(self, width: int, height: int) -> None:
+        """The size of the client's terminal, in characters. Nothing happens without one."""
+        ...
+
+    async def wait(self) -> int:
+        """The exit code of a command, once it has ended; its output may not be over yet. 0 of an attach."""
+        ...
+
+    async def close(self) -> None:
+        """Let go. A command that still runs goes on, as in containerd."""
+        ...
+
+
+class PortForwardStream(Protocol):
+    """A TCP connection to a port of a Pod."""
+
+    async def read(self) -> bytes:
+        """Some bytes; b"" when the other side has ended its direction."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """All of `data`. Raises BrokenPipeError."""
+        ...
+
+    async def close_write(self) -> None:
+        """This direction is over."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class ContainerEventType(IntEnum):
@@ -264,6 +318,21 @@ class RuntimeService(Protocol):
 
         Cancelling the call kills the process. Raises RuntimeServiceError, reason DeadlineExceeded on timeout.
         """
+        ...
+
+    async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> ContainerStreams:
+        """Start a command with streams. Raises RuntimeServiceError: NotFound, StartError.
+
+        It is killed when this process ends, not when its client goes away.
+        """
+        ...
+
+    async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> ContainerStreams:
+        """A running container's input, and its output from now on. Raises RuntimeServiceError."""
+        ...
+
+    async def port_forward(self, pod_sandbox_id: str, port: int) -> PortForwardStream:
+        """Connect to `port` on the sandbox's loopback interface. Raises RuntimeServiceError."""
         ...
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:

@@ -23,9 +23,11 @@ from lastcall.cri.api import (
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatus,
+    PortForwardStream,
     RuntimeServiceError,
 )
 from lastcall.cri.simulated_program import Program, Programs, find_program
+from lastcall.cri.simulated_streams import SimulatedStreams, refused
 from lastcall.timeline.kinds import (
     EXEC_EXITED,
     EXEC_STARTED,
@@ -392,6 +394,19 @@ class SimulatedRuntime:
             return ExecSyncResponse(b"", b"", SIGKILL_EXIT)
         self._record(EXEC_EXITED, uid, name, {**ended, "exitCode": result.exit_code, "signal": ""})
         return ExecSyncResponse(result.stdout, result.stderr, result.exit_code)
+
+    async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> SimulatedStreams:
+        return SimulatedStreams(await self.exec_sync(container_id, cmd, 0))
+
+    async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> SimulatedStreams:
+        container = self._find(container_id)
+        if not container.running:
+            raise RuntimeServiceError(f"container is in {container.state.name} state")
+        return SimulatedStreams(ended=container.exited)
+
+    async def port_forward(self, pod_sandbox_id: str, port: int) -> PortForwardStream:
+        await self.pod_sandbox_status(pod_sandbox_id)
+        raise refused(pod_sandbox_id, port)
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
         stream = _EventStream(self._subscribers)

@@ -129,6 +129,7 @@ def generate_container_config(
         mounts=mounts,
         log_path=f"{name}/{attempt}.log",
         stdin=bool(container.get("stdin")),
+        stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
         stop_signal=(container.get("lifecycle") or {}).get("stopSignal", "") if stop_signal_is_honoured else "",
         security_context=security_context(pod, container, target_id),

@@ -30,6 +30,7 @@ from lastcall.cri.api import (
 from lastcall.cri.sandbox.container_spec import start_spec, stop_signal
 from lastcall.cri.sandbox.shim_client import ShimClient
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
+from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
@@ -379,6 +380,40 @@ class SandboxRuntime:
             text = f"failed to exec in container: timeout {timeout:g}s exceeded: context deadline exceeded"
             raise RuntimeServiceError(text, "DeadlineExceeded")
         return ExecSyncResponse(answer.blobs[0], answer.blobs[1], answer.message["exitCode"])
+
+    # -- streams -----------------------------------------------------------------------------------------------------
+
+    async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> ExecStreams:
+        """Source: containerd internal/cri/server/container_execsync.go:execInContainer."""
+        self._find_running(container_id, "failed to exec in container: container")
+        identity = self._new_id()
+        try:
+            return await open_exec(self._shim, container_id, identity, cmd, tty=tty, stdin=stdin)
+        except RuntimeServiceError as error:
+            text = str(error)
+            if error.reason == "StartError":
+                text = _EXEC_FAILED.removeprefix("failed to exec in container: ").format(identity, text)
+            raise RuntimeServiceError(f"failed to exec in container: {text}", error.reason) from error
+
+    async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> AttachStreams:
+        """Source: containerd internal/cri/server/container_attach.go:attachContainer."""
+        container = self._find_running(container_id, "container")
+        wanted = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        once = container.config.stdin_once
+        return await open_attach(self._shim, container_id, wanted, container.ended, stdin_once=once)
+
+    async def port_forward(self, pod_sandbox_id: str, port: int) -> SocketStream:
+        """Source: containerd internal/cri/server/sandbox_portforward_linux.go."""
+        status = await self.pod_sandbox_status(pod_sandbox_id)
+        if status.state != PodSandboxState.SANDBOX_READY:
+            raise RuntimeServiceError(f'sandbox container "{pod_sandbox_id}" is not running')
+        return await open_port(self._shim, pod_sandbox_id, port)
+
+    def _find_running(self, container_id: str, what: str) -> _Container:
+        container = self._find(container_id)
+        if container.state != ContainerState.CONTAINER_RUNNING:
+            raise RuntimeServiceError(f"{what} is in {container.state.name} state")
+        return container
 
     # -- events ------------------------------------------------------------------------------------------------------
 

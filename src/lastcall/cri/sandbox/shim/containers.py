@@ -12,7 +12,8 @@ from lastcall.cri.sandbox.shim import child, procfs
 from lastcall.cri.sandbox.shim.logs import LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
-from lastcall.cri.sandbox.shim.process import Exit, Output, Process, Stdio, launch
+from lastcall.cri.sandbox.shim.process import Exit, Launched, Output, Process, Stdio, launch
+from lastcall.cri.sandbox.shim.taps import Taps
 from lastcall.timeline import kinds
 from lastcall.world import linux
 
@@ -58,6 +59,8 @@ class Container:
         self._unread: list[tuple[str, int]] = []
         self._log = LogFile("")
         self._stdin = -1
+        self.terminal = -1
+        self.taps = Taps(context.loop)
         self._mount_namespace = ""
         self.execs: dict[str, Exec] = {}
 
@@ -102,18 +105,23 @@ class Container:
         self.process.on_console = self._console
         self._stdin = launched.stdin
         self._unread = [("stdout", launched.stdout), ("stderr", launched.stderr)]
+        if spec["tty"]:  # its only output is the terminal
+            for _, fd in self._unread:
+                os.close(fd)
+            self._unread = []
         self.process.go()
 
     def _follow_output(self) -> None:
         """Not before the start is on record: what a process prints comes after that."""
         for name, fd in self._unread:
             stream = Stream(name, self._log, self._line)
-            self._outputs.append(Output(self._context.loop, fd, stream.feed, stream.end))
+            self._outputs.append(self.taps.follow(name, fd, stream.feed, stream.end))
         self._unread = []
 
     def _console(self, fd: int) -> None:
         """The terminal's end: its output is the container's, and held open it is also its input."""
         self._unread.append(("stdout", fd))
+        self.terminal = os.dup(fd)  # outlives the output, which may end first
 
     def _line(self, stream: str, text: str, dropped: int) -> None:
         facts: dict[str, Any] = {"stream": stream, "text": text, "attempt": self.spec["attempt"]}
@@ -168,6 +176,17 @@ class Container:
         self._unread = []
         self.process.journal.close()
         self._log.close()
+        self.close_stdin()
+        if self.terminal >= 0:
+            os.close(self.terminal)
+            self.terminal = -1
+
+    @property
+    def stdin(self) -> int:
+        """The end to write to, -1 when it is closed or there is none (a terminal is its own input)."""
+        return self._stdin
+
+    def close_stdin(self) -> None:
         if self._stdin >= 0:
             os.close(self._stdin)
             self._stdin = -1
@@ -206,6 +225,8 @@ class Container:
 class Exec:
     """One command in a running container; `on_done(exit, stdout, stderr, killed_because)` ends it."""
 
+    stdin = tty = False
+
     def __init__(self, context: Context, container: Container, identity: str, argv: list[str]) -> None:
         self.id = identity
         self.on_done: Callable[[Exit, bytes, bytes, str], None] = lambda *_: None
@@ -229,24 +250,28 @@ class Exec:
         assert container.process is not None
         if not container.running:
             raise ProcessLookupError(3, "container is not running")
-        spec = {**container.spec, "argv": self._argv, "tty": False}
+        spec = {**container.spec, "argv": self._argv, "tty": self.tty}
         init = container.process.pidfd
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
             child.run_exec(spec, status, stdio, init, context.maps)
 
-        launched = launch(context.loop, (context.directory, f"exec-{self.id}"), lambda: self._clone(init), in_child)
+        journal, stdin = (context.directory, f"exec-{self.id}"), self.stdin and not self.tty
+        launched = launch(context.loop, journal, lambda: self._clone(init), in_child, stdin=stdin)
         self._process = launched.process
         self._process.on_started = self._started
         self._process.on_start_failed = self._failed
         self._process.on_exited = self._exited
-        for read, captured in zip((launched.stdout, launched.stderr), self._captured, strict=True):
-            self._outputs.append(Output(context.loop, read, _capture(captured), self._ended))
+        self._connect(launched)
         container.execs[self.id] = self
         if timeout > 0:
             deadline = time.monotonic_ns() + int(timeout * 1e9)
             self._timer = context.loop.call_at(deadline, lambda: self.kill("exec timeout"))
         self._process.go()
+
+    def _connect(self, launched: Launched) -> None:
+        for read, captured in zip((launched.stdout, launched.stderr), self._captured, strict=True):
+            self._outputs.append(Output(self._context.loop, read, _capture(captured), self._ended))
 
     def _clone(self, init: int) -> tuple[int, int]:
         """A process of the container must not look into the shim's copy that is about to enter its PID namespace."""

@@ -58,11 +58,22 @@ class Output:
     def __init__(self, loop: Loop, fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
         os.set_blocking(fd, False)
         self._loop, self._fd, self._on_data, self._on_end = loop, fd, on_data, on_end
+        self._paused = False
         loop.watch(fd, self._ready)
 
     @property
     def open(self) -> bool:
         return self._fd >= 0
+
+    def pause(self, paused: bool) -> None:
+        """Read no more until told to go on; the pipe fills and its writer waits."""
+        if self._fd < 0 or paused is self._paused:
+            return
+        self._paused = paused
+        if paused:
+            self._loop.unwatch(self._fd)
+        else:
+            self._loop.watch(self._fd, self._ready)
 
     def drain(self) -> None:
         """Read what is there now, within reason."""

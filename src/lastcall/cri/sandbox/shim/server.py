@@ -22,11 +22,12 @@ import errno
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import namespaces
+from lastcall.cri.sandbox.shim import namespaces, streaming
 from lastcall.cri.sandbox.shim.containers import Container, Context, Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.cri.sandbox.shim.process import Exit
+from lastcall.cri.sandbox.shim.streaming import CallError
 from lastcall.cri.sandbox.shim.wire import Connection, WireError
 from lastcall.world import linux
 
@@ -39,22 +40,14 @@ if TYPE_CHECKING:
 _MOST_UNSENT = 128 << 20
 
 
-class CallError(Exception):
-    """The verb cannot be done; `reason` is CRI's."""
-
-    def __init__(self, message: str, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
 class Server:
     """Listens on `socket_path`, keeps the sandboxes and containers."""
 
     def __init__(self, context: Context, socket_path: str, state: str) -> None:
-        self._context = context
+        self.context = self._context = context
         self._state = state
-        self._sandboxes: dict[str, Sandbox] = {}
-        self._containers: dict[str, Container] = {}
+        self.sandboxes = self._sandboxes = dict[str, Sandbox]()
+        self.containers = self._containers = dict[str, Container]()
         self._peers: dict[int, Peer] = {}
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with_mask = os.umask(0o177)
@@ -108,6 +101,8 @@ class Server:
         elif verb == "remove":
             self._remove(message["id"])
             peer.answer(message)
+        elif verb in streaming.VERBS:
+            streaming.VERBS[verb](self, peer, message)
         else:
             raise CallError(f"unknown verb {verb!r}")
 
@@ -232,6 +227,7 @@ class Peer:
         self._closed = False
         self._writing = False
         self.execs: dict[str, Exec] = {}
+        self.streams = streaming.Streams()
         context.loop.watch(self._fd, self._ready)
 
     def answer(
@@ -239,14 +235,22 @@ class Peer:
     ) -> None:
         self.send({"answer": call["call"], **(facts or {})}, blobs, fds)
 
+    def give(self, call: Message, facts: Message, fds: tuple[int, ...]) -> None:
+        """Answer with descriptors that are the other side's from now on."""
+        self.send({"answer": call["call"], **facts}, given=fds)
+
     def answer_error(self, call: Message, text: str, reason: str = "") -> None:
         self.send({"answer": call.get("call"), "error": {"message": text, "reason": reason}})
 
-    def send(self, message: Message, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()) -> None:
+    def send(
+        self, message: Message, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = (), given: tuple[int, ...] = ()
+    ) -> None:
         if self._closed:
+            for fd in given:
+                os.close(fd)
             return
         try:
-            done = self._connection.send(message, blobs, fds)
+            done = self._connection.send(message, blobs, fds, given)
         except OSError:
             self._close()
             return

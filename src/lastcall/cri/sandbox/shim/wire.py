@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import array
 import json
+import os
 import socket
 from collections import deque
 from struct import Struct
@@ -36,36 +37,41 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.socket = sock
-        self._out: deque[tuple[bytes | memoryview, list[int]]] = deque()
+        self._out: deque[tuple[bytes | memoryview, list[int], tuple[int, ...]]] = deque()
         self._in = bytearray()
         self._fds: deque[int] = deque()
 
-    def send(self, message: Message, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()) -> bool:
+    def send(
+        self, message: Message, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = (), given: tuple[int, ...] = ()
+    ) -> bool:
         """Queue a frame and write what the socket takes; False when some is left for `flush`. Raises OSError.
 
-        `fds` stay the caller's and must be open until `send` or the last `flush` has returned True.
+        `fds` stay the caller's and must be open until `send` or the last `flush` has returned True. `given` come after
+        them and belong to the connection, which closes them when they are on their way.
         """
         if blobs:
             message = {**message, "blobs": [len(blob) for blob in blobs]}
-        if fds:
-            message = {**message, "fds": len(fds)}
+        if fds or given:
+            message = {**message, "fds": len(fds) + len(given)}
         # A lone surrogate is how Python shows a byte that is no UTF-8 (in argv or a path): it travels as it is.
         text = _encode(message).encode("utf-8", "surrogatepass")
         frame = b"".join((_HEADER.pack(len(text), sum(map(len, blobs))), text, *blobs))
-        self._out.append((frame, list(fds)))
+        self._out.append((frame, [*fds, *given], given))
         return self.flush()
 
     def flush(self) -> bool:
         """Write what the socket takes; True when nothing is left. Raises OSError."""
         while self._out:
-            data, fds = self._out[0]
+            data, fds, given = self._out[0]
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
             try:
                 sent = self.socket.sendmsg([data], ancillary, socket.MSG_NOSIGNAL)
             except BlockingIOError:
                 return False
+            for fd in given:
+                os.close(fd)
             if sent < len(data):
-                self._out[0] = (memoryview(data)[sent:], [])
+                self._out[0] = (memoryview(data)[sent:], [], ())
             else:
                 self._out.popleft()
         return True
@@ -73,7 +79,7 @@ class Connection:
     @property
     def unsent(self) -> int:
         """Bytes that wait to be written."""
-        return sum(len(data) for data, _ in self._out)
+        return sum(len(data) for data, _, _ in self._out)
 
     def receive(self) -> list[tuple[Message, tuple[bytes, ...], tuple[int, ...]]] | None:
         """Every whole message that has arrived, with its attachments and fds; None when the other side has closed.
@@ -127,9 +133,11 @@ class Connection:
         return messages
 
     def close(self) -> None:
-        """Close the socket and every fd that no message claimed."""
-        import os
-
+        """Close the socket and every fd that no message claimed or that was still to be given."""
         while self._fds:
             os.close(self._fds.popleft())
+        for _, _, given in self._out:
+            for fd in given:
+                os.close(fd)
+        self._out.clear()
         self.socket.close()
