@@ -8,6 +8,7 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lastcall.api import defaults_workloads as workloads
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 
@@ -214,6 +215,10 @@ def _lease(lease: Object) -> None:
     lease.setdefault("spec", {})
 
 
+def _with_pod_spec(rule: Callable[[Object, Callable[[Object], None]], None]) -> Callable[[Object], None]:
+    return lambda obj: rule(obj, set_pod_spec_defaults)
+
+
 _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
@@ -222,4 +227,25 @@ _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "nodes"): _node,
     ("discovery.k8s.io", "endpointslices"): _endpoint_slice,
     ("coordination.k8s.io", "leases"): _lease,
+    ("apps", "deployments"): _with_pod_spec(workloads.deployment),
+    ("apps", "replicasets"): _with_pod_spec(workloads.replica_set),
+    ("apps", "statefulsets"): _with_pod_spec(workloads.stateful_set),
+    ("apps", "daemonsets"): _with_pod_spec(workloads.daemon_set),
+    ("", "replicationcontrollers"): _with_pod_spec(workloads.replication_controller),
+    ("", "podtemplates"): _with_pod_spec(workloads.pod_template),
+    ("batch", "jobs"): _with_pod_spec(workloads.job),
+    ("batch", "cronjobs"): _with_pod_spec(workloads.cron_job),
+    ("policy", "poddisruptionbudgets"): workloads.pod_disruption_budget,
+    ("autoscaling", "horizontalpodautoscalers"): workloads.horizontal_pod_autoscaler,
+    ("scheduling.k8s.io", "priorityclasses"): workloads.priority_class,
+    ("networking.k8s.io", "networkpolicies"): workloads.network_policy,
+    ("networking.k8s.io", "ingresses"): workloads.ingress,
+    ("", "endpoints"): workloads.endpoints,
+    ("", "persistentvolumeclaims"): workloads.persistent_volume_claim,
+    ("", "persistentvolumes"): workloads.persistent_volume,
+    ("", "resourcequotas"): workloads.resource_quota,
+    ("", "limitranges"): workloads.limit_range,
+    ("storage.k8s.io", "storageclasses"): workloads.storage_class,
+    ("rbac.authorization.k8s.io", "rolebindings"): workloads.role_binding,
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): workloads.role_binding,
 }

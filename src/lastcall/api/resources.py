@@ -56,8 +56,80 @@ ENDPOINTSLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointS
 EVENTS_V1 = Resource("events.k8s.io", "v1", "events", "Event", True, "event", ("ev",))
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, "lease")
 
+ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints", True, "endpoints", ("ep",))
+LIMITRANGES = Resource("", "v1", "limitranges", "LimitRange", True, "limitrange", ("limits",))
+RESOURCEQUOTAS = Resource(
+    "", "v1", "resourcequotas", "ResourceQuota", True, "resourcequota", ("quota",), (), ("status",)
+)
+PERSISTENTVOLUMES = Resource(
+    "", "v1", "persistentvolumes", "PersistentVolume", False, "persistentvolume", ("pv",), (), ("status",)
+)
+PERSISTENTVOLUMECLAIMS = Resource(
+    "",
+    "v1",
+    "persistentvolumeclaims",
+    "PersistentVolumeClaim",
+    True,
+    "persistentvolumeclaim",
+    ("pvc",),
+    (),
+    ("status",),
+)
+PODTEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate", True, "podtemplate")
+REPLICATIONCONTROLLERS = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", True, "replicationcontroller", ("rc",), ("all",),
+    ("scale", "status"),
+)  # fmt: skip
+CONTROLLERREVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision", True, "controllerrevision")
+DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet", True, "daemonset", ("ds",), ("all",), ("status",))
+DEPLOYMENTS = Resource(
+    "apps", "v1", "deployments", "Deployment", True, "deployment", ("deploy",), ("all",), ("scale", "status")
+)
+REPLICASETS = Resource(
+    "apps", "v1", "replicasets", "ReplicaSet", True, "replicaset", ("rs",), ("all",), ("scale", "status")
+)
+STATEFULSETS = Resource(
+    "apps", "v1", "statefulsets", "StatefulSet", True, "statefulset", ("sts",), ("all",), ("scale", "status")
+)
+CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", True, "cronjob", ("cj",), ("all",), ("status",))
+JOBS = Resource("batch", "v1", "jobs", "Job", True, "job", (), ("all",), ("status",))
+HORIZONTALPODAUTOSCALERS = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "horizontalpodautoscaler",
+    ("hpa",), ("all",), ("status",),
+)  # fmt: skip
+PODDISRUPTIONBUDGETS = Resource(
+    "policy",
+    "v1",
+    "poddisruptionbudgets",
+    "PodDisruptionBudget",
+    True,
+    "poddisruptionbudget",
+    ("pdb",),
+    (),
+    ("status",),
+)
+PRIORITYCLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, "priorityclass", ("pc",)
+)
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress", True, "ingress", ("ing",), (), ("status",))
+INGRESSCLASSES = Resource("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False, "ingressclass")
+NETWORKPOLICIES = Resource(
+    "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True, "networkpolicy", ("netpol",)
+)
+_RBAC = ("rbac.authorization.k8s.io", "v1")
+ROLES = Resource(*_RBAC, "roles", "Role", True, "role")
+ROLEBINDINGS = Resource(*_RBAC, "rolebindings", "RoleBinding", True, "rolebinding")
+CLUSTERROLES = Resource(*_RBAC, "clusterroles", "ClusterRole", False, "clusterrole")
+CLUSTERROLEBINDINGS = Resource(*_RBAC, "clusterrolebindings", "ClusterRoleBinding", False, "clusterrolebinding")
+STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, "storageclass", ("sc",))
+RUNTIMECLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False, "runtimeclass")
+
 SERVED: tuple[Resource, ...] = (
-    BINDINGS, CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, SERVICEACCOUNTS, SERVICES,
+    BINDINGS, CONFIGMAPS, ENDPOINTS, EVENTS, LIMITRANGES, NAMESPACES, NODES, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES,
+    PODS, PODTEMPLATES, REPLICATIONCONTROLLERS, RESOURCEQUOTAS, SECRETS, SERVICEACCOUNTS, SERVICES,
+    CONTROLLERREVISIONS, DAEMONSETS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CRONJOBS, JOBS, HORIZONTALPODAUTOSCALERS,
+    PODDISRUPTIONBUDGETS, PRIORITYCLASSES, INGRESSES, INGRESSCLASSES, NETWORKPOLICIES,
+    ROLES, ROLEBINDINGS, CLUSTERROLES, CLUSTERROLEBINDINGS, STORAGECLASSES, RUNTIMECLASSES,
     LEASES, ENDPOINTSLICES, EVENTS_V1,
 )  # fmt: skip
 """Everything the API server serves. `EVENTS` and `EVENTS_V1` are two faces of one storage."""

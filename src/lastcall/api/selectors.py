@@ -354,6 +354,8 @@ FIELDS: dict[tuple[str, str], dict[str, FieldGetter]] = {
     ("", "nodes"): {"spec.unschedulable": _path("spec", "unschedulable", default="false")},
     ("", "namespaces"): {"status.phase": _path("status", "phase")},
     ("", "secrets"): {"type": _path("type")},
+    ("", "replicationcontrollers"): {"status.replicas": _path("status", "replicas", default="0")},
+    ("batch", "jobs"): {"status.successful": _path("status", "succeeded", default="0")},
     ("", "services"): {"spec.clusterIP": _path("spec", "clusterIP"), "spec.type": _path("spec", "type")},
 }
 """Field labels besides metadata.name and metadata.namespace, by group and plural."""

@@ -12,6 +12,7 @@ from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.resources import Resource
 from lastcall.api.table_pod import pod_conditions, pod_row
 from lastcall.api.table_text import NONE, UNKNOWN, age, format_labels, listed, since
+from lastcall.api.table_workloads import ROWS
 
 IncludeObject = Literal["None", "Metadata", "Object"]
 Row = Callable[[Object, datetime], list[Any]]
@@ -166,6 +167,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("discovery.k8s.io", "endpointslices"): Printer(
         ("Name", "AddressType", "Ports", "Endpoints", "Age"), _endpoint_slice
     ),
+    **{kind: Printer(columns, row) for kind, (columns, row) in ROWS.items()},
 }
 """By group and plural; a kind that is not listed has its name and age."""
 

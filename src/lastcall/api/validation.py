@@ -10,7 +10,7 @@ from lastcall.api.field import FieldError, each
 from lastcall.api.meta import Object
 from lastcall.api.names import Check, is_dns1123_label, is_dns1123_subdomain, is_path_segment_name
 from lastcall.api.resources import Resource
-from lastcall.api.validators import data, metadata, others, pod, service
+from lastcall.api.validators import access, batch, data, metadata, others, pod, policy, service, workloads
 
 Rule = Callable[[Object], list[FieldError]]
 UpdateRule = Callable[[Object, Object], list[FieldError]]
@@ -58,6 +58,32 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("coordination.k8s.io", "leases"): KindRules(obj=others.validate_lease),
     ("discovery.k8s.io", "endpointslices"): KindRules(
         obj=others.validate_endpoint_slice, update=others.update_endpoint_slice
+    ),
+    ("apps", "deployments"): KindRules(obj=workloads.validate_deployment, update=workloads.update_selector_immutable),
+    ("apps", "replicasets"): KindRules(obj=workloads.validate_replica_set, update=workloads.update_selector_immutable),
+    ("apps", "statefulsets"): KindRules(obj=workloads.validate_stateful_set, update=workloads.update_stateful_set),
+    ("apps", "daemonsets"): KindRules(obj=workloads.validate_daemon_set, update=workloads.update_selector_immutable),
+    ("apps", "controllerrevisions"): KindRules(
+        obj=workloads.validate_controller_revision, update=workloads.update_controller_revision
+    ),
+    ("", "replicationcontrollers"): KindRules(obj=workloads.validate_replication_controller),
+    ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
+    ("batch", "jobs"): KindRules(obj=batch.validate_job, update=batch.update_job),
+    ("batch", "cronjobs"): KindRules(obj=batch.validate_cron_job),
+    ("policy", "poddisruptionbudgets"): KindRules(obj=policy.validate_pod_disruption_budget),
+    ("autoscaling", "horizontalpodautoscalers"): KindRules(obj=policy.validate_horizontal_pod_autoscaler),
+    ("scheduling.k8s.io", "priorityclasses"): KindRules(
+        obj=policy.validate_priority_class, update=policy.update_priority_class
+    ),
+    ("networking.k8s.io", "ingresses"): KindRules(obj=access.validate_ingress),
+    ("storage.k8s.io", "storageclasses"): KindRules(update=access.update_storage_class),
+    ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
+    ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
+    ("rbac.authorization.k8s.io", "rolebindings"): KindRules(
+        is_path_segment_name, access.validate_role_binding, update=access.update_role_binding
+    ),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): KindRules(
+        is_path_segment_name, access.validate_cluster_role_binding, update=access.update_role_binding
     ),
 }
 """By group and plural; a kind that is not listed has the rules of metadata only."""

@@ -22,7 +22,12 @@ AGGREGATED_MEDIA_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 VERSIONS = {"1.18": "1.18.20", "1.23": "1.23.17", "1.27": "1.27.16", "1.36": "1.36.2"}
 """The release that stands for each supported minor version: its last one, or the newest one recorded."""
 
-GROUP_ORDER = ("events.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
+GROUP_ORDER = (
+    "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
+    "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io", "scheduling.k8s.io",
+    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io",
+)  # fmt: skip
+"""The order in which a real API server lists its groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,10 @@ _SUBRESOURCES = {
     ("pods", "log"): _Subresource(("get",)),
     ("pods", "binding"): _Subresource(("create",), ("", "", "Binding")),
     ("namespaces", "finalize"): _Subresource(("update",)),
+    **{
+        (plural, "scale"): _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
+        for plural in ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
+    },
     ("serviceaccounts", "token"): _Subresource(("create",), ("authentication.k8s.io", "v1", "TokenRequest")),
 }
 

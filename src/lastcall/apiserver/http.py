@@ -45,6 +45,7 @@ from lastcall.apiserver.options import parse_delete_options, parse_dry_run, pars
 from lastcall.apiserver.patching import patch_type
 from lastcall.apiserver.registry import Answer
 from lastcall.apiserver.requestinfo import RequestInfo, request_info
+from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.world.world import World
 
@@ -189,9 +190,12 @@ class HTTPFace:
     async def _get(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        if info.subresource not in ("", "status"):
+        if info.subresource not in ("", "status", "scale"):
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
+        if info.subresource == "scale":
+            scale = await self._operations.get_scale(resource, info.namespace, info.name)
+            return self._answer(request, SCALES, scale, media_type)
         await self._operations.check_get_version(request.query.get("resourceVersion", ""))
         namespace = self._namespace(info, resource)
         if media_type.plain:
@@ -255,12 +259,13 @@ class HTTPFace:
         self._needs_name(info)
         media_type = self._media_type(request, list_=False)
         context = self._context(request, user, "UpdateOptions")
-        obj = decode_object(await self._body(request), self._body_type(request), resource, context)
+        obj = decode_object(await self._body(request), self._body_type(request), _body_kind(resource, info), context)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.update(
             context, resource, obj, namespace, info.name, subresource=info.subresource
         )
-        return self._answer(request, resource, answer, media_type, context)
+        shown = SCALES if info.subresource == "scale" else resource
+        return self._answer(request, shown, answer, media_type, context)
 
     async def _patch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -280,7 +285,8 @@ class HTTPFace:
             content_type=content_type,
             subresource=info.subresource,
         )
-        return self._answer(request, resource, answer, media_type, context)
+        shown = SCALES if info.subresource == "scale" else resource
+        return self._answer(request, shown, answer, media_type, context)
 
     async def _delete(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -443,7 +449,7 @@ def _body_kind(resource: Resource, info: RequestInfo) -> Resource:
         return BINDINGS
     if info.subresource == "token":
         return TOKEN_REQUESTS
-    return resource
+    return SCALES if info.subresource == "scale" else resource
 
 
 __all__ = ["HTTPFace", "Object"]

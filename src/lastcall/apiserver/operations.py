@@ -23,7 +23,8 @@ from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.patching import patcher
-from lastcall.apiserver.registry import Answer, GenericStore, check_names
+from lastcall.apiserver.registry import Answer, GenericStore, Transform, check_names
+from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
 from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import TokenIssuer
@@ -80,6 +81,15 @@ class Operations:
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Answer:
         return self._answer(resource, await self.kind(resource).get(namespace, name))
+
+    async def get_scale(self, resource: Resource, namespace: str, name: str) -> Answer:
+        """The subresource `scale` of an object that has replicas."""
+        return self._as_scale(resource, await self.kind(resource).get(namespace, name))
+
+    @staticmethod
+    def _as_scale(resource: Resource, answer: Answer) -> Answer:
+        scale = scale_of(resource, answer.object)
+        return Answer(scale, orjson.dumps(scale))
 
     async def get_bytes(self, resource: Resource, namespace: str, name: str) -> bytes:
         """The JSON of one object, as stored: nothing is decoded."""
@@ -162,6 +172,9 @@ class Operations:
     ) -> Answer:
         """PUT. `obj` belongs to the server afterwards."""
         self._check_update(resource, subresource)
+        if subresource == "scale":
+            scale = prepare(context, SCALES, obj)
+            return await self._update_scale(context, resource, namespace, name, lambda old: scale)
         obj = self._prepared(context, resource, obj, namespace, name)
         answer = await self.kind(resource).update(
             context,
@@ -173,6 +186,17 @@ class Operations:
             create=None if subresource else obj,
         )
         return self._answer(resource, answer)
+
+    async def _update_scale(
+        self, context: RequestContext, resource: Resource, namespace: str, name: str, change: Transform
+    ) -> Answer:
+        """Write what `change` makes of the object's Scale."""
+
+        def transform(old: Object) -> Object:
+            return with_replicas(resource, old, change(scale_of(resource, old)))
+
+        answer = await self.kind(resource).update(context, namespace, name, transform, subresource="scale")
+        return self._as_scale(resource, answer)
 
     async def patch(
         self,
@@ -189,6 +213,9 @@ class Operations:
         self._check_update(resource, subresource)
         if subresource == "finalize":
             raise method_not_allowed()
+        if subresource == "scale":
+            change = patcher(SCALES, name, content_type, patch)
+            return await self._update_scale(context, resource, namespace, name, change)
         apply = patcher(resource, name, content_type, patch)
 
         def transform(old: Object) -> Object:
@@ -204,7 +231,7 @@ class Operations:
         return self._answer(resource, answer)
 
     def _check_update(self, resource: Resource, subresource: str) -> None:
-        writable = subresource in ("", "status") or (resource is NAMESPACES and subresource == "finalize")
+        writable = subresource in ("", "status", "scale") or (resource is NAMESPACES and subresource == "finalize")
         if not writable:
             raise method_not_allowed()
 

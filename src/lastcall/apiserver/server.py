@@ -51,6 +51,7 @@ from lastcall.apiserver.strategies.core import (
 )
 from lastcall.apiserver.strategies.pod import PodStrategy
 from lastcall.apiserver.strategies.service import ServiceStrategy
+from lastcall.apiserver.strategies.workloads import workload_strategies
 from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.client.api import Client
 from lastcall.store.api import Store
@@ -113,6 +114,7 @@ class APIServer:
             ServiceAccountStrategy(SERVICEACCOUNTS),
             EndpointSliceStrategy(ENDPOINTSLICES),
             LeaseStrategy(LEASES),
+            *workload_strategies(),
         )
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         self._issuer = TokenIssuer.load(world, config.issuer, config.service_account_key_pem or new_key_pem())

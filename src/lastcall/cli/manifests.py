@@ -185,15 +185,15 @@ def _read_list(reader: _Reader, value: Object, place: Place) -> None:
 
 def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Resource | None:
     resource = resource_for(api_version, kind)
-    if resource is not None:
+    if resource is not None and kind not in _WORKLOADS:
         return resource
     of_kind = [resource.api_version for resource in SERVED if resource.kind == kind]
-    if of_kind:
+    if of_kind and resource is None:
         message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
         reader.problem(place, message, "apiVersion", kind)
     elif kind in _WORKLOADS:
         message = (
-            f"{kind} ({api_version}) is not served by this version of lastcall yet: write what stands in its "
+            f"{kind} ({api_version}) is nothing that lastcall run can end yet: write what stands in its "
             f"{_WORKLOADS[kind]} as a Pod of its own (apiVersion v1, kind Pod)"
         )
         reader.problem(place, message, "kind", kind)

@@ -162,8 +162,8 @@ def test_every_served_kind_has_a_type_and_known_kinds_are_more_than_served_ones(
     for resource in SERVED:
         assert schema.resource_for(resource.api_version, resource.kind) is resource
         assert schema.check_fields(resource, {"apiVersion": resource.api_version, "kind": resource.kind}) == []
-    assert schema.known_kind("apps/v1", "Deployment")
-    assert schema.resource_for("apps/v1", "Deployment") is None
+    assert schema.known_kind("v1", "ComponentStatus")
+    assert schema.resource_for("v1", "ComponentStatus") is None
     assert not schema.known_kind("apps/v1", "Deploymint")
 
 

@@ -1,0 +1,238 @@
+"""Defaults of the kinds that own Pods, and of those that only stand beside them.
+
+Sources: pkg/apis/apps/v1/defaults.go, pkg/apis/batch/v1/defaults.go, pkg/apis/core/v1/defaults.go
+(ReplicationController, LimitRange, PersistentVolumeClaim), pkg/apis/{autoscaling/v2,networking/v1,policy/v1,rbac/v1,
+scheduling/v1,storage/v1}/defaults.go.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from lastcall.api.meta import Object
+
+PERCENT = "25%"
+HISTORY = 10
+PROGRESS_DEADLINE_SECONDS = 600
+RBAC_GROUP = "rbac.authorization.k8s.io"
+
+PodSpecDefaults = Callable[[Object], None]
+
+
+def _template(spec: Object, pod_spec: PodSpecDefaults) -> None:
+    template = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    pod_spec(template.setdefault("spec", {}))
+
+
+def deployment(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    strategy = spec.setdefault("strategy", {})
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy["rollingUpdate"] = strategy.get("rollingUpdate") or {}
+        rolling.setdefault("maxUnavailable", PERCENT)
+        rolling.setdefault("maxSurge", PERCENT)
+    spec.setdefault("revisionHistoryLimit", HISTORY)
+    spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_SECONDS)
+    _template(spec, pod_spec)
+    obj.setdefault("status", {})
+
+
+def replica_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    _template(spec, pod_spec)
+    obj.setdefault("status", {}).setdefault("replicas", 0)
+
+
+def replication_controller(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    """Selector and labels come from the template's labels when they are left out."""
+    replica_set(obj, pod_spec)
+    spec = obj["spec"]
+    labels = spec["template"]["metadata"].get("labels")
+    if labels:
+        if not spec.get("selector"):
+            spec["selector"] = dict(labels)
+        if not (obj.get("metadata") or {}).get("labels"):
+            obj.setdefault("metadata", {})["labels"] = dict(labels)
+
+
+def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    spec = obj.setdefault("spec", {})
+    if not spec.get("podManagementPolicy"):
+        spec["podManagementPolicy"] = "OrderedReady"
+    update = spec.setdefault("updateStrategy", {})
+    if not update.get("type"):
+        update["type"] = "RollingUpdate"
+        # Only with the type left out as a whole does the partition become a field of its own.
+        update.setdefault("rollingUpdate", {})
+    if update["type"] == "RollingUpdate" and update.get("rollingUpdate") is not None:
+        update["rollingUpdate"].setdefault("partition", 0)
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for key in ("whenDeleted", "whenScaled"):
+        if not retention.get(key):
+            retention[key] = "Retain"
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", HISTORY)
+    _template(spec, pod_spec)
+    for claim in spec.get("volumeClaimTemplates") or ():
+        persistent_volume_claim(claim)
+    status = obj.setdefault("status", {})
+    status.setdefault("replicas", 0)
+    status.setdefault("availableReplicas", 0)
+
+
+def daemon_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    spec = obj.setdefault("spec", {})
+    update = spec.setdefault("updateStrategy", {})
+    if not update.get("type"):
+        update["type"] = "RollingUpdate"
+    if update["type"] == "RollingUpdate":
+        rolling = update["rollingUpdate"] = update.get("rollingUpdate") or {}
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    spec.setdefault("revisionHistoryLimit", HISTORY)
+    _template(spec, pod_spec)
+    status = obj.setdefault("status", {})
+    for key in ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"):
+        status.setdefault(key, 0)
+
+
+def job_spec(spec: Object, pod_spec: PodSpecDefaults) -> None:
+    """The defaults of a Job's spec; a CronJob's template gets only those of its Pods."""
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = spec["parallelism"] = 1
+    if spec.get("parallelism") is None:
+        spec["parallelism"] = 1
+    if spec.get("backoffLimit") is None:
+        # With a limit for each index the whole Job has none.
+        spec["backoffLimit"] = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
+    if not spec.get("completionMode"):
+        spec["completionMode"] = "NonIndexed"
+    spec.setdefault("suspend", False)
+    spec.setdefault("manualSelector", False)
+    if not spec.get("podReplacementPolicy"):
+        spec["podReplacementPolicy"] = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            if not pattern.get("status"):
+                pattern["status"] = "True"
+    _template(spec, pod_spec)
+
+
+def job(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    job_spec(obj.setdefault("spec", {}), pod_spec)
+    obj.setdefault("status", {})
+
+
+def cron_job(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    spec = obj.setdefault("spec", {})
+    if not spec.get("concurrencyPolicy"):
+        spec["concurrencyPolicy"] = "Allow"
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    template = spec.setdefault("jobTemplate", {})
+    template.setdefault("metadata", {})
+    _template(template.setdefault("spec", {}), pod_spec)
+    obj.setdefault("status", {})
+
+
+def pod_template(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    _template(obj, pod_spec)
+
+
+def pod_disruption_budget(obj: Object) -> None:
+    obj.setdefault("spec", {})
+    status = obj.setdefault("status", {})
+    for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        status.setdefault(key, 0)
+
+
+def horizontal_pod_autoscaler(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    status = obj.setdefault("status", {})
+    status.setdefault("desiredReplicas", 0)
+    status.setdefault("currentMetrics", None)
+
+
+def priority_class(obj: Object) -> None:
+    obj.setdefault("value", 0)
+    if not obj.get("preemptionPolicy"):
+        obj["preemptionPolicy"] = "PreemptLowerPriority"
+
+
+def network_policy(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("podSelector", {})
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    for rule in [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]:
+        for port in rule.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+
+
+def ingress(obj: Object) -> None:
+    obj.setdefault("spec", {})
+    obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+
+def persistent_volume_claim(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    if not spec.get("volumeMode"):
+        spec["volumeMode"] = "Filesystem"
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def persistent_volume(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    if not spec.get("persistentVolumeReclaimPolicy"):
+        spec["persistentVolumeReclaimPolicy"] = "Retain"
+    if not spec.get("volumeMode"):
+        spec["volumeMode"] = "Filesystem"
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def storage_class(obj: Object) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+def resource_quota(obj: Object) -> None:
+    obj.setdefault("spec", {})
+    obj.setdefault("status", {})
+
+
+def limit_range(obj: Object) -> None:
+    """A container's `max` stands in for a missing `default`, and that for a missing `defaultRequest`."""
+    for item in (obj.setdefault("spec", {})).get("limits") or ():
+        if item.get("type") != "Container":
+            continue
+        default = {**(item.get("max") or {}), **(item.get("default") or {})}
+        request = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
+        if default:
+            item["default"] = default
+        if request:
+            item["defaultRequest"] = request
+
+
+def role_binding(obj: Object) -> None:
+    """Groups of the roleRef and of users and groups; a ServiceAccount has none."""
+    reference: Any = obj.get("roleRef")
+    if isinstance(reference, dict) and not reference.get("apiGroup"):
+        reference["apiGroup"] = RBAC_GROUP
+    for subject in obj.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
+            subject["apiGroup"] = RBAC_GROUP
+
+
+def endpoints(obj: Object) -> None:
+    for subset in obj.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            port.setdefault("protocol", "TCP")

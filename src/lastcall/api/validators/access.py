@@ -1,0 +1,122 @@
+"""Roles and bindings, Ingresses. Sources: pkg/apis/rbac/validation, pkg/apis/networking/validation."""
+
+from lastcall.api.field import FieldError, each, invalid, not_supported, required
+from lastcall.api.meta import Object
+from lastcall.api.names import is_dns1123_subdomain
+from lastcall.api.validators.workloads import IMMUTABLE
+
+
+def validate_role(obj: Object) -> list[FieldError]:
+    return _rules(obj, namespaced=True)
+
+
+def validate_cluster_role(obj: Object) -> list[FieldError]:
+    return _rules(obj, namespaced=False)
+
+
+def _rules(obj: Object, *, namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, rule in enumerate(obj.get("rules") or ()):
+        path = f"rules[{index}]"
+        if not rule.get("verbs"):
+            errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        urls = rule.get("nonResourceURLs")
+        if urls:
+            if namespaced:
+                why = "namespaced rules cannot apply to non-resource URLs"
+                errors.append(invalid(f"{path}.nonResourceURLs", urls, why))
+            elif rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                why = "rules cannot apply to both regular resources and non-resource URLs"
+                errors.append(invalid(f"{path}.nonResourceURLs", urls, why))
+            continue
+        if not rule.get("apiGroups"):
+            errors.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            errors.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return errors
+
+
+def validate_role_binding(obj: Object) -> list[FieldError]:
+    return _binding(obj, ("Role", "ClusterRole"), namespaced=True)
+
+
+def validate_cluster_role_binding(obj: Object) -> list[FieldError]:
+    return _binding(obj, ("ClusterRole",), namespaced=False)
+
+
+def _binding(obj: Object, kinds: tuple[str, ...], *, namespaced: bool) -> list[FieldError]:
+    reference = obj.get("roleRef") or {}
+    errors: list[FieldError] = []
+    if reference.get("apiGroup") != "rbac.authorization.k8s.io":
+        group = reference.get("apiGroup") or ""
+        errors.append(not_supported("roleRef.apiGroup", group, ("rbac.authorization.k8s.io",)))
+    if reference.get("kind") not in kinds:
+        errors.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
+    if not reference.get("name"):
+        errors.append(required("roleRef.name"))
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        path = f"subjects[{index}]"
+        if not subject.get("name"):
+            errors.append(required(f"{path}.name"))
+        if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
+            supported = ("ServiceAccount", "User", "Group")
+            errors.append(not_supported(f"{path}.kind", subject.get("kind") or "", supported))
+        elif subject["kind"] == "ServiceAccount" and not namespaced and not subject.get("namespace"):
+            errors.append(required(f"{path}.namespace"))
+    return errors
+
+
+def update_role_binding(new: Object, old: Object) -> list[FieldError]:
+    if new.get("roleRef") == old.get("roleRef"):
+        return []
+    return [invalid("roleRef", new.get("roleRef"), "cannot change roleRef")]
+
+
+def validate_ingress(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    if not spec.get("rules") and not spec.get("defaultBackend"):
+        errors.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
+    if spec.get("defaultBackend") is not None:
+        errors += _backend(spec["defaultBackend"], "spec.defaultBackend")
+    for index, rule in enumerate(spec.get("rules") or ()):
+        path = f"spec.rules[{index}]"
+        host = rule.get("host") or ""
+        if host and not host.startswith("*."):
+            errors += each(f"{path}.host", host, is_dns1123_subdomain(host))
+        for position, entry in enumerate((rule.get("http") or {}).get("paths") or ()):
+            errors += _path(entry, f"{path}.http.paths[{position}]")
+    return errors
+
+
+def _path(entry: Object, at: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind, path = entry.get("pathType"), entry.get("path") or ""
+    if kind is None:
+        errors.append(required(f"{at}.pathType", "pathType must be specified"))
+    elif kind in ("Exact", "Prefix"):
+        if not path.startswith("/"):
+            errors.append(invalid(f"{at}.path", path, "must be an absolute path"))
+    elif kind == "ImplementationSpecific":
+        if path and not path.startswith("/"):
+            errors.append(invalid(f"{at}.path", path, "must be an absolute path"))
+    else:
+        errors.append(not_supported(f"{at}.pathType", kind, ("Exact", "ImplementationSpecific", "Prefix")))
+    if kind is not None:
+        errors += _backend(entry.get("backend") or {}, f"{at}.backend")
+    return errors
+
+
+def _backend(backend: Object, path: str) -> list[FieldError]:
+    if not backend.get("service") and not backend.get("resource"):
+        return [invalid(path, "", "resource or service backend is required")]
+    if backend.get("service") and backend.get("resource"):
+        return [invalid(path, "", "cannot set both resource and service backends")]
+    if backend.get("service") and not backend["service"].get("name"):
+        return [required(f"{path}.service.name")]
+    return []
+
+
+def update_storage_class(new: Object, old: Object) -> list[FieldError]:
+    keys = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
+    return [invalid(key, new.get(key), IMMUTABLE) for key in keys if new.get(key) != old.get(key)]

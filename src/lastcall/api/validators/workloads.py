@@ -1,0 +1,274 @@
+"""The kinds of the group apps, and ReplicationController: what owns Pods for ever.
+
+Source: pkg/apis/apps/validation/validation.go, pkg/apis/core/validation (ValidateReplicationController).
+"""
+
+import re
+from typing import Any
+
+from lastcall.api.field import FieldError, each, forbidden, invalid, not_supported, required
+from lastcall.api.meta import Object
+from lastcall.api.names import for_prefix, is_dns1123_subdomain
+from lastcall.api.selectors import selector_of_expressions, selector_of_labels
+from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
+from lastcall.api.validators.metadata import validate_annotations, validate_labels
+from lastcall.api.validators.pod_spec import validate_pod_spec
+
+IMMUTABLE = "field is immutable"
+_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT_TEXT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+_NO_MATCH = "`selector` does not match template `labels`"
+
+is_pod_name_prefix = for_prefix(is_dns1123_subdomain)
+
+
+def int_or_percent(value: Any, path: str) -> list[FieldError]:
+    """A count that is not negative, or `N%`. (`ValidatePositiveIntOrPercent`)"""
+    if isinstance(value, str):
+        return [] if _PERCENT.fullmatch(value) else [invalid(path, value, _PERCENT_TEXT)]
+    return non_negative(value, path)
+
+
+def at_most_hundred_percent(value: Any, path: str) -> list[FieldError]:
+    """(`IsNotMoreThan100Percent`)"""
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+        return [invalid(path, value, "must not be greater than 100%")]
+    return []
+
+
+def _is_zero(value: Any) -> bool:
+    return value in (0, None) or (isinstance(value, str) and bool(_PERCENT.fullmatch(value)) and int(value[:-1]) == 0)
+
+
+def template_spec(template: Object, path: str) -> list[FieldError]:
+    """A PodTemplateSpec: labels, annotations and the Pod's spec with their paths below `path`."""
+    meta = template.get("metadata") or {}
+    errors = validate_labels(meta.get("labels"), f"{path}.labels")
+    for problem in validate_annotations(meta.get("annotations")):
+        errors.append(FieldError(problem.type, f"{path}.annotations", problem.bad_value, problem.detail))
+    below = path.removesuffix(".spec")
+    for problem in validate_pod_spec(template.get("spec") or {}):
+        errors.append(FieldError(problem.type, f"{below}.{problem.field}", problem.bad_value, problem.detail))
+    if (template.get("spec") or {}).get("ephemeralContainers"):
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
+    return errors
+
+
+def _selector(spec: Object, kind: str) -> list[FieldError]:
+    selector = spec.get("selector")
+    if selector is None:
+        return [required("spec.selector")]
+    errors = label_selector(selector, "spec.selector")
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(invalid("spec.selector", {}, f"empty selector is invalid for {kind}"))
+    return errors
+
+
+def _matches(spec: Object) -> bool:
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    selector = spec.get("selector")
+    if selector is None:
+        return False
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        return False
+    try:
+        return selector_of_expressions(selector).matches(labels)
+    except ValueError:
+        return False  # an unknown operator, which has its own error
+
+
+def _template_for(spec: Object, *, must_match: bool = True, always: bool = True) -> list[FieldError]:
+    """(`ValidatePodTemplateSpecForReplicaSet` and its likes)"""
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels")
+    errors: list[FieldError] = []
+    if must_match and not _matches(spec):
+        errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
+    errors += template_spec(template, "spec.template")
+    policy = (template.get("spec") or {}).get("restartPolicy")
+    if always and policy in ("OnFailure", "Never"):
+        errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
+        path = "spec.template.spec.activeDeadlineSeconds"
+        errors.append(forbidden(path, "activeDeadlineSeconds in ReplicaSet is not Supported"))
+    return errors
+
+
+def validate_deployment(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors = non_negative(spec.get("replicas"), "spec.replicas")
+    errors += _selector(spec, "deployment")
+    errors += _template_for(spec)
+    errors += _deployment_strategy(spec.get("strategy") or {})
+    ready = spec.get("minReadySeconds") or 0
+    errors += non_negative(ready, "spec.minReadySeconds")
+    errors += non_negative(spec.get("revisionHistoryLimit"), "spec.revisionHistoryLimit")
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None:
+        errors += non_negative(deadline, "spec.progressDeadlineSeconds")
+        if deadline <= ready:
+            errors.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+    return errors
+
+
+def _deployment_strategy(strategy: Object) -> list[FieldError]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    path = "spec.strategy.rollingUpdate"
+    if kind == "Recreate":
+        why = "may not be specified when strategy `type` is 'Recreate'"
+        return [forbidden(path, why)] if rolling is not None else []
+    if kind != "RollingUpdate":
+        return [
+            not_supported("spec.strategy", {"Type": kind, "RollingUpdate": rolling}, ("Recreate", "RollingUpdate")),
+        ]
+    if rolling is None:
+        return [required(path, "this should be defaulted and never be nil")]
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    errors = int_or_percent(unavailable, f"{path}.maxUnavailable")
+    errors += int_or_percent(surge, f"{path}.maxSurge")
+    if _is_zero(unavailable) and _is_zero(surge):
+        errors.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors + at_most_hundred_percent(unavailable, f"{path}.maxUnavailable")
+
+
+def _immutable(new: Object, old: Object, *keys: str) -> list[FieldError]:
+    spec, stored = new.get("spec") or {}, old.get("spec") or {}
+    return [invalid(f"spec.{key}", spec.get(key), IMMUTABLE) for key in keys if (spec.get(key)) != (stored.get(key))]
+
+
+def update_selector_immutable(new: Object, old: Object) -> list[FieldError]:
+    return _immutable(new, old, "selector")
+
+
+def validate_replica_set(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors = non_negative(spec.get("replicas"), "spec.replicas")
+    errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    return errors + _selector(spec, "deployment") + _template_for(spec)
+
+
+def validate_replication_controller(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors = non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    selector, template = spec.get("selector"), spec.get("template")
+    if not selector:
+        errors.append(required("spec.selector"))
+    errors += non_negative(spec.get("replicas"), "spec.replicas")
+    if template is None:
+        return [*errors, required("spec.template")]
+    labels = (template.get("metadata") or {}).get("labels")
+    if selector and not selector_of_labels(selector).matches(labels or {}):
+        errors.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+    return errors + _template_for(spec, must_match=False)
+
+
+def validate_stateful_set(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    policy = spec.get("podManagementPolicy")
+    if policy not in ("OrderedReady", "Parallel"):
+        errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+    update = spec.get("updateStrategy") or {}
+    rolling, path = update.get("rollingUpdate"), "spec.updateStrategy"
+    if update.get("type") == "OnDelete":
+        if rolling is not None:
+            errors.append(invalid(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'"))
+    elif update.get("type") != "RollingUpdate":
+        errors.append(invalid(path, update, "must be 'RollingUpdate' or 'OnDelete'"))
+    elif rolling is not None:
+        errors += non_negative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
+        if (most := rolling.get("maxUnavailable")) is not None:
+            errors += int_or_percent(most, f"{path}.rollingUpdate.maxUnavailable")
+            if _is_zero(most):
+                errors.append(invalid(f"{path}.rollingUpdate.maxUnavailable", most, "cannot be 0"))
+            errors += at_most_hundred_percent(most, f"{path}.rollingUpdate.maxUnavailable")
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for key in ("whenDeleted", "whenScaled"):
+        at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+        errors += one_of(retention.get(key), at, ("Delete", "Retain"))
+    errors += non_negative(spec.get("replicas"), "spec.replicas")
+    errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    errors += non_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
+    errors += _selector(spec, "statefulset")
+    selector = spec.get("selector") or {}
+    return errors + _template_for(
+        spec, must_match=bool(selector.get("matchLabels") or selector.get("matchExpressions"))
+    )
+
+
+_STATEFUL_MUTABLE = (
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+)  # fmt: skip
+_STATEFUL_TEXT = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def update_stateful_set(new: Object, old: Object) -> list[FieldError]:
+    def fixed(obj: Object) -> Object:
+        return {key: value for key, value in (obj.get("spec") or {}).items() if key not in _STATEFUL_MUTABLE}
+
+    return [] if fixed(new) == fixed(old) else [forbidden("spec", _STATEFUL_TEXT)]
+
+
+def validate_daemon_set(obj: Object) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    errors = label_selector(spec.get("selector"), "spec.selector")
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels")
+    selector = spec.get("selector") or {}
+    empty = not selector.get("matchLabels") and not selector.get("matchExpressions")
+    if not empty and not _matches(spec):
+        errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
+    if spec.get("selector") is not None and empty:
+        errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
+    if spec.get("selector") is None:
+        errors.append(required("spec.selector"))
+    errors += _template_for(spec, must_match=False)
+    errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    errors += _daemon_update(spec.get("updateStrategy") or {})
+    return errors + non_negative(spec.get("revisionHistoryLimit"), "spec.revisionHistoryLimit")
+
+
+def _daemon_update(update: Object) -> list[FieldError]:
+    path = "spec.updateStrategy"
+    errors = required_one_of(update.get("type"), f"{path}.type", ("RollingUpdate", "OnDelete"))
+    rolling = update.get("rollingUpdate")
+    if errors or update.get("type") == "OnDelete":
+        return errors
+    if rolling is None:
+        return [required(f"{path}.rollingUpdate")]
+    at = f"{path}.rollingUpdate"
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    errors = int_or_percent(unavailable, f"{at}.maxUnavailable") + int_or_percent(surge, f"{at}.maxSurge")
+    errors += at_most_hundred_percent(unavailable, f"{at}.maxUnavailable")
+    errors += at_most_hundred_percent(surge, f"{at}.maxSurge")
+    if _is_zero(unavailable) and _is_zero(surge):
+        errors.append(required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    elif not _is_zero(unavailable) and not _is_zero(surge):
+        why = "may not be set when maxUnavailable is non-zero"
+        errors.append(invalid(f"{at}.maxSurge", surge, why))
+    return errors
+
+
+def validate_pod_template(obj: Object) -> list[FieldError]:
+    return template_spec(obj.get("template") or {}, "template")
+
+
+def validate_controller_revision(obj: Object) -> list[FieldError]:
+    errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
+    return errors + non_negative(obj.get("revision") or 0, "revision")
+
+
+def update_controller_revision(new: Object, old: Object) -> list[FieldError]:
+    return [] if new.get("data") == old.get("data") else [invalid("data", new.get("data"), IMMUTABLE)]
+
+
+def name_errors(path: str, name: str) -> list[FieldError]:
+    """A name that becomes part of Pods' names."""
+    return each(path, name, is_pod_name_prefix(name))

@@ -1,0 +1,54 @@
+"""The subresource `scale`: one small object for everything that has replicas.
+
+Source: pkg/registry/apps/deployment/storage/storage.go:ScaleREST and its likes, pkg/apis/autoscaling/validation.
+"""
+
+from lastcall.api.errors import OPTIMISTIC_LOCK, bad_request, conflict, invalid
+from lastcall.api.field import invalid as invalid_field
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.resources import Resource
+from lastcall.api.selectors import selector_of_expressions, selector_of_labels
+
+SCALES = Resource("autoscaling", "v1", "scales", "Scale", True)
+
+
+def scale_of(resource: Resource, obj: Object) -> Object:
+    """The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
+    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    scale: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: meta[key] for key in kept if key in meta},
+        "spec": {},
+        "status": {"replicas": status.get("replicas", 0)},
+    }
+    if spec.get("replicas"):
+        scale["spec"]["replicas"] = spec["replicas"]
+    selector = spec.get("selector")
+    if selector:
+        parsed = selector_of_labels(selector) if resource.group == "" else selector_of_expressions(selector)
+        scale["status"]["selector"] = str(parsed)
+    return scale
+
+
+def with_replicas(resource: Resource, old: Object, scale: Object) -> Object:
+    """The object after a Scale was written to it. Raises StatusError (400, 409, 422)."""
+    name = old["metadata"]["name"]
+    meta = scale.get("metadata") or {}
+    if meta.get("name") and meta["name"] != name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0:
+        problem = invalid_field("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid(SCALES, name, [problem])
+    version = meta.get("resourceVersion")
+    if version and version != old["metadata"]["resourceVersion"]:
+        raise conflict(resource, name, OPTIMISTIC_LOCK)
+    if (uid := meta.get("uid")) and uid != old["metadata"]["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
+        group = f".{resource.group}" if resource.group else ""
+        raise conflict(f"{resource.plural}/scale{group}", name, why)
+    new = copy_object(old)
+    new["spec"]["replicas"] = replicas
+    return new

@@ -1,0 +1,196 @@
+"""The kinds that own Pods: what a request may not set, and when the generation counts.
+
+Sources: pkg/registry/apps/*/strategy.go, pkg/registry/batch/{job,cronjob}/strategy.go,
+pkg/registry/core/replicationcontroller/strategy.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
+"""
+
+from typing import Any
+
+from lastcall.api import resources as kinds
+from lastcall.api.meta import Object, uid_of
+from lastcall.apiserver.deletion import GarbageCollectionPolicy
+from lastcall.apiserver.strategies.base import Strategy
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+JOB_NAME = "batch.kubernetes.io/job-name"
+LEGACY_CONTROLLER_UID = "controller-uid"
+LEGACY_JOB_NAME = "job-name"
+
+
+class WorkloadStrategy(Strategy):
+    """A kind with spec and status whose status a create may not set. `empty_status` is what a new one has."""
+
+    tracks_generation = True
+
+    @staticmethod
+    def empty_status() -> Object:
+        return {}
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj["status"] = self.empty_status()
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    @staticmethod
+    def empty_status() -> Object:
+        return {"replicas": 0}
+
+
+class ReplicationControllerStrategy(ReplicaSetStrategy):
+    """Its dependents outlive it unless the caller says otherwise."""
+
+    garbage_collection = GarbageCollectionPolicy.ORPHAN_DEPENDENTS
+
+
+class DeploymentStrategy(WorkloadStrategy):
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """Annotations count too: the controller copies them to its ReplicaSets."""
+        return super().spec_changed(new, old) or (
+            (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
+        )
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    @staticmethod
+    def empty_status() -> Object:
+        return {"replicas": 0, "availableReplicas": 0}
+
+
+class DaemonSetStrategy(WorkloadStrategy):
+    """The template's own generation is an annotation that only the server counts."""
+
+    @staticmethod
+    def empty_status() -> Object:
+        counts = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+        return dict.fromkeys(counts, 0)
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        annotations = obj["metadata"].get("annotations") or {}
+        obj["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION, "1")}
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if subresource:
+            return
+        number = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1")
+        if new["spec"].get("template") != old["spec"].get("template") and number.isdecimal():
+            number = str(int(number) + 1)
+        new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: number}
+
+
+class JobStrategy(WorkloadStrategy):
+    """Selector and labels come from the uid. Its Pods outlive it unless the caller says otherwise."""
+
+    garbage_collection = GarbageCollectionPolicy.ORPHAN_DEPENDENTS
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        spec = obj["spec"]
+        if spec.get("manualSelector"):
+            return
+        meta = spec["template"].setdefault("metadata", {})
+        uid, name = uid_of(obj), obj["metadata"].get("name", "")
+        made = {CONTROLLER_UID: uid, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
+        # A label that the user gave stays, and validation then refuses it.
+        meta["labels"] = {**made, **(meta.get("labels") or {})}
+        obj["metadata"].setdefault("labels", dict(meta["labels"]))
+        selector = spec["selector"] = spec.get("selector") or {}
+        selector["matchLabels"] = {CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
+
+
+class CronJobStrategy(WorkloadStrategy):
+    """pkg/registry/batch/cronjob."""
+
+
+class PodDisruptionBudgetStrategy(WorkloadStrategy):
+    """Two evictions must not count one allowance twice, so updates name their version."""
+
+    allow_unconditional_update = False
+
+    @staticmethod
+    def empty_status() -> Object:
+        return dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0)
+
+
+class ControllerRevisionStrategy(Strategy):
+    """pkg/registry/apps/controllerrevision."""
+
+    tracks_generation = False
+
+
+class TemplateStrategy(Strategy):
+    """pkg/registry/core/podtemplate."""
+
+    tracks_generation = True
+    returns_deleted_object = True
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        return bool(new.get("template") != old.get("template"))
+
+
+class StoredStrategy(Strategy):
+    """A kind that nothing here acts on; `status` is what a new one has, when it has one."""
+
+    def __init__(self, *arguments: Any, status: Object | None = None) -> None:
+        super().__init__(*arguments)
+        self._status = status
+
+    def prepare_for_create(self, obj: Object) -> None:
+        if self._status is not None:
+            obj["status"] = dict(self._status)
+
+
+class StoredWithGenerationStrategy(StoredStrategy):
+    tracks_generation = True
+
+
+class PriorityClassStrategy(Strategy):
+    """pkg/registry/scheduling/priorityclass: its spec is the object."""
+
+    tracks_generation = True
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        return any(
+            new.get(key) != old.get(key) for key in ("value", "preemptionPolicy", "globalDefault", "description")
+        )
+
+
+class ObjectAnsweringStrategy(StoredStrategy):
+    """Quotas, volumes and their claims answer a DELETE with the object."""
+
+    returns_deleted_object = True
+
+
+def workload_strategies() -> tuple[Strategy, ...]:
+    """One strategy for each kind that this module knows."""
+    return (
+        DeploymentStrategy(kinds.DEPLOYMENTS),
+        ReplicaSetStrategy(kinds.REPLICASETS),
+        StatefulSetStrategy(kinds.STATEFULSETS),
+        DaemonSetStrategy(kinds.DAEMONSETS),
+        ControllerRevisionStrategy(kinds.CONTROLLERREVISIONS),
+        ReplicationControllerStrategy(kinds.REPLICATIONCONTROLLERS),
+        TemplateStrategy(kinds.PODTEMPLATES),
+        JobStrategy(kinds.JOBS),
+        CronJobStrategy(kinds.CRONJOBS),
+        PodDisruptionBudgetStrategy(kinds.PODDISRUPTIONBUDGETS),
+        StoredStrategy(kinds.HORIZONTALPODAUTOSCALERS, status={"desiredReplicas": 0, "currentMetrics": None}),
+        PriorityClassStrategy(kinds.PRIORITYCLASSES),
+        StoredWithGenerationStrategy(kinds.INGRESSES, status={"loadBalancer": {}}),
+        StoredWithGenerationStrategy(kinds.INGRESSCLASSES),
+        StoredWithGenerationStrategy(kinds.NETWORKPOLICIES),
+        StoredStrategy(kinds.ROLES),
+        StoredStrategy(kinds.ROLEBINDINGS),
+        StoredStrategy(kinds.CLUSTERROLES),
+        StoredStrategy(kinds.CLUSTERROLEBINDINGS),
+        ObjectAnsweringStrategy(kinds.STORAGECLASSES),
+        StoredStrategy(kinds.RUNTIMECLASSES),
+        StoredStrategy(kinds.ENDPOINTS),
+        StoredStrategy(kinds.LIMITRANGES),
+        ObjectAnsweringStrategy(kinds.RESOURCEQUOTAS, status={}),
+        ObjectAnsweringStrategy(kinds.PERSISTENTVOLUMES, status={"phase": "Pending"}),
+        ObjectAnsweringStrategy(kinds.PERSISTENTVOLUMECLAIMS, status={"phase": "Pending"}),
+    )
