@@ -109,7 +109,7 @@ def test_no_pod_at_all_is_said(load):
     [
         ("apps/v1", "Deployment", "write what stands in its spec.template as a Pod of its own"),
         ("batch/v1", "CronJob", "spec.jobTemplate.spec.template"),
-        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "is not served by this version of lastcall yet: leave it out"),
+        ("node.k8s.io/v1", "Overhead", "is not known"),
         ("apps/v1", "Pod", "'apps/v1' has no kind Pod: write `apiVersion: v1`"),
         ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are Binding, ClusterRole"),
     ],
