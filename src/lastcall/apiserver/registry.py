@@ -6,7 +6,7 @@ compare-and-swap that is tried again when somebody else was faster, so nothing i
 Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import orjson
@@ -18,6 +18,7 @@ from lastcall.api.errors import (
     bad_request,
     conflict,
     generate_name_conflict,
+    internal,
     not_found,
     plain_failure,
 )
@@ -34,7 +35,7 @@ from lastcall.apiserver.deletion import Decision, DeleteOptions
 from lastcall.apiserver.objects import Codec, ObjectCache, list_head, with_type
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.strategies.base import Strategy
-from lastcall.store.api import Entry, Store, StoreConflict
+from lastcall.store.api import Entry, Store, StoreConflict, StoreError
 from lastcall.world.clock import now
 from lastcall.world.world import World
 
@@ -101,6 +102,14 @@ class GenericStore:
         entry = await self.entry(namespace, name)
         return Answer(self.decode(entry.value), entry.value)
 
+    @staticmethod
+    async def _kept(write: Awaitable[Entry]) -> Entry:
+        """A write to the store, whose own trouble (a full disk) is the 500 StatusError."""
+        try:
+            return await write
+        except StoreError as error:
+            raise internal(str(error)) from error
+
     # -- create ------------------------------------------------------------------------------------------------------
 
     async def create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
@@ -135,7 +144,7 @@ class GenericStore:
                     raise StoreConflict(key, current)
                 undo()
                 return self._dry(obj, created=True)
-            entry = await self.shared.store.create(key, lambda revision: self.codec.encode(obj, revision))
+            entry = await self._kept(self.shared.store.create(key, lambda revision: self.codec.encode(obj, revision)))
         except StoreConflict as conflicting:
             undo()
             raise self._exists(obj["metadata"]["name"], conflicting.current) from None
@@ -240,8 +249,8 @@ class GenericStore:
             undo()
             return self._dry(new)
         try:
-            written = await self.shared.store.update(
-                entry.key, entry.revision, lambda revision: self.codec.encode(new, revision)
+            written = await self._kept(
+                self.shared.store.update(entry.key, entry.revision, lambda revision: self.codec.encode(new, revision))
             )
         except BaseException:
             undo()
@@ -289,8 +298,8 @@ class GenericStore:
                 answer = self._dry(decision.object)
                 return Answer(answer.object, answer.value, removed=decision.action == "mark and remove")
             new = decision.object
-            entry = await self.shared.store.update(
-                entry.key, entry.revision, lambda revision: self.codec.encode(new, revision)
+            entry = await self._kept(
+                self.shared.store.update(entry.key, entry.revision, lambda revision: self.codec.encode(new, revision))
             )
             marked, value = self.decode(entry.value), entry.value
             self.shared.records.marked(context, self.resource, marked, old, decision.rule)
@@ -311,8 +320,8 @@ class GenericStore:
     async def _remove(self, context: RequestContext, entry: Entry) -> Answer:
         """The last write of an object: DELETED carries the stored state with the version of the deletion."""
         last = copy_object(self.decode(entry.value))
-        gone = await self.shared.store.delete(
-            entry.key, entry.revision, lambda revision: self.codec.encode(last, revision)
+        gone = await self._kept(
+            self.shared.store.delete(entry.key, entry.revision, lambda revision: self.codec.encode(last, revision))
         )
         obj = self.decode(gone.value)
         self.strategy.after_delete(obj)

@@ -63,6 +63,8 @@ from lastcall.world.world import World
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 EVENT_TTL = timedelta(hours=1)
 EVENT_SWEEP_SECONDS = 60.0
+COMPACTION_SECONDS = 300.0
+"""History is kept for one to two of these, as kube-apiserver's --etcd-compaction-interval has it."""
 SHUTDOWN_SECONDS = 0.05
 """How long running requests get when the server ends; open watches have no more to say."""
 
@@ -138,12 +140,17 @@ class APIServer:
         client = self.client(SERVER_USER)
         fresh = await self._find(NAMESPACES, "", "default") is None
         for name in SYSTEM_NAMESPACES:
-            await _create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
-        await _create_missing(client, SERVICES, self._kubernetes_service(), "default")
-        await _create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
+            await self._create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
+        await self._create_missing(client, SERVICES, self._kubernetes_service(), "default")
+        await self._create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
         if fresh:
             # Nobody has seen an earlier version, so none can be asked for.
             await self._store.compact(await self._store.revision())
+
+    async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
+        # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
+        if await self._find(resource, namespace, obj["metadata"]["name"]) is None:
+            await client.create(resource, obj, namespace)
 
     async def _load_allocations(self) -> None:
         kind = self._kinds[SERVICES]
@@ -189,8 +196,16 @@ class APIServer:
                 await web.SockSite(runner, sock, ssl_context=ssl_context, backlog=1024).start()
             async with Tasks() as tasks:
                 tasks.spawn(self._sweep_events(), name="event-ttl")
+                tasks.spawn(self._compact_history(), name="compaction")
         finally:
             await runner.cleanup()
+
+    async def _compact_history(self) -> None:
+        """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""
+        while True:
+            revision = await self._store.revision()
+            await self._world.clock.sleep(COMPACTION_SECONDS)
+            await self._store.compact(revision)
 
     async def _sweep_events(self) -> None:
         """Events live an hour after their last write."""
@@ -222,12 +237,4 @@ async def _delete_quietly(kind: GenericStore, context: RequestContext, namespace
     except StatusError as error:
         # Written or deleted meanwhile: the next sweep sees it as it is then.
         if error.code not in (404, 409):
-            raise
-
-
-async def _create_missing(client: Client, resource: Resource, obj: Object, namespace: str) -> None:
-    try:
-        await client.create(resource, obj, namespace)
-    except StatusError as error:
-        if error.reason != "AlreadyExists":
             raise

@@ -51,8 +51,21 @@ class Compacted(Exception):
         self.oldest = oldest
 
 
+class StoreError(Exception):
+    """The world's fault: the store cannot be opened, or could not keep a write. The text names the file and a way out.
+
+    A write that raised it is not there and nobody has seen it; the store goes on. (Only where the disk fails while it
+    makes a write durable, and the machine dies then, it may be there afterwards, as a write nobody was answered for.)
+    """
+
+
 class Store(Protocol):
-    """An acknowledged write is there for every later reader, and every watcher sees every write in revision order."""
+    """An acknowledged write is there for every later reader, and every watcher sees every write in revision order.
+
+    A durable store acknowledges a write, and shows it to readers and watchers, only when it would outlive the machine's
+    power. There a write may raise `StoreError`. A write that has begun ends as a whole: a caller that is cancelled
+    meanwhile gets its answer, and the cancellation at its next `await`.
+    """
 
     async def get(self, key: str) -> Entry | None: ...
 

@@ -1,7 +1,9 @@
 """An API server in the virtual world."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,10 @@ from lastcall.client.api import Client
 from lastcall.store.memory import MemoryStore
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
+
+SUPPORT = str(Path(__file__).parents[2] / "support")
+if SUPPORT not in sys.path:
+    sys.path.insert(0, SUPPORT)
 
 ADMIN = UserInfo("admin", ("system:masters",))
 NODE = UserInfo("system:node:n1", ("system:nodes",))

@@ -1,8 +1,9 @@
 """What every store must do. A new store joins by one line in STORES."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import pytest
 from hypothesis import given, settings
@@ -10,15 +11,33 @@ from hypothesis import strategies as st
 
 from lastcall.store.api import Change, Compacted, Store, StoreConflict
 from lastcall.store.memory import MemoryStore
+from lastcall.store.open import open_store
+from lastcall.world.world import World
 
-STORES: dict[str, Callable[[], Store]] = {"memory": MemoryStore}
+
+@asynccontextmanager
+async def memory_store() -> AsyncIterator[Store]:
+    store = MemoryStore()
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def sqlite_store() -> AsyncIterator[Store]:
+    with tempfile.TemporaryDirectory() as directory:
+        store = await open_store(f"{directory}/store.sqlite", world=World())
+        yield store
+        await store.close()
+
+
+Make = Callable[[], AbstractAsyncContextManager[Store]]
+STORES: dict[str, Make] = {"memory": memory_store, "sqlite": sqlite_store}
 
 
 @pytest.fixture(params=STORES.values(), ids=STORES.keys())
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    store: Store = request.param()
-    yield store
-    await store.close()
+    async with request.param() as store:
+        yield store
 
 
 def text(body: str):
@@ -194,15 +213,93 @@ async def test_closing_ends_watches_after_what_they_have_to_read(store: Store) -
             assert [change.key async for change in events] == ["k/a"]
 
 
+async def test_of_many_writers_to_one_key_each_compares_with_what_is_stored(store: Store) -> None:
+    first = await store.create("k", text("0"))
+
+    async def add_one() -> None:
+        entry = first
+        while True:
+            body = int(entry.value.split(b"@")[0]) + 1
+            try:
+                await store.update("k", entry.revision, text(str(body)))
+                return
+            except StoreConflict as conflict:
+                entry = conflict.current or first
+
+    async with store.watch("k", first.revision) as events:
+        await asyncio.gather(*(add_one() for _ in range(20)))
+        changes = await take(events, 20)
+    assert [change.value.split(b"@")[0] for change in changes] == [str(n).encode() for n in range(1, 21)]
+
+
+async def test_of_many_creates_of_one_key_one_wins(store: Store) -> None:
+    results = await asyncio.gather(*(store.create("k", text(str(n))) for n in range(10)), return_exceptions=True)
+    winners = [result for result in results if not isinstance(result, StoreConflict)]
+    assert [await store.get("k")] == winners
+    for result in results:
+        assert not isinstance(result, StoreConflict) or result.current == winners[0]
+
+
+async def test_writes_at_the_same_time_are_watched_in_the_order_of_their_revisions(store: Store) -> None:
+    start = await store.revision()
+    async with store.watch("k/", start) as events:
+        entries = await asyncio.gather(*(store.create(f"k/{n % 50:03}-{n}", text(str(n))) for n in range(500)))
+        changes = await take(events, 500)
+    assert [change.revision for change in changes] == list(range(start + 1, start + 501))
+    assert {change.key: change.value for change in changes} == {entry.key: entry.value for entry in entries}
+
+
+async def test_an_encoder_that_fails_leaves_no_trace(store: Store) -> None:
+    before = await store.revision()
+
+    def fails(_: int) -> bytes:
+        raise ValueError("cannot be encoded")
+
+    with pytest.raises(ValueError, match="cannot be encoded"):
+        await store.create("k", fails)
+    entry = await store.create("k", text("one"))
+    assert entry.revision == before + 1
+
+
+async def test_a_cancelled_write_is_answered_first_and_cancels_afterwards(store: Store) -> None:
+    answers = []
+
+    async def caller() -> None:
+        answers.append(await store.create("k", text("one")))
+        await asyncio.sleep(10)
+        answers.append("not cancelled")
+
+    task = asyncio.ensure_future(caller())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert answers == [await store.get("k")]
+
+
+async def test_a_timeout_around_a_write_still_is_a_timeout(store: Store) -> None:
+    async def late() -> None:
+        async with asyncio.timeout(0):
+            await store.create("k", text("one"))
+            await asyncio.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        await late()
+    assert await store.get("k") is not None
+
+
 OPERATIONS = st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), st.sampled_from("abcd")), max_size=40)
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
 @settings(max_examples=60, deadline=None)
 @given(operations=OPERATIONS)
-def test_replaying_a_watch_gives_the_list_at_every_revision(make: Callable[[], Store], operations: list) -> None:
+def test_replaying_a_watch_gives_the_list_at_every_revision(make: Make, operations: list) -> None:
     async def run() -> None:
-        store = make()
+        async with make() as store:
+            await replay(store)
+
+    async def replay(store: Store) -> None:
         start = await store.revision()
         snapshots = {start: {}}
         writes = 0
@@ -228,6 +325,5 @@ def test_replaying_a_watch_gives_the_list_at_every_revision(make: Callable[[], S
         for revision, snapshot in snapshots.items():
             entries, _, _ = await store.list("k/", revision=revision)
             assert {entry.key: entry for entry in entries} == snapshot
-        await store.close()
 
     asyncio.run(run())

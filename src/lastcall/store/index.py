@@ -1,0 +1,110 @@
+"""What every store of ours reads from: the entries in key order in memory, and the history of their changes.
+
+A store adds to it how a write is kept. Reading never suspends, so what a reader sees is one moment.
+"""
+
+import bisect
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+
+from lastcall.store.api import Change, Entry, StoreConflict
+from lastcall.store.history import FIRST_REVISION, History, Past
+
+Entries = list[Entry]
+HISTORY = 10_000
+HISTORY_BYTES = 16 << 20
+
+
+class Index:
+    """The reading half of `lastcall.store.api.Store`; `apply` is how a write comes to be seen.
+
+    The history keeps the last `history` writes, fewer when their values exceed `history_bytes` (but never fewer than
+    a tenth of `history`).
+    """
+
+    def __init__(self, history: int, history_bytes: int, on_forget: Callable[[Past], None] | None = None) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._keys: list[str] = []
+        self._revision = FIRST_REVISION
+        self._history = History(history, history_bytes, on_forget)
+
+    async def get(self, key: str) -> Entry | None:
+        return self._entries.get(key)
+
+    async def list(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
+    ) -> tuple[Entries, int, int]:
+        if revision:
+            self._history.check(revision)
+        if revision and revision < self._revision:
+            entries = self._snapshot(prefix, revision)
+            if start:
+                entries = entries[bisect.bisect_right(entries, start, key=lambda entry: entry.key) :]
+            return entries[: limit or None], revision, max(0, len(entries) - limit) if limit else 0
+        first, last = self._range(prefix)
+        if start:
+            first = bisect.bisect_right(self._keys, start, first, last)
+        end = min(first + limit, last) if limit else last
+        stored = self._entries
+        return [stored[key] for key in self._keys[first:end]], self._revision, last - end
+
+    def _range(self, prefix: str) -> tuple[int, int]:
+        """Where the keys under `prefix` begin and end."""
+        first = bisect.bisect_left(self._keys, prefix)
+        # No key character is above U+10FFFF, so this is the first key past the prefix.
+        return first, bisect.bisect_left(self._keys, prefix + "\U0010ffff", first)
+
+    def _snapshot(self, prefix: str, revision: int) -> Entries:
+        """The entries as they were at `revision`: today's, with every later write undone, newest first."""
+        first, last = self._range(prefix)
+        then = {key: self._entries[key] for key in self._keys[first:last]}
+        for past in self._history.since(revision, prefix):
+            if past.before is None:
+                then.pop(past.change.key, None)
+            else:
+                then[past.change.key] = past.before
+        return [then[key] for key in sorted(then)]
+
+    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
+        return self._history.watch(prefix, after)
+
+    async def revision(self) -> int:
+        return self._revision
+
+    def expect(self, key: str, revision: int) -> Entry:
+        """The entry at `revision`. Raises `StoreConflict`."""
+        current = self._entries.get(key)
+        if current is None or current.revision != revision:
+            raise StoreConflict(key, current)
+        return current
+
+    def expect_none(self, key: str) -> None:
+        """Raises `StoreConflict` when the key exists."""
+        current = self._entries.get(key)
+        if current is not None:
+            raise StoreConflict(key, current)
+
+    def apply(self, key: str, value: bytes, revision: int, *, deleted: bool) -> Entry:
+        """A write that holds from now on, at a revision above all before: entries, history, watchers."""
+        before = self._entries.get(key)
+        entry = Entry(key, value, revision)
+        self._revision = revision
+        if deleted:
+            del self._entries[key]
+            del self._keys[bisect.bisect_left(self._keys, key)]
+            self._history.add(Change("DELETED", key, value, revision, before.value if before else None), before)
+            return entry
+        self._entries[key] = entry
+        if before is None:
+            bisect.insort(self._keys, key)
+            self._history.add(Change("ADDED", key, value, revision, None), None)
+        else:
+            self._history.add(Change("MODIFIED", key, value, revision, before.value), before)
+        return entry
+
+    def restore(self, entries: Iterable[Entry], revision: int) -> None:
+        """Begin, empty, with `entries`, of which no history is known, at `revision`."""
+        self._entries = {entry.key: entry for entry in entries}
+        self._keys = sorted(self._entries)
+        self._revision = revision
+        self._history.oldest = revision

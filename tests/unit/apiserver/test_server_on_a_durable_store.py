@@ -1,0 +1,97 @@
+"""The API server on the SQLite store: a restart keeps what was acknowledged, and a full disk is an answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from api_server import ADMIN, ListRecorder
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object
+from lastcall.api.resources import CONFIGMAPS, SERVICES
+from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.client.api import Client
+from lastcall.store.open import open_store
+from lastcall.store.sqlite import SQLiteStore
+from lastcall.world.world import World
+
+
+@asynccontextmanager
+async def server_on(path: Path) -> AsyncIterator[tuple[Client, SQLiteStore]]:
+    store = await open_store(path, world=World())
+    server = APIServer(world=World(), store=store, recorder=ListRecorder(), config=APIServerConfig())
+    await server.bootstrap()
+    yield server.client(ADMIN), store
+    await store.close()
+
+
+def config_map(name: str) -> Object:
+    return {"metadata": {"name": name}, "data": {"key": "value"}}
+
+
+def service(name: str) -> Object:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
+
+
+async def test_a_restarted_server_serves_the_same_objects_and_goes_on_with_the_same_watch(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    async with server_on(path) as (client, store):
+        one = await client.create(CONFIGMAPS, config_map("one"), "default")
+        ip = (await client.create(SERVICES, service("web"), "default"))["spec"]["clusterIP"]
+        two = await client.create(CONFIGMAPS, config_map("two"), "default")
+        revision = await store.revision()
+    async with server_on(path) as (client, store):
+        assert await store.revision() == revision, "what a cluster has from the start is there already"
+        assert await client.get(CONFIGMAPS, "one", "default") == one
+        async with client.watch(CONFIGMAPS, "default", resource_version=one["metadata"]["resourceVersion"]) as events:
+            assert (await anext(events)).object == two
+        other = await client.create(SERVICES, {**service("other")}, "default")
+        assert other["spec"]["clusterIP"] != ip
+        taken = service("taken")
+        taken["spec"]["clusterIP"] = ip
+        with pytest.raises(StatusError, match="already allocated"):
+            await client.create(SERVICES, taken, "default")
+
+
+async def test_a_write_that_the_store_cannot_keep_is_answered_500_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with server_on(tmp_path / "store.sqlite") as (client, store):
+        old = await client.create(CONFIGMAPS, config_map("old"), "default")
+        pages = store._log._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._log._connection.execute(f"PRAGMA max_page_count = {pages}")
+        big = {**config_map("big"), "data": {"key": "x" * 100_000}}
+        with pytest.raises(StatusError) as caught:
+            await client.create(CONFIGMAPS, big, "default")
+        assert (caught.value.code, caught.value.reason) == (500, "InternalError")
+        assert "the write was not kept: database or disk is full; free space" in caught.value.message
+        with pytest.raises(StatusError, match="not found"):
+            await client.get(CONFIGMAPS, "big", "default")
+        assert await client.get(CONFIGMAPS, "old", "default") == old
+
+        store._log._connection.execute("PRAGMA max_page_count = 1000000")
+        assert (await client.create(CONFIGMAPS, big, "default"))["data"] == big["data"]
+
+
+async def test_a_caller_that_is_cancelled_while_its_write_is_kept_leaves_no_address_free_that_is_taken(
+    tmp_path: Path,
+) -> None:
+    async with server_on(tmp_path / "store.sqlite") as (client, _):
+        for index in range(20):
+            obj = service(f"web-{index}")
+            task = asyncio.ensure_future(client.create(SERVICES, obj, "default"))
+            for _ in range(index):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait({task})
+        kept = (await client.list(SERVICES, "default")).items
+        for item in kept:
+            if item["metadata"]["name"] == "kubernetes":
+                continue
+            obj = service("again")
+            obj["spec"]["clusterIP"] = item["spec"]["clusterIP"]
+            with pytest.raises(StatusError, match="already allocated"):
+                await client.create(SERVICES, obj, "default")
+        assert len(kept) > 1, "some were cancelled on their way"
