@@ -7,6 +7,7 @@ short keys are explained in src/lastcall/api/types.py, which is the only reader.
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,8 @@ def field(facts: dict[str, Any]) -> dict[str, Any]:
             value = short(value)
         elif key in ("items", "map"):
             value = field(value)
-        elif key in ("default",) and value in ("", {}, 0, False):
-            continue  # the zero value of its type: says nothing
+        elif key == "default" and value == {}:
+            continue  # every reference to a struct that is not a pointer in Go has it: says nothing
         elif key == "type" and ("items" in facts or "map" in facts):
             continue
         out[code] = value
@@ -74,6 +75,16 @@ def type_facts(facts: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def prefixes(names: Iterable[str]) -> dict[str, str]:
+    """First part of a short name → what it has lost, where that is not `io.k8s.api.`."""
+    lost: dict[str, str] = {}
+    for name in names:
+        first, prefix = short(name).split(".")[0], name[: len(name) - len(short(name))]
+        if lost.setdefault(first, prefix) != prefix:
+            sys.exit(f"{name}: two prefixes for {first}")
+    return {first: prefix for first, prefix in lost.items() if prefix != "io.k8s.api."}
+
+
 def main(source: str, target: str) -> None:
     facts = json.loads(Path(source).read_text())
     kinds = [
@@ -89,6 +100,7 @@ def main(source: str, target: str) -> None:
     ]
     schema = {
         "version": facts["serverVersion"],
+        "prefixes": prefixes(facts["types"]),
         "kinds": kinds,
         "gvk": {gvk: short(name) for gvk, name in facts["gvkToSchema"].items()},
         "types": {short(name): type_facts(value) for name, value in facts["types"].items()},

@@ -65,7 +65,7 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
 
 
 async def running_pod(kubectl: Kubectl) -> None:
-    out, _ = await kubectl("create", "--validate=false", "-f", "-", stdin=MANIFEST)
+    out, _ = await kubectl("create", "-f", "-", stdin=MANIFEST)
     assert out == "pod/web created\n"
     await kubectl("wait", "pod/web", "--for=jsonpath={.status.phase}=Running", "--timeout=10s")
 
@@ -153,14 +153,12 @@ async def test_labels_patches_and_dry_runs(kubectl: Kubectl) -> None:
 async def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
     config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: '%s'}\n"
     for value, outcome in (("1", "created"), ("1", "unchanged"), ("2", "configured")):
-        out, _ = await kubectl("apply", "--validate=false", "-f", "-", stdin=config % value)
+        out, _ = await kubectl("apply", "-f", "-", stdin=config % value)
         assert out == f"configmap/c {outcome}\n"
 
 
 async def test_a_namespace_goes_when_its_finalizer_does(kubectl: Kubectl) -> None:
-    await kubectl(
-        "create", "--validate=false", "-f", "-", stdin="apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
-    )
+    await kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")
     await kubectl("delete", "namespace", "team")
     await kubectl("get", "namespace", "team", code=1)
 

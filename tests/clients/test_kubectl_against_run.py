@@ -44,7 +44,7 @@ class Kubectl:
 
     def create(self, *manifests: Manifest) -> None:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
-        self("create", "--validate=false", "-f", "-", stdin=text)
+        self("create", "-f", "-", stdin=text)
 
     def get(self, *arguments: str) -> Any:
         return json.loads(self("get", *arguments, "-o", "json"))

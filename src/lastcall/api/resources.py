@@ -133,3 +133,28 @@ SERVED: tuple[Resource, ...] = (
     LEASES, ENDPOINTSLICES, EVENTS_V1,
 )  # fmt: skip
 """Everything the API server serves. `EVENTS` and `EVENTS_V1` are two faces of one storage."""
+
+SELFSUBJECTREVIEWS = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, "selfsubjectreview"
+)
+TOKENREVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False, "tokenreview")
+LOCALSUBJECTACCESSREVIEWS = Resource(
+    "authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", True,
+    "localsubjectaccessreview",
+)  # fmt: skip
+SELFSUBJECTACCESSREVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False,
+    "selfsubjectaccessreview",
+)  # fmt: skip
+SELFSUBJECTRULESREVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False, "selfsubjectrulesreview"
+)
+SUBJECTACCESSREVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False, "subjectaccessreview"
+)
+
+REVIEWS: tuple[Resource, ...] = (
+    SELFSUBJECTREVIEWS, TOKENREVIEWS, LOCALSUBJECTACCESSREVIEWS, SELFSUBJECTACCESSREVIEWS, SELFSUBJECTRULESREVIEWS,
+    SUBJECTACCESSREVIEWS,
+)  # fmt: skip
+"""Questions: a POST answers the same object with its status, and nothing is stored."""

@@ -3,7 +3,7 @@
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
 `lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy; a type has `f` fields, `req`
-required, or `t` and `fmt` when it is no object.
+required, `u` unions, or `t` and `fmt` when it is no object. `prefixes` has what the short type names lack.
 """
 
 from collections.abc import Mapping
@@ -89,3 +89,13 @@ def struct_of(field: Field) -> Struct:
 def known_types() -> Mapping[str, str]:
     """`apiVersion/kind` of every kind of Kubernetes, and the name of its type."""
     return cast(Mapping[str, str], _data()["gvk"])
+
+
+def facts_of(name: str) -> Mapping[str, Any]:
+    """What the file says of the type of this short name. Raises KeyError."""
+    return cast(Mapping[str, Any], _data()["types"][name])
+
+
+def full_name(name: str) -> str:
+    """The name in OpenAPI documents: `core.v1.Pod` is `io.k8s.api.core.v1.Pod`."""
+    return cast(str, _data()["prefixes"].get(name.split(".", 1)[0], "io.k8s.api.")) + name

@@ -54,8 +54,10 @@ class Authenticator:
             if user is not None:
                 return user
         token = bearer_token(authorization)
-        if not token:
-            return ANONYMOUS
+        return await self.user_of(token) if token else ANONYMOUS
+
+    async def user_of(self, token: str) -> UserInfo:
+        """The user of a bearer token. Raises the 401 StatusError for one that nobody accepts."""
         user = self._tokens.get(_digest(token)) or await self._verify_token(token)
         if user is None:
             raise status_failure(401, "Unauthorized", "Unauthorized")
@@ -101,6 +103,12 @@ _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY_PATHS = ("/api", "/api/", "/apis", "/apis/", "/openapi", "/openapi/")
 _ISSUER_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
+# What everybody who is known may ask about himself: (group, resource), verb create (role system:basic-user).
+_BASIC_USER = (
+    ("authorization.k8s.io", ("selfsubjectaccessreviews", "selfsubjectrulesreviews")),
+    ("authentication.k8s.io", ("selfsubjectreviews",)),
+)
+
 # Users and groups that may do everything. Roles of their own come with RBAC.
 _PRIVILEGED_GROUPS = frozenset({MASTERS, NODES_GROUP})
 _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
@@ -113,19 +121,44 @@ def authorize(user: UserInfo, request: RequestInfo) -> bool:
     |---|---|
     | group system:masters, group system:nodes, the controller manager, the scheduler | everything |
     | everybody | GET health endpoints and /version |
-    | group system:authenticated | GET discovery and OpenAPI documents |
+    | group system:authenticated | GET discovery and OpenAPI documents, POST the SelfSubject…Reviews |
     | group system:serviceaccounts | GET the issuer's documents |
     | ServiceAccounts and all others | nothing more, as in a new cluster without role bindings |
     """
     if user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups):
         return True
-    if request.is_resource_request or request.verb not in ("get", "head"):
+    if request.is_resource_request:
+        asks = request.verb == "create" and ALL_AUTHENTICATED in user.groups and not request.subresource
+        return asks and any(request.group == group and request.resource in names for group, names in _BASIC_USER)
+    if request.verb not in ("get", "head"):
         return False
     if _covers(_PUBLIC_PATHS, request.path):
         return True
     if ALL_AUTHENTICATED in user.groups and _covers(_DISCOVERY_PATHS, request.path):
         return True
     return "system:serviceaccounts" in user.groups and _covers(_ISSUER_PATHS, request.path)
+
+
+def rules_of(user: UserInfo) -> dict[str, list[dict[str, list[str]]]]:
+    """The same table as `resourceRules` and `nonResourceRules` of a SelfSubjectRulesReview."""
+    resources: list[dict[str, list[str]]] = []
+    others = [_path_rule(_PUBLIC_PATHS)]
+    if user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups):
+        resources.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+        others.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
+    if ALL_AUTHENTICATED in user.groups:
+        resources += [
+            {"verbs": ["create"], "apiGroups": [group], "resources": [*names]} for group, names in _BASIC_USER
+        ]
+        others.append(_path_rule((*_DISCOVERY_PATHS, *_PUBLIC_PATHS)))
+    if "system:serviceaccounts" in user.groups:
+        others.append(_path_rule(_ISSUER_PATHS))
+    return {"resourceRules": resources, "nonResourceRules": others}
+
+
+def _path_rule(paths: Sequence[str]) -> dict[str, list[str]]:
+    shown = [path + "*" if path.endswith("/") and path != "/version/" else path for path in paths]
+    return {"verbs": ["get"], "nonResourceURLs": sorted(shown)}
 
 
 def _covers(paths: Sequence[str], path: str) -> bool:

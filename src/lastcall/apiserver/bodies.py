@@ -16,7 +16,7 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.schema import DecodeError, check_fields, known_kind, prune
 from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.negotiation import YAML
+from lastcall.apiserver.negotiation import PROTOBUF, YAML
 
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
@@ -24,7 +24,11 @@ _STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind st
 
 
 def decode(body: bytes, media_type: str) -> Any:
-    """JSON or YAML as plain data. Raises ValueError."""
+    """JSON, YAML or protobuf as plain data. Raises ValueError."""
+    if media_type == PROTOBUF:
+        from lastcall.api.protobuf import decode_envelope
+
+        return decode_envelope(body)
     if media_type != YAML:
         return orjson.loads(body)
     import yaml
@@ -62,7 +66,12 @@ def decode_object(body: bytes, media_type: str, resource: Resource, context: Req
     """The body of a POST or PUT. Raises the 400 StatusError of what is no object of this kind."""
     try:
         obj = decode(body, media_type)
-    except ValueError:
+    except ValueError as error:
+        if media_type == PROTOBUF:
+            text = (
+                f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({body[:1000].hex()})"
+            )
+            raise bad_request(text) from None
         shown = body[:1000].decode(errors="replace") or "<empty>"
         raise _unrecognized(resource, _json_error(body), shown) from None
     if obj is None:

@@ -5,6 +5,7 @@ All are built once, from `lastcall.api.resources.SERVED`; the server never chang
 Sources: apiserver pkg/endpoints/discovery, pkg/endpoints/discovery/aggregated, pkg/server/routes/version.go.
 """
 
+import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +13,16 @@ from dataclasses import dataclass
 import orjson
 
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, Resource
+from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, REVIEWS, Resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
 
-AGGREGATED_MEDIA_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
 VERSIONS = {"1.18": "1.18.20", "1.23": "1.23.17", "1.27": "1.27.16", "1.36": "1.36.2"}
 """The release that stands for each supported minor version: its last one, or the newest one recorded."""
+
+AGGREGATED_VERSIONS = {"1.18": (), "1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",)}
+"""The versions of apidiscovery.k8s.io that each release serves: v2 replaced v2beta1 between 1.30 and 1.35."""
 
 GROUP_ORDER = (
     "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
@@ -28,6 +30,12 @@ GROUP_ORDER = (
     "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io",
 )  # fmt: skip
 """The order in which a real API server lists its groups."""
+
+OTHER_PATHS = (
+    "/.well-known/openid-configuration", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks",
+    "/readyz",
+)  # fmt: skip
+"""What `/` lists besides the documents of this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class _Subresource:
 
 _SUBRESOURCES = {
     ("pods", "log"): _Subresource(("get",)),
-    ("pods", "binding"): _Subresource(("create",), ("", "", "Binding")),
+    ("pods", "binding"): _Subresource(("create",), ("", "v1", "Binding")),
     ("namespaces", "finalize"): _Subresource(("update",)),
     **{
         (plural, "scale"): _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
@@ -52,7 +60,7 @@ _SUBRESOURCES = {
 
 def verbs_of(resource: Resource) -> tuple[str, ...]:
     """What can be done with the resource itself, in discovery's (alphabetical) order."""
-    if resource == BINDINGS:
+    if resource == BINDINGS or resource in REVIEWS:
         return ("create",)
     if resource.plural == "namespaces":
         return tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
@@ -61,6 +69,16 @@ def verbs_of(resource: Resource) -> tuple[str, ...]:
 
 def _subresource(resource: Resource, name: str) -> _Subresource:
     return _SUBRESOURCES.get((resource.plural, name), _Subresource(STATUS_VERBS))
+
+
+def subresource_verbs(resource: Resource, name: str) -> tuple[str, ...]:
+    """What can be done with a subresource, in discovery's (alphabetical) order."""
+    return _subresource(resource, name).verbs
+
+
+def response_kind(resource: Resource, subresource: str) -> tuple[str, str, str]:
+    """(group, version, kind) of what a subresource takes and answers."""
+    return _subresource(resource, subresource).response_kind or (resource.group, resource.version, resource.kind)
 
 
 class Discovery:
@@ -93,12 +111,16 @@ class Discovery:
                     "apiVersion": "v1",
                     **self._resource_list(name, version),
                 }
-        documents["/"] = {"paths": sorted([*documents, "/healthz", "/livez", "/readyz", "/openid/v1/jwks"])}
+        documents["/"] = {"paths": sorted([*documents, *OTHER_PATHS])}
         self.documents = {path: orjson.dumps(document) for path, document in documents.items()}
         self.aggregated = {
-            "/api": _with_etag(self._aggregated([""])),
-            "/apis": _with_etag(self._aggregated(self._groups)),
+            path: {
+                version: _with_etag(self._aggregated(groups, version))
+                for version in AGGREGATED_VERSIONS[kubernetes_version]
+            }
+            for path, groups in (("/api", [""]), ("/apis", self._groups))
         }
+        """Path → version of apidiscovery.k8s.io → (body, ETag)."""
 
     def has_group_version(self, group: str, version: str) -> bool:
         return (f"/apis/{group}/{version}" if group else f"/api/{version}") in self.documents
@@ -125,7 +147,7 @@ class Discovery:
         api_version = f"{group}/{version}" if group else version
         return {"kind": "APIResourceList", "groupVersion": api_version, "resources": entries}
 
-    def _aggregated(self, groups: Sequence[str]) -> Object:
+    def _aggregated(self, groups: Sequence[str], api_version: str) -> Object:
         items = [
             {
                 "metadata": {"name": group} if group else {},
@@ -142,7 +164,7 @@ class Discovery:
         ]
         return {
             "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
+            "apiVersion": f"apidiscovery.k8s.io/{api_version}",
             "metadata": {},
             "items": items,
         }
@@ -160,16 +182,32 @@ def _resource_entry(resource: Resource) -> Object:
         entry["shortNames"] = resource.short_names
     if resource.categories:
         entry["categories"] = resource.categories
+    if "get" in verbs_of(resource):
+        entry["storageVersionHash"] = _storage_version_hash(resource)
     return entry
 
 
+def _storage_version_hash(resource: Resource) -> str:
+    """Tells kinds that are stored alike: both faces of Event are stored as core/v1 (StorageVersionHash)."""
+    stored = EVENTS if resource == EVENTS_V1 else resource
+    name = f"{stored.group}/{stored.version}/{stored.kind}"
+    return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
+
+
 def _subresource_entry(resource: Resource, name: str) -> Object:
-    subresource = _subresource(resource, name)
-    group, version, kind = subresource.response_kind or ("", "", resource.kind)
     entry: Object = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
-    if version:
+    group, version, kind = response_kind(resource, name)
+    if (group, version) != (resource.group, resource.version):
         entry |= {"group": group, "version": version}
-    return {**entry, "kind": kind, "verbs": subresource.verbs}
+    return {**entry, "kind": kind, "verbs": subresource_verbs(resource, name)}
+
+
+def _response_kind_entry(resource: Resource, name: str) -> Object:
+    """Group and version are told only where they are not the resource's own."""
+    group, version, kind = response_kind(resource, name)
+    if (group, version) == (resource.group, resource.version):
+        group, version = "", ""
+    return {"group": group, "version": version, "kind": kind}
 
 
 def _aggregated_entry(resource: Resource) -> Object:
@@ -188,14 +226,8 @@ def _aggregated_entry(resource: Resource) -> Object:
         entry["subresources"] = [
             {
                 "subresource": name,
-                "responseKind": dict(
-                    zip(
-                        ("group", "version", "kind"),
-                        _subresource(resource, name).response_kind or ("", "", resource.kind),
-                        strict=True,
-                    )
-                ),
-                "verbs": _subresource(resource, name).verbs,
+                "responseKind": _response_kind_entry(resource, name),
+                "verbs": subresource_verbs(resource, name),
             }
             for name in sorted(resource.subresources)
         ]

@@ -24,12 +24,12 @@ from lastcall.api.errors import (
     too_large,
 )
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, SERVED, Resource
+from lastcall.api.resources import BINDINGS, REVIEWS, SERVED, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request, impersonated
 from lastcall.apiserver.bodies import decode_object, decode_optional
 from lastcall.apiserver.context import FieldValidation, RequestContext
-from lastcall.apiserver.discovery import AGGREGATED_MEDIA_TYPE, Discovery, verbs_of
+from lastcall.apiserver.discovery import Discovery, verbs_of
 from lastcall.apiserver.health import health
 from lastcall.apiserver.negotiation import (
     JSON,
@@ -40,6 +40,8 @@ from lastcall.apiserver.negotiation import (
     not_acceptable,
     wants_pretty,
 )
+from lastcall.apiserver.openapi.documents import OpenAPI
+from lastcall.apiserver.openapi.serving import openapi_response
 from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
 from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
 from lastcall.apiserver.patching import patch_type
@@ -53,7 +55,7 @@ MAX_BODY_BYTES = 3 << 20
 """MaxRequestBodyBytes."""
 
 RESOURCES: Mapping[tuple[str, str, str], Resource] = {
-    (resource.group, resource.version, resource.plural): resource for resource in SERVED
+    (resource.group, resource.version, resource.plural): resource for resource in (*SERVED, *REVIEWS)
 }
 
 _log = logging.getLogger("lastcall.apiserver")
@@ -68,12 +70,14 @@ class HTTPFace:
         operations: Operations,
         authenticator: Authenticator,
         discovery: Discovery,
+        openapi: OpenAPI,
         issuer: TokenIssuer,
     ) -> None:
         self._world = world
         self._operations = operations
         self._authenticator = authenticator
         self._discovery = discovery
+        self._openapi = openapi
         self._issuer = issuer
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -97,6 +101,8 @@ class HTTPFace:
         if not authorize(user, info):
             raise forbidden_request(user, info)
         if not info.is_resource_request:
+            if info.path.startswith("/openapi/"):
+                return await openapi_response(self._openapi, request)
             return self._path(request, info)
         resource = self._resource(info)
         if resource is None:
@@ -175,12 +181,14 @@ class HTTPFace:
     def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
         for clause in accept.split(","):
             pieces = {piece.strip() for piece in clause.split(";")}
-            if {"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= pieces:
-                body, etag = self._discovery.aggregated[path]
+            for version, (body, etag) in self._discovery.aggregated[path].items():
+                form = ("g=apidiscovery.k8s.io", f"v={version}", "as=APIGroupDiscoveryList")
+                if not pieces.issuperset(form):
+                    continue
                 headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "public"}
                 if request.headers.get("If-None-Match") == etag:
                     return web.Response(status=304, headers=headers)
-                return web.Response(body=body, headers={**headers, "Content-Type": AGGREGATED_MEDIA_TYPE})
+                return web.Response(body=body, headers={**headers, "Content-Type": ";".join((JSON, *form))})
             if clause.strip() in (JSON, "*/*"):
                 return self._bytes(request, self._discovery.documents[path], PLAIN)
         raise not_acceptable(True)

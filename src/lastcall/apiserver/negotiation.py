@@ -1,7 +1,7 @@
 """Content negotiation: which form an answer takes, and how a body is read.
 
-Served are JSON and YAML, and of JSON the Table and PartialObjectMetadata forms. Protobuf is not served: a client that
-prefers it and also accepts JSON gets JSON.
+Served are JSON and YAML, and of JSON the Table and PartialObjectMetadata forms. Protobuf is read, but not served: a
+client that prefers it and also accepts JSON gets JSON.
 
 Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/response.go.
 """
@@ -16,6 +16,7 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 SUPPORTED = (JSON, YAML)
+BODIES = (JSON, YAML, PROTOBUF)
 
 As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -96,12 +97,12 @@ def body_media_type(content_type: str) -> str:
     name = content_type.partition(";")[0].strip().lower()
     if not name:
         return JSON
-    if name in SUPPORTED:
+    if name in BODIES:
         return name
     raise status_failure(
         415,
         "UnsupportedMediaType",
-        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(SUPPORTED),
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(BODIES),
     )
 
 

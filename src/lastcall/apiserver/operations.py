@@ -14,7 +14,7 @@ import orjson
 from lastcall.api.defaults import set_defaults
 from lastcall.api.errors import StatusError, bad_request, method_not_allowed, status_success
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, NAMESPACES, PODS, SERVICEACCOUNTS, Resource
+from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, NAMESPACES, PODS, REVIEWS, SERVICEACCOUNTS, Resource
 from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
@@ -24,6 +24,7 @@ from lastcall.apiserver.listing import Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.patching import patcher
 from lastcall.apiserver.registry import Answer, GenericStore, Transform, check_names
+from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
 from lastcall.apiserver.subresources import bind, open_log, request_token
@@ -39,8 +40,11 @@ TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "Token
 class Operations:
     """All verbs on all kinds. Every method raises StatusError."""
 
-    def __init__(self, kinds: Mapping[Resource, GenericStore], issuer: TokenIssuer, logs: KubeletLogs | None) -> None:
+    def __init__(
+        self, kinds: Mapping[Resource, GenericStore], issuer: TokenIssuer, logs: KubeletLogs | None, reviews: Reviews
+    ) -> None:
         self.kinds = kinds
+        self._reviews = reviews
         shared = next(iter(kinds.values())).shared
         self._store, self._clock = shared.store, shared.world.clock
         self._issuer = issuer
@@ -136,6 +140,11 @@ class Operations:
             return Answer(status, orjson.dumps(status), created=True)
         if subresource or name:
             raise method_not_allowed()
+        if resource in REVIEWS:
+            review = prepare(context, resource, obj)
+            check_names(resource, review, namespace, None)
+            review = await self._reviews.answer(resource, review, context.user, namespace)
+            return Answer(review, orjson.dumps(review), created=True)
         obj = self._prepared(context, resource, obj, namespace, None)
         answer = await self.kind(resource).create(context, obj, namespace)
         return self._answer(resource, answer)

@@ -19,6 +19,7 @@ from lastcall.api.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    REVIEWS,
     SECRETS,
     SERVED,
     SERVICEACCOUNTS,
@@ -30,14 +31,16 @@ from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth import MASTERS, Authenticator, UserInfo
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.discovery import Discovery
+from lastcall.apiserver.discovery import VERSIONS, Discovery
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.objects import ObjectCache
+from lastcall.apiserver.openapi.documents import OpenAPI
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry import GenericStore, Shared
+from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.strategies.core import (
     ConfigMapStrategy,
@@ -84,7 +87,7 @@ class APIServerConfig:
     service_account_key_pem: bytes = b""
     root_ca_pem: bytes = b""
     tokens: Mapping[str, UserInfo] = field(default_factory=dict)
-    issuer: str = "https://kubernetes.default.svc"
+    issuer: str = "https://kubernetes.default.svc.cluster.local"
 
 
 class APIServer:
@@ -120,10 +123,13 @@ class APIServer:
         )
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         self._issuer = TokenIssuer.load(world, config.issuer, config.service_account_key_pem or new_key_pem())
-        self.operations = Operations(self._kinds, self._issuer, kubelet_logs)
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
-        self._discovery = Discovery(SERVED, config.kubernetes_version, f"{config.kubernetes_service_ip}:443")
+        reviews = Reviews(self._authenticator.user_of, world.clock, config.issuer)
+        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews)
+        everything = (*SERVED, *REVIEWS)
+        self._discovery = Discovery(everything, config.kubernetes_version, f"{config.kubernetes_service_ip}:443")
+        self._openapi = OpenAPI(world.clock, everything, f"v{VERSIONS[config.kubernetes_version]}")
 
     async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kinds[resource]
@@ -186,7 +192,7 @@ class APIServer:
 
         from lastcall.apiserver.http import HTTPFace
 
-        face = HTTPFace(self._world, self.operations, self._authenticator, self._discovery, self._issuer)
+        face = HTTPFace(self._world, self.operations, self._authenticator, self._discovery, self._openapi, self._issuer)
         runner = web.ServerRunner(
             web.Server(face.handle, access_log=None, handler_cancellation=True), shutdown_timeout=SHUTDOWN_SECONDS
         )

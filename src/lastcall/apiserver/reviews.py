@@ -1,0 +1,136 @@
+"""Questions about users: who am I, whose token is this, may somebody do that. Nothing is stored.
+
+Sources: pkg/registry/authentication/{selfsubjectreview,tokenreview}/rest.go, pkg/registry/authorization/*/rest.go,
+pkg/apis/authorization/validation/validation.go.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from lastcall.api.errors import StatusError, bad_request
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import FieldError, invalid
+from lastcall.api.meta import Object
+from lastcall.api.resources import (
+    LOCALSUBJECTACCESSREVIEWS,
+    SELFSUBJECTACCESSREVIEWS,
+    SELFSUBJECTREVIEWS,
+    SELFSUBJECTRULESREVIEWS,
+    SUBJECTACCESSREVIEWS,
+    TOKENREVIEWS,
+    Resource,
+)
+from lastcall.apiserver.auth import UserInfo, authorize, rules_of
+from lastcall.apiserver.requestinfo import RequestInfo
+from lastcall.world.clock import Clock, now, rfc3339
+
+AUTHORIZATION_GROUP = "authorization.k8s.io"
+
+AuthenticateToken = Callable[[str], Awaitable[UserInfo]]
+"""The user of a bearer token; raises StatusError for one that nobody accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviews:
+    """Answers reviews. `audience` is the API server's own, the only one its tokens are checked for."""
+
+    authenticate: AuthenticateToken
+    clock: Clock
+    audience: str
+
+    async def answer(self, resource: Resource, review: Object, user: UserInfo, namespace: str) -> Object:
+        """`review` (changed in place) with its status. Raises StatusError."""
+        if resource == SELFSUBJECTREVIEWS:
+            review["metadata"]["creationTimestamp"] = rfc3339(now(self.clock))
+            review["status"] = {"userInfo": user_info(user)}
+        elif resource == TOKENREVIEWS:
+            review["status"] = await self._token(review.setdefault("spec", {}))
+        elif resource == SELFSUBJECTRULESREVIEWS:
+            if not (review.get("spec") or {}).get("namespace"):
+                raise bad_request("no namespace on request")
+            review["spec"] = {}
+            review["status"] = {**rules_of(user), "incomplete": False}
+        else:
+            review["status"] = {"allowed": _allowed(resource, review, user, namespace)}
+        return review
+
+    async def _token(self, spec: Object) -> Object:
+        token = spec.get("token", "")
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        audiences = spec.get("audiences") or [self.audience]
+        if self.audience not in audiences:
+            why = f"token audiences {_quoted([self.audience])} is invalid for the target audiences {_quoted(audiences)}"
+            return {"user": {}, "error": why}
+        try:
+            user = await self.authenticate(token)
+        except StatusError:
+            return {"user": {}, "error": "invalid bearer token"}
+        return {"authenticated": True, "user": user_info(user), "audiences": [self.audience]}
+
+
+def _quoted(names: list[str]) -> str:
+    return "[" + " ".join(f'"{name}"' for name in names) + "]"
+
+
+def user_info(user: UserInfo) -> Object:
+    """authentication/v1 UserInfo, without what is empty."""
+    extra = {key: list(values) for key, values in user.extra.items()}
+    info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    return {key: value for key, value in info.items() if value}
+
+
+def _allowed(resource: Resource, review: Object, user: UserInfo, namespace: str) -> bool:
+    spec = review.setdefault("spec", {})
+    attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    _check(resource, spec, namespace)
+    if resource != SELFSUBJECTACCESSREVIEWS:
+        user = UserInfo(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    if attributes is None:
+        return authorize(user, RequestInfo(False, path.get("path", ""), path.get("verb", "")))
+    return authorize(
+        user,
+        RequestInfo(
+            True,
+            "",
+            attributes.get("verb", ""),
+            attributes.get("group", ""),
+            attributes.get("version", ""),
+            attributes.get("namespace", ""),
+            attributes.get("resource", ""),
+            attributes.get("name", ""),
+            attributes.get("subresource", ""),
+        ),
+    )
+
+
+def _check(resource: Resource, spec: Object, namespace: str) -> None:
+    attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    errors: list[FieldError] = []
+    if attributes is not None and path is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        errors.append(invalid("spec.nonResourceAttributes", _as_go(path), why))
+    elif attributes is None and path is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(invalid("spec.resourceAttributes", None, why))
+    if (
+        resource in (SUBJECTACCESSREVIEWS, LOCALSUBJECTACCESSREVIEWS)
+        and not spec.get("user")
+        and not spec.get("groups")
+    ):
+        errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+    if resource == LOCALSUBJECTACCESSREVIEWS:
+        asked = (attributes or {}).get("namespace", "")
+        if path is not None:
+            why = "disallowed on this kind of request"
+            errors.append(invalid("spec.nonResourceAttributes", _as_go(path), why))
+        elif attributes is not None and asked != namespace:
+            why = "must match metadata.namespace"
+            errors.append(invalid("spec.resourceAttributes.namespace", asked, why))
+    if errors:
+        raise invalid_object("", "", errors, group=AUTHORIZATION_GROUP)
+
+
+def _as_go(path: Object) -> Object:
+    """nonResourceAttributes as the internal struct prints: without JSON names."""
+    return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
