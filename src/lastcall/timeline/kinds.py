@@ -24,6 +24,9 @@ ENDPOINT_CHANGED = (
 )
 ENDPOINT_REMOVED = "EndpointRemoved"  # service, slice, address, resourceVersion, observedResourceVersion
 
+# controllers, scheduler, taint eviction, PodGC: who decided that a Pod has to end, written just before the DELETE
+DELETION_DECIDED = "DeletionDecided"  # why (one sentence), ownerKind, owner, observedResourceVersion, and what the decision went by (rank, candidates, taint, preemptor …)
+
 # scheduler
 POD_SCHEDULED = "PodScheduled"  # node
 

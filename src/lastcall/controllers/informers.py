@@ -1,0 +1,65 @@
+"""One cache for each kind, shared by all controllers of a process.
+
+Source: client-go informers.SharedInformerFactory. The indexes are those that controllers ask by.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from lastcall.api.meta import Object, namespace_of
+from lastcall.api.resources import PODS, Resource
+from lastcall.client.api import Client
+from lastcall.client.informer import Informer
+from lastcall.controllers.ownership import controller_of
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+NAMESPACE = "namespace"
+CONTROLLER = "controller"
+"""By the uid of the controlling owner; objects without one stand under ""."""
+NODE = "node"
+
+
+def by_namespace(obj: Object) -> Iterable[str]:
+    return (namespace_of(obj),)
+
+
+def by_controller(obj: Object) -> Iterable[str]:
+    reference = controller_of(obj)
+    # Orphans are looked for in one namespace at a time.
+    return (reference["uid"] if reference is not None else f"orphan/{namespace_of(obj)}",)
+
+
+def by_node(pod: Object) -> Iterable[str]:
+    node = (pod.get("spec") or {}).get("nodeName")
+    return (node,) if node else ()
+
+
+_INDEXES: Mapping[str, Callable[[Object], Iterable[str]]] = {NAMESPACE: by_namespace, CONTROLLER: by_controller}
+_POD_INDEXES: Mapping[str, Callable[[Object], Iterable[str]]] = {**_INDEXES, NODE: by_node}
+
+
+class Informers:
+    """`get(resource)` before `run`; every controller that asks gets the same cache."""
+
+    def __init__(self, world: World, client: Client) -> None:
+        self._world = world
+        self._client = client
+        self._informers: dict[Resource, Informer] = {}
+
+    def get(self, resource: Resource) -> Informer:
+        """The cache of one kind, with the indexes `namespace` and `controller` (Pods: `node` too)."""
+        informer = self._informers.get(resource)
+        if informer is None:
+            indexes = _POD_INDEXES if resource == PODS else _INDEXES
+            informer = self._informers[resource] = Informer(self._client, resource, indexes=indexes, world=self._world)
+        return informer
+
+    def spawn(self, tasks: Tasks) -> None:
+        """Run all caches asked for so far."""
+        for resource, informer in self._informers.items():
+            tasks.spawn(informer.run(), name=f"informer {resource.plural}")
+
+
+def owned_and_orphans(informer: Informer, owner_uid: str, namespace: str) -> list[Object]:
+    """The objects that an owner may have to claim or release: its own, and those in its namespace that nobody owns."""
+    return [*informer.by_index(CONTROLLER, owner_uid), *informer.by_index(CONTROLLER, f"orphan/{namespace}")]

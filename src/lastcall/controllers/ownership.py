@@ -1,0 +1,131 @@
+"""Who owns an object: owner references, and which of the objects it finds a controller may claim.
+
+Sources: apimachinery pkg/apis/meta/v1/controller_ref.go, pkg/controller/controller_ref_manager.go.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import Resource
+from lastcall.api.selectors import LabelSelector
+from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
+
+
+def controller_reference(owner: Object, resource: Resource) -> Object:
+    """The ownerReference of an object that `owner` manages. (`metav1.NewControllerRef`)"""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": name_of(owner),
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_of(obj: Object) -> Object | None:
+    """The one reference that is marked as the controller's. (`metav1.GetControllerOf`)"""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            owner: Object = reference
+            return owner
+    return None
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    reference = controller_of(obj)
+    return reference is not None and reference["uid"] == uid_of(owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What becomes of the objects a controller found: they are its own, it adopts them, or it lets them go."""
+
+    owned: tuple[Object, ...]
+    adopt: tuple[Object, ...]
+    release: tuple[Object, ...]
+
+
+def decide_claim(
+    owner: Object,
+    selector: LabelSelector,
+    objects: Iterable[Object],
+    matches: Callable[[Object], bool] = lambda obj: True,
+) -> Claim:
+    """Sort `objects`; `matches` is a further condition beside the selector. (`BaseControllerRefManager.ClaimObject`)
+
+    A terminating owner neither adopts nor releases; an orphan that is terminating itself is not adopted.
+    """
+    owned: list[Object] = []
+    adopt: list[Object] = []
+    release: list[Object] = []
+    for obj in objects:
+        reference = controller_of(obj)
+        selected = selector.matches(labels_of(obj)) and matches(obj)
+        if reference is not None:
+            if reference["uid"] != uid_of(owner):
+                continue
+            if selected:
+                owned.append(obj)
+            elif not is_terminating(owner):
+                release.append(obj)
+        elif selected and not is_terminating(owner) and not is_terminating(obj):
+            if not namespace_of(owner) or namespace_of(owner) == namespace_of(obj):
+                adopt.append(obj)
+    return Claim(tuple(owned), tuple(adopt), tuple(release))
+
+
+class AdoptionRefused(Exception):
+    """The owner that wanted to adopt is gone or terminating in the API, whatever the cache says."""
+
+
+async def claim(
+    client: Client,
+    owner: Object,
+    owner_resource: Resource,
+    resource: Resource,
+    decision: Claim,
+    finalizers: tuple[str, ...] = (),
+) -> list[Object]:
+    """Perform a claim; the objects that are the owner's afterwards. Raises StatusError, AdoptionRefused.
+
+    An object that vanished or changed hands meanwhile is left out. `finalizers` are added on adoption (Jobs). The owner
+    is asked for again before the first adoption: a cache may not know yet that it was deleted (`RecheckDeletionTimestamp`).
+    """
+    claimed = list(decision.owned)
+    if decision.adopt:
+        fresh = await client.get(owner_resource, name_of(owner), namespace_of(owner))
+        if uid_of(fresh) != uid_of(owner):
+            raise AdoptionRefused(f"original {owner_resource.kind} {namespace_of(owner)}/{name_of(owner)} is gone")
+        if is_terminating(fresh):
+            raise AdoptionRefused(f"{namespace_of(owner)}/{name_of(owner)} has just been deleted")
+    for obj in decision.adopt:
+        meta: Object = {"ownerReferences": [controller_reference(owner, owner_resource)], "uid": uid_of(obj)}
+        if finalizers:
+            meta["finalizers"] = list(finalizers)
+        adopted = await _unless_gone(_patch(client, resource, obj, {"metadata": meta}))
+        if adopted is not None:
+            claimed.append(adopted)
+    for obj in decision.release:
+        references = [{"$patch": "delete", "uid": uid_of(owner)}]
+        meta = {"ownerReferences": references, "uid": uid_of(obj)}
+        if finalizers:
+            meta["$deleteFromPrimitiveList/finalizers"] = list(finalizers)
+        await _unless_gone(_patch(client, resource, obj, {"metadata": meta}))
+    return claimed
+
+
+async def _patch(client: Client, resource: Resource, obj: Object, patch: Object) -> Object:
+    return await client.patch(resource, name_of(obj), patch, namespace_of(obj), content_type=STRATEGIC_MERGE_PATCH)
+
+
+async def _unless_gone(write: Awaitable[Object]) -> Object | None:
+    """None when the object is gone (404) or is another one by now (422: the uid does not fit)."""
+    try:
+        return await write
+    except StatusError as error:
+        if is_not_found(error) or error.code == 422:
+            return None
+        raise

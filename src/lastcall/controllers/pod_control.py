@@ -1,0 +1,153 @@
+"""Making and deleting Pods for an owner, with the Events that owners write.
+
+Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, FilterActivePods, slowStartBatch).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, uid_of
+from lastcall.api.pods import get_condition, is_pod_terminal
+from lastcall.api.resources import PODS
+from lastcall.client.api import Client
+from lastcall.client.events import EventRecorder
+from lastcall.controllers.errors import namespace_is_terminating
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Recorder
+from lastcall.world.clock import parse_rfc3339
+
+SLOW_START_INITIAL_BATCH = 1
+
+
+def is_pod_active(pod: Object) -> bool:
+    """Neither ended nor ending. (`IsPodActive`)"""
+    return not is_pod_terminal(pod) and not is_terminating(pod)
+
+
+def is_pod_terminating(pod: Object) -> bool:
+    """Being deleted, and not ended yet. (`IsPodTerminating`)"""
+    return not is_pod_terminal(pod) and is_terminating(pod)
+
+
+def seconds_until_available(pod: Object, min_ready_seconds: int, now: float) -> float | None:
+    """0.0 when the Pod is available, the seconds until it will be, None when it is not Ready. `now` is seconds since
+    the epoch. (`podutil.IsPodAvailable`)"""
+    condition = get_condition(pod.get("status") or {}, "Ready")
+    if condition is None or condition.get("status") != "True":
+        return None
+    if min_ready_seconds == 0:
+        return 0.0
+    since = condition.get("lastTransitionTime")
+    if not since:
+        return None
+    return max(0.0, parse_rfc3339(since).timestamp() + min_ready_seconds - now)
+
+
+def pod_from_template(template: Object, owner_name: str, reference: Object) -> Object:
+    """A Pod as an owner makes it: the template's labels, annotations, finalizers and spec, a generated name.
+
+    A name that would be no valid prefix loses its hyphen. (`GetPodFromTemplate`)
+    """
+    from lastcall.api.validators.workloads import is_pod_name_prefix
+
+    prefix = f"{owner_name}-"
+    if is_pod_name_prefix(prefix):
+        prefix = owner_name
+    meta = template.get("metadata") or {}
+    made: Object = {
+        "labels": dict(meta.get("labels") or {}),
+        "annotations": dict(meta.get("annotations") or {}),
+        "finalizers": list(meta.get("finalizers") or ()),
+        "generateName": prefix,
+        "ownerReferences": [reference],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {key: value for key, value in made.items() if value},
+        "spec": copy_object(template.get("spec") or {}),
+    }
+
+
+class PodControl:
+    """Writes for one controller. `events` says what was done about the owner; `recorder` says why a Pod has to end."""
+
+    def __init__(self, client: Client, events: EventRecorder, recorder: Recorder) -> None:
+        self._client = client
+        self._events = events
+        self._recorder = recorder
+
+    async def create(self, pod: Object, namespace: str, owner: Object) -> Object:
+        """Raises StatusError; the Event FailedCreate is left out when the namespace goes away."""
+        try:
+            created = await self._client.create(PODS, pod, namespace)
+        except StatusError as error:
+            if not namespace_is_terminating(error):
+                self._events.event(owner, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
+        self._events.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(created)}")
+        return created
+
+    async def delete(self, pod: Object, owner: Object, *, rule: str, why: str, facts: dict[str, Any]) -> None:
+        """DELETE with the Pod's own grace period; one that is gone already is a success. Raises StatusError.
+
+        `rule`, `why` (one sentence for people) and `facts` become the record DeletionDecided, the cause in the Pod's
+        story.
+        """
+        await delete_pod(self._client, self._recorder, pod, owner, rule=rule, why=why, facts=facts, events=self._events)
+
+
+async def delete_pod(
+    client: Client,
+    recorder: Recorder,
+    pod: Object,
+    owner: Object | None,
+    *,
+    rule: str,
+    why: str,
+    facts: dict[str, Any],
+    events: EventRecorder | None = None,
+) -> None:
+    """As `PodControl.delete`, for who has no owner to speak about."""
+    about = {} if owner is None else {"ownerKind": owner.get("kind", ""), "owner": name_of(owner)}
+    recorder.record(
+        kinds.DELETION_DECIDED,
+        pod_uid=uid_of(pod),
+        rule=rule,
+        facts={"why": why, **about, **facts, "observedResourceVersion": pod["metadata"]["resourceVersion"]},
+    )
+    try:
+        await client.delete(PODS, name_of(pod), namespace_of(pod))
+    except StatusError as error:
+        if is_not_found(error):
+            return
+        if events is not None and owner is not None:
+            events.event(owner, "Warning", "FailedDelete", f"Error deleting: {error.message}")
+        raise
+    if events is not None and owner is not None:
+        events.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+
+
+async def slow_start_batch(
+    count: int, act: Callable[[], Awaitable[None]], initial: int = SLOW_START_INITIAL_BATCH
+) -> tuple[int, Exception | None]:
+    """`act` `count` times in batches of 1, 2, 4, …; (how many succeeded, the first error).
+
+    A batch with an error is the last one, so that a controller that cannot succeed does not flood the server.
+    """
+    done, batch = 0, min(count, initial)
+    while batch > 0:
+        results = await asyncio.gather(*(act() for _ in range(batch)), return_exceptions=True)
+        errors = [result for result in results if isinstance(result, BaseException)]
+        done += batch - len(errors)
+        for error in errors:
+            if not isinstance(error, Exception):
+                raise error
+        if errors:
+            first = errors[0]
+            assert isinstance(first, Exception)
+            return done, first
+        batch = min(2 * batch, count - done)
+    return done, None

@@ -1,0 +1,74 @@
+"""The loop that every controller has around its decision: take a key, sync it, retry with back-off.
+
+Source: the `runWorker` / `processNextWorkItem` of every controller in pkg/controller.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from lastcall.api.errors import StatusError
+from lastcall.client.api import ConnectionLost
+from lastcall.client.informer import Informer
+from lastcall.client.workqueue import RateLimit, WorkQueue
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+log = logging.getLogger(__name__)
+
+
+class Retry(Exception):
+    """A sync that could not finish; it is tried again with back-off. The message goes to the log."""
+
+
+class Worker:
+    """`queue` holds keys (`namespace/name`); `run` hands each to `sync` and retries what fails.
+
+    `sync` may raise StatusError, ConnectionLost and Retry. `workers` syncs run at once, never two for one key.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        sync: Callable[[str], Awaitable[None]],
+        *,
+        workers: int = 5,
+        rate_limit: RateLimit | None = None,
+        max_retries: int | None = None,
+    ) -> None:
+        self.queue: WorkQueue[str] = WorkQueue(world, rate_limit)
+        self._name = name
+        self._sync = sync
+        self._workers = workers
+        self._max_retries = max_retries
+
+    async def run(self, informers: Sequence[Informer]) -> None:
+        """Work until cancelled; starts when the caches of `informers` are filled."""
+        for informer in informers:
+            await informer.synced()
+        async with Tasks() as tasks:
+            for number in range(self._workers):
+                tasks.spawn(self._work(), name=f"{self._name} {number}")
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            try:
+                await self._sync(key)
+            except (StatusError, ConnectionLost, Retry) as error:
+                log.debug("%s: %s: %s", self._name, key, error)
+                if self._max_retries is not None and self.queue.num_requeues(key) >= self._max_retries:
+                    log.warning("%s: dropping %s out of the queue: %s", self._name, key, error)
+                    self.queue.forget(key)
+                else:
+                    self.queue.add_rate_limited(key)
+            else:
+                self.queue.forget(key)
+            finally:
+                self.queue.done(key)
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """(namespace, name) of `namespace/name`."""
+    namespace, _, name = key.partition("/")
+    return namespace, name
