@@ -185,7 +185,7 @@ class VirtualCluster:
             run_controllers(
                 world=self.world,
                 client=controllers,
-                recorder=self.recorder.for_actor("endpointslice-controller"),
+                recorder_for=self.recorder.for_actor,
                 root_ca_pem=b"CA",
             ),
             name="controllers",

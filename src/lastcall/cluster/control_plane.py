@@ -63,7 +63,7 @@ async def _run(plan: Plan) -> None:
             run_controllers(
                 world=world,
                 client=server.client(CONTROLLERS),
-                recorder=recorder.for_actor("endpointslice-controller"),
+                recorder_for=recorder.for_actor,
                 root_ca_pem=credentials.ca_certificate,
             ),
             name="controllers",

@@ -71,10 +71,14 @@ def decide_claim(
                 owned.append(obj)
             elif not is_terminating(owner):
                 release.append(obj)
-        elif selected and not is_terminating(owner) and not is_terminating(obj):
-            if not namespace_of(owner) or namespace_of(owner) == namespace_of(obj):
-                adopt.append(obj)
+        elif selected and not is_terminating(owner) and not is_terminating(obj) and _may_own(owner, obj):
+            adopt.append(obj)
     return Claim(tuple(owned), tuple(adopt), tuple(release))
+
+
+def _may_own(owner: Object, obj: Object) -> bool:
+    """A namespaced owner owns only in its own namespace."""
+    return not namespace_of(owner) or namespace_of(owner) == namespace_of(obj)
 
 
 class AdoptionRefused(Exception):
@@ -92,7 +96,7 @@ async def claim(
     """Perform a claim; the objects that are the owner's afterwards. Raises StatusError, AdoptionRefused.
 
     An object that vanished or changed hands meanwhile is left out. `finalizers` are added on adoption (Jobs). The owner
-    is asked for again before the first adoption: a cache may not know yet that it was deleted (`RecheckDeletionTimestamp`).
+    is asked for again before the first adoption: a cache may not know yet that it was deleted.
     """
     claimed = list(decision.owned)
     if decision.adopt:

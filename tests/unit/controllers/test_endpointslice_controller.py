@@ -35,7 +35,7 @@ def with_controllers(test, latency=0.0):
         api.latency = latency
         api.put(NODES, {"metadata": {"name": "n"}})
         async with Tasks() as tasks:
-            controllers = run_controllers(world=world, client=api, recorder=recorder, root_ca_pem=b"ca")
+            controllers = run_controllers(world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca")
             tasks.spawn(controllers, name="controllers")
             try:
                 return await test(world, api, recorder)

@@ -30,7 +30,7 @@ def replay(scenario: str):
         for name in sorted(nodes - {None}):
             api.put(NODES, {"metadata": {"name": name}})
         async with Tasks() as tasks:
-            controllers = run_controllers(world=world, client=api, recorder=recorder, root_ca_pem=b"ca")
+            controllers = run_controllers(world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca")
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)
             at = RECORDED[scenario]["steps"][0][0]

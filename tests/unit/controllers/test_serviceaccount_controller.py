@@ -15,7 +15,7 @@ def with_controllers(test):
         api = FakeAPI(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder=ListRecorder(world), root_ca_pem=b"-----CA-----\n"
+                world=world, client=api, recorder_for=lambda _: ListRecorder(world), root_ca_pem=b"-----CA-----\n"
             )
             tasks.spawn(controllers, name="controllers")
             try:

@@ -56,7 +56,8 @@ async def control_plane(world: World, client):
     recorder = ListRecorder(world)
     async with Tasks() as tasks:
         tasks.spawn(
-            run_controllers(world=world, client=client, recorder=recorder, root_ca_pem=b"CA"), name="controllers"
+            run_controllers(world=world, client=client, recorder_for=lambda _: recorder, root_ca_pem=b"CA"),
+            name="controllers",
         )
         tasks.spawn(run_scheduler(world=world, client=client, recorder=recorder), name="scheduler")
         try:

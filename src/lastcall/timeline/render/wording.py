@@ -280,6 +280,8 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.NETWORK_ATTACHED: _fixed("network {ip} set up", DETAIL),
     kinds.NETWORK_DETACHED: _network_detached,
     kinds.PROCESS_DIED: _process_died,
+    kinds.DELETION_DECIDED: _fixed("decides the end: {why}", STEP),
+    kinds.PROCESS_RESTARTED: _fixed("{role} started again (pid {pid})", STEP),
 }
 
 
