@@ -41,6 +41,9 @@ THROUGH_THE_WALL = {
     "apiserver/pki.py": {"datetime.datetime.now"},  # certificates are valid by the machine's own clock
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
     "cri/sandbox/image_store.py": {"asyncio.to_thread"},
+    "cri/sandbox/image_pull.py": {"asyncio.to_thread"},
+    "cri/sandbox/downloads.py": {"asyncio.to_thread"},
+    "cri/sandbox/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
     "node/volumes/manager.py": {"asyncio.to_thread"},
     # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).
@@ -55,6 +58,7 @@ STARTS_PROCESSES = {
     "world/linux.py",  # clone3, newuidmap
     "world/probes.py",  # a child tries what the machine allows
     "cluster/init.py",  # forks the roles, executes the shim
+    "cluster/host_credentials.py",  # docker's credential helpers
     "cri/sandbox/from_host.py",  # asks busybox for its commands
     "cri/sandbox/shim/child.py",  # what a container runs
 }

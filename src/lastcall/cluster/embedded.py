@@ -23,6 +23,7 @@ from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import render_kubeconfig
 from lastcall.cluster import control_plane, init, node
 from lastcall.cluster.channel import ChannelReader, Message
+from lastcall.cluster.egress import EgressServer
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.options import NODE_NAME, ClusterOptions
 from lastcall.cluster.plan import ROLES, Plan, make_plan
@@ -72,6 +73,7 @@ class EmbeddedCluster:
         self._failed: str = ""
         self._changed: asyncio.Event | None = None
         self._kubeconfig_fd = -1
+        self._egress: EgressServer | None = None
 
     # -- synchronous: the tree ---------------------------------------------------------------------------------------
 
@@ -98,6 +100,7 @@ class EmbeddedCluster:
         if pid == 0:
             os.close(go_write)
             ours.close()
+            plan.egress_front.close()
             if os.read(go_read, 1) == b"":
                 os._exit(70)
             os.close(go_read)
@@ -115,6 +118,7 @@ class EmbeddedCluster:
         finally:
             os.close(go_write)
         plan.api_socket.close()
+        plan.egress_node.close()
         ours.setblocking(False)
         self._readers = [RingReader(ring) for ring in plan.rings.values()]
 
@@ -123,6 +127,11 @@ class EmbeddedCluster:
 
     def stop(self) -> None:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
+        if self._egress is not None:
+            self._egress.close()
+            self._egress = None
+        elif self._plan is not None:
+            self._plan.egress_front.close()
         if self._channel is not None:
             self._channel.socket.close()
             self._channel = None
@@ -143,6 +152,8 @@ class EmbeddedCluster:
     def _close_plan(self) -> None:
         if self._plan is not None:
             self._plan.api_socket.close()
+            self._plan.egress_front.close()
+            self._plan.egress_node.close()
 
     # -- inside asyncio ----------------------------------------------------------------------------------------------
 
@@ -154,6 +165,8 @@ class EmbeddedCluster:
         self._changed = asyncio.Event()
         loop.add_reader(self._plan.wake_fd, self._read_rings)
         loop.add_reader(self._channel.socket, self._read_channel)
+        self._egress = EgressServer(self._plan.egress_front)
+        self._egress.start()
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
         self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)

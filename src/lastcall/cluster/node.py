@@ -1,5 +1,6 @@
 """The node's role: the kubelet on the sandbox runtime."""
 
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from lastcall.apiserver.discovery import VERSIONS
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
+from lastcall.cluster.egress import EgressClient
 from lastcall.cluster.init import SHIM_SOCKET
 from lastcall.cluster.options import (
     API_INSIDE,
@@ -20,8 +22,9 @@ from lastcall.cluster.options import (
     STATE_DIR,
 )
 from lastcall.cluster.plan import Plan
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore
+from lastcall.cri.api import AuthConfig, RuntimeServiceError
+from lastcall.cri.sandbox.image_layout import ImageLayout
+from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.node.dialer import RealDialer
@@ -56,7 +59,9 @@ async def _run(plan: Plan) -> None:
     )
     network = PodNetwork(POD_CIDR)
     await network.prepare_node([NODE_IP, KUBERNETES_SERVICE_IP])
-    images = ImageStore(unpacked=f"{STATE_DIR}/images", substitutes=HOST_SUBSTITUTES)
+    images = ImageStore(
+        unpacked=f"{STATE_DIR}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, plan.egress_node)
+    )
     runtime = SandboxRuntime(
         world=world,
         recorder=runtime_recorder,
@@ -125,6 +130,18 @@ async def _run(plan: Plan) -> None:
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
+
+
+def _pulls(world: World, egress: socket.socket) -> Pulls:
+    """From registries, by connections that front dials."""
+    way_out = EgressClient(egress)
+
+    async def pull(layout: ImageLayout, reference: Reference, auth: AuthConfig | None) -> object:
+        from lastcall.cri.sandbox.image_pull import ImagePuller  # for the first pull only
+
+        return await ImagePuller(world, layout, way_out).pull(reference, auth)
+
+    return pull
 
 
 async def _warm(images: ImageStore) -> None:

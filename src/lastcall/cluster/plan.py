@@ -6,6 +6,7 @@ import socket
 from dataclasses import dataclass, field
 
 from lastcall.apiserver.pki import ClusterCA
+from lastcall.cluster.egress import egress_pair
 from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, NODE_IP, NODE_NAME, ClusterOptions
 from lastcall.timeline.ring import Ring
 from lastcall.world.world import World
@@ -40,6 +41,7 @@ class Plan:
 
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
     in the cluster's network namespace, opened by init.
+    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`).
     """
 
     options: ClusterOptions
@@ -49,6 +51,8 @@ class Plan:
     rings: dict[str, Ring]
     logs: dict[str, int]
     wake_fd: int
+    egress_front: socket.socket
+    egress_node: socket.socket
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
 
@@ -90,6 +94,7 @@ def make_plan(options: ClusterOptions) -> Plan:
     api_socket.bind(("127.0.0.1", 0))
     api_socket.listen(1024)
     wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    egress_front, egress_node = egress_pair()
     return Plan(
         options=options,
         credentials=issue_credentials(),
@@ -99,4 +104,6 @@ def make_plan(options: ClusterOptions) -> Plan:
         logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in ROLES if role != "front"},
         wake_fd=wake_fd,
         boot_id=World().new_uid(),
+        egress_front=egress_front,
+        egress_node=egress_node,
     )

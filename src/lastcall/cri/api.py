@@ -267,10 +267,21 @@ SUBSTITUTE_FOR = "lastcall.dev/substitute-for"
 """Image annotation: this image was made from the host's own files because the named one could not be had."""
 
 
+@dataclass(frozen=True, slots=True)
+class AuthConfig:
+    """Credentials for a registry: user and password, or an identity token, or a token for the registry itself."""
+
+    username: str = ""
+    password: str = field(default="", repr=False)
+    identity_token: str = field(default="", repr=False)
+    registry_token: str = field(default="", repr=False)
+
+
 class RuntimeServiceError(Exception):
     """A CRI call failed.
 
-    `reason` is empty or one of NotFound, StartError, DeadlineExceeded, ImageNotFound, InvalidImageName.
+    `reason` is empty or one of NotFound, StartError, DeadlineExceeded, ImageNotFound, InvalidImageName,
+    RegistryUnavailable, SignatureValidationFailed.
     """
 
     def __init__(self, message: str, reason: str = "") -> None:
@@ -346,8 +357,11 @@ class ImageService(Protocol):
     """runtime/v1 ImageService."""
 
     async def image_status(self, image: str) -> Image | None: ...
-    async def pull_image(self, image: str) -> str:
-        """The image ref (digest). Raises RuntimeServiceError with reason ImageNotFound or InvalidImageName."""
+    async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
+        """The image ref (digest). None for `auth`: what the runtime itself knows.
+
+        Raises RuntimeServiceError with reason ImageNotFound or InvalidImageName, or none.
+        """
         ...
 
     async def list_images(self) -> list[Image]: ...

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lastcall.cri.api import (
+    AuthConfig,
     ContainerConfig,
     ContainerEventResponse,
     ContainerEventType,
@@ -423,7 +424,7 @@ class SimulatedRuntime:
         await self._may_fail("image_status")
         return _image(image) if self._is_present(image) else None
 
-    async def pull_image(self, image: str) -> str:
+    async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
         await self._may_fail("pull_image")
         known = self._images.get(image, SimulatedImage())
         if known.pull_seconds:

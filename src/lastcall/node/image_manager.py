@@ -1,9 +1,12 @@
 """Image pull policy, back-off and Events. Source: images/image_manager.go."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import Object, namespace_of, uid_of
 from lastcall.cri.api import SUBSTITUTE_FOR, Image, ImageService, RuntimeServiceError
+from lastcall.cri.docker_config import DockerConfig, DockerConfigError, credentials_for, parse_pull_secret
+from lastcall.node.environment import ContainerConfigError
 from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import EventRecorder, ImagePullError
 from lastcall.node.pod_rules import container_field_path
@@ -16,6 +19,9 @@ from lastcall.world.world import World
 BACKOFF_INITIAL = 10.0
 BACKOFF_MAX = 300.0
 """Seconds; a failed pull is not tried again before 10, 20, 40 … 300 s, forgotten 600 s after the last failure."""
+
+PullSecrets = Callable[[str, str], Awaitable[Object | None]]
+"""(namespace, name) → the Secret, None when there is none. Raises ContainerConfigError."""
 
 _RULE = "pkg/kubelet/images/image_manager.go:EnsureImageExists"
 
@@ -55,12 +61,14 @@ class PodImageManager:
         events: EventRecorder,
         recorder: Recorder,
         features: StatusFeatures,
+        pull_secrets: PullSecrets | None = None,
     ) -> None:
         self._world = world
         self._images = images
         self._events = events
         self._recorder = recorder
         self._features = features
+        self._pull_secrets = pull_secrets
         self._backoff = _Backoff()
         self._errors: dict[str, str] = {}
         self._serial = asyncio.Lock()
@@ -68,6 +76,7 @@ class PodImageManager:
     async def ensure_image_exists(self, pod: Object, container: Object) -> Image:
         """The image a container starts from. Raises ImagePullError with the waiting reason."""
         name = container.get("image", "")
+        configs = await self._secrets_of(pod)
         policy = container.get("imagePullPolicy") or default_pull_policy(name)
         try:
             image = await self._images.image_status(name)
@@ -80,9 +89,38 @@ class PodImageManager:
             message = f"Container image {go_quote(name)} is not present with pull policy of Never"
             self._event(pod, container, "Warning", "ErrImageNeverPull", message)
             raise self._failed(pod, container, "ErrImageNeverPull", message)
-        return await self._pull(pod, container, name)
+        return await self._pull(pod, container, name, configs)
 
-    async def _pull(self, pod: Object, container: Object, name: str) -> Image:
+    async def _secrets_of(self, pod: Object) -> list[DockerConfig | DockerConfigError]:
+        """The Pod's imagePullSecrets, which have those of its ServiceAccount (kubelet_pods.go:getPullSecretsForPod)."""
+        names = [reference.get("name") or "" for reference in pod["spec"].get("imagePullSecrets") or []]
+        if self._pull_secrets is None or not names:
+            return []
+        found: list[DockerConfig | DockerConfigError] = []
+        missing = []
+        for name in filter(None, names):
+            try:
+                secret = await self._pull_secrets(namespace_of(pod), name)
+            except ContainerConfigError:
+                secret = None
+            if secret is None:
+                missing.append(name)
+                continue
+            try:
+                found.append(parse_pull_secret(secret))
+            except DockerConfigError as error:
+                found.append(DockerConfigError(f"imagePullSecret {name}: {error}"))
+        if missing:
+            text = (
+                f"Unable to retrieve some image pull secrets ({', '.join(missing)}); "
+                "attempting to pull the image may not succeed."
+            )
+            self._events.event(pod, "Warning", "FailedToRetrieveImagePullSecret", text)
+        return found
+
+    async def _pull(
+        self, pod: Object, container: Object, name: str, secrets: list[DockerConfig | DockerConfigError]
+    ) -> Image:
         key = f"{uid_of(pod)}_{name}"
         clock = self._world.clock
         self._backoff.collect(monotonic(clock))
@@ -99,7 +137,7 @@ class PodImageManager:
         async with self._serial:
             began = monotonic(clock)
             try:
-                reference = await self._images.pull_image(name)
+                reference = await self._pull_with(name, secrets)
             except RuntimeServiceError as error:
                 raise self._pull_failed(pod, container, name, key, error) from error
         ended = monotonic(clock)
@@ -113,6 +151,27 @@ class PodImageManager:
         self._event(pod, container, "Normal", "Pulled", message)
         self._note_substitute(pod, container, name, image)
         return image
+
+    async def _pull_with(self, name: str, secrets: list[DockerConfig | DockerConfigError]) -> str:
+        """With each of the Pod's credentials for this registry, or else what the runtime itself knows.
+
+        Source: kuberuntime_image.go:PullImage.
+        """
+        for each in secrets:
+            if isinstance(each, DockerConfigError):
+                raise RuntimeServiceError(str(each))
+        configs = [each for each in secrets if isinstance(each, DockerConfig)]
+        errors: list[RuntimeServiceError] = []
+        for auth in credentials_for(repository_of(name), configs):
+            try:
+                return await self._images.pull_image(name, auth)
+            except RuntimeServiceError as error:
+                errors.append(error)
+        if not errors:
+            return await self._images.pull_image(name)
+        texts = list(dict.fromkeys(str(error) for error in errors))
+        text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        raise RuntimeServiceError(text, errors[-1].reason)
 
     def _present(self, pod: Object, container: Object, name: str, image: Image) -> None:
         tail = " and can be accessed by the pod" if self._features.image_present_access_text else ""
@@ -164,6 +223,16 @@ class PodImageManager:
     def _event(self, pod: Object, container: Object, event_type: str, reason: str, message: str) -> None:
         path = container_field_path(pod, container["name"])
         self._events.event(pod, "Warning" if event_type == "Warning" else "Normal", reason, message, field_path=path)
+
+
+def repository_of(image: str) -> str:
+    """`registry/path` of an image name, as the keys of credentials are compared with it."""
+    name = image.partition("@")[0]
+    first, slash, rest = name.partition("/")
+    if not slash or not (any(c in first for c in ".:") or first == "localhost"):
+        first, rest = "docker.io", name
+    path, colon, tag = rest.rpartition(":")
+    return f"{first}/{path if colon and '/' not in tag else rest}"
 
 
 def default_pull_policy(image: str) -> str:

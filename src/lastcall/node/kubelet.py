@@ -186,7 +186,12 @@ class Kubelet:
             world=world,
             runtime=runtime,
             images=PodImageManager(
-                world=world, images=images, events=self.events, recorder=recorder, features=features
+                world=world,
+                images=images,
+                events=self.events,
+                recorder=recorder,
+                features=features,
+                pull_secrets=self._sources.secret,
             ),
             make_config=self._make_container_config,
             hooks=hooks,

@@ -15,7 +15,8 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, BinaryIO, Protocol, cast
+from importlib import import_module
+from typing import IO, Any, BinaryIO, Protocol, cast
 
 from lastcall.cri.sandbox.image_layout import ImageError
 
@@ -23,6 +24,8 @@ _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _MAX_LINKS = 40  # as the kernel
 _MAX_DEPTH = 200  # removing a tree costs a stack frame a directory
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_BUFFER = 256 * 1024
+_MAX_WINDOW = 128 * 1024 * 1024  # of memory that a zstd frame may ask for, as in containerd
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -52,6 +55,37 @@ class _Hashing:
         while self.read(1 << 20):
             pass
         return f"sha256:{self._hash.hexdigest()}"
+
+
+class Unzstd:
+    """The plain bytes of zstd frames. Raises ValueError when reading a broken one."""
+
+    def __init__(self, compressed: _Reads) -> None:
+        self._broken: type[Exception]
+        try:
+            import zstandard
+        except ImportError:
+            zstd = _standard_zstd()
+            self._broken = zstd.ZstdError
+            self._stream = zstd.ZstdFile(compressed)
+        else:
+            self._broken = zstandard.ZstdError
+            decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+            self._stream = decompressor.stream_reader(cast(IO[bytes], compressed), read_across_frames=True)
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            return cast(bytes, self._stream.read(size))
+        except self._broken as error:
+            raise ValueError(f"zstd: {error}") from error
+
+
+def _standard_zstd() -> Any:
+    """Python 3.14 has it; before, the library `zstandard` does. Raises ImageError without either."""
+    try:
+        return import_module("compression.zstd")
+    except ImportError as error:
+        raise ImageError("a layer is compressed with zstd; install zstandard: pip install zstandard") from error
 
 
 def unpack_layer(blob: BinaryIO, digest: str, diff_id: str, target: str) -> None:
@@ -94,12 +128,14 @@ def _verified(blob: BinaryIO, digest: str, diff_id: str) -> Iterator[tarfile.Tar
     compressed = _Hashing(blob)
     magic = blob.read(4)
     blob.seek(0)
-    if magic.startswith(_ZSTD):
-        raise ImageError(f"layer {digest} is compressed with zstd, which lastcall cannot read; use gzip")
-    stream = gzip.GzipFile(fileobj=cast(IO[bytes], compressed)) if magic.startswith(_GZIP) else compressed
+    stream: _Reads = compressed
+    if magic.startswith(_GZIP):
+        stream = gzip.GzipFile(fileobj=cast(IO[bytes], compressed))
+    elif magic.startswith(_ZSTD):
+        stream = Unzstd(compressed)
     plain = _Hashing(stream)
     try:
-        with tarfile.open(fileobj=cast(IO[bytes], plain), mode="r|", errorlevel=2) as tar:
+        with tarfile.open(fileobj=cast(IO[bytes], plain), mode="r|", bufsize=_BUFFER, errorlevel=2) as tar:
             yield tar
         unpacked, packed = plain.drain(), compressed.drain()
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError) as error:

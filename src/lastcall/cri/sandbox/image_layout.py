@@ -19,20 +19,28 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lastcall.cri.api import RuntimeServiceError
+from lastcall.cri.sandbox.image_platform import Platform, choose, this_machine
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar"
-_DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+INDEXES = (INDEX, DOCKER_LIST)
 
 IMAGE_NAME = "io.containerd.image.name"
 """Index annotation with the whole normalised name, as `ctr image export` writes it."""
 REF_NAME = "org.opencontainers.image.ref.name"
+PULLED = "lastcall.dev/pulled"
+"""Index annotation: when an image came from its registry. Images without it were made or imported here."""
 
-_MAX_DOCUMENT = 4 * 1024 * 1024  # the limit containerd has for manifests and configs
+MAX_DOCUMENT = 4 * 1024 * 1024
+"""Bytes of a manifest, index or config at most, as in containerd."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+
+
+MAX_NESTING = 4
+"""Indexes of indexes of images, at most."""
 
 
 class ImageError(RuntimeServiceError):
@@ -102,44 +110,67 @@ class ImageLayout:
 
     def document(self, descriptor: Descriptor) -> dict[str, Any]:
         """A manifest, index or config, its digest verified. Raises ImageError."""
-        if descriptor.size > _MAX_DOCUMENT:
+        if descriptor.size > MAX_DOCUMENT:
             raise ImageError(f"{descriptor.digest}: {descriptor.size} bytes is too much for a manifest or config")
         with self.open_blob(descriptor) as blob:
-            data = blob.read(_MAX_DOCUMENT + 1)
+            data = blob.read(MAX_DOCUMENT + 1)
         if f"sha256:{hashlib.sha256(data).hexdigest()}" != descriptor.digest:
             raise ImageError(f"blob {descriptor.digest} in {self.root} has other bytes than its digest says")
         try:
             value = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ImageError(f"blob {descriptor.digest} in {self.root} is not JSON: {error}") from error
         if not isinstance(value, dict):
             raise ImageError(f"blob {descriptor.digest} in {self.root} is not a JSON object")
         return cast(dict[str, Any], value)
 
+    def has(self, descriptor: Descriptor) -> bool:
+        """Whether the blob is there; only what had its digest was ever given its name."""
+        try:
+            return os.stat(self.blob_path(descriptor.digest)).st_size == descriptor.size
+        except OSError:
+            return False
+
+    def writable(self) -> bool:
+        """Whether this process may write here; makes the directory."""
+        try:
+            os.close(self._open_lock(".writers"))
+            return os.access(self.root, os.W_OK)
+        except ImageError:
+            return False
+
+    def touch(self, digest: str) -> None:
+        """Note that an image is used now: the modification time of its manifest says when it was last."""
+        with suppress(OSError):
+            os.utime(self.blob_path(digest))
+
+    def last_used(self, digest: str) -> float:
+        """Seconds since the epoch; 0 when its manifest is not there."""
+        try:
+            return os.stat(self.blob_path(digest)).st_mtime
+        except OSError:
+            return 0.0
+
     def manifest(self, descriptor: Descriptor) -> tuple[Descriptor, dict[str, Any]]:
         """The image manifest for this machine, and its own descriptor; looks into an index of platforms."""
         value = self.document(descriptor)
-        if descriptor.media_type not in (INDEX, _DOCKER_LIST):
-            return descriptor, value
-        machine = os.uname().machine
-        architecture = _MACHINES.get(machine, machine)
-        entries = [entry for entry in value.get("manifests") or [] if isinstance(entry, dict)]
-        for entry in entries:
-            platform = entry.get("platform") or {}
-            if platform.get("os") == "linux" and platform.get("architecture") == architecture:
-                chosen = Descriptor.parse(entry)
-                return chosen, self.document(chosen)
-        raise ImageError(f"no match for platform linux/{architecture} in manifest {descriptor.digest}")
+        for _ in range(MAX_NESTING):
+            if descriptor.media_type not in INDEXES:
+                return descriptor, value
+            descriptor = choose_manifest(descriptor.digest, value)
+            value = self.document(descriptor)
+        raise ImageError(f"{descriptor.digest}: image indexes are nested more than {MAX_NESTING} deep")
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """The blob's bytes, not verified: the reader hashes what it reads. Raises ImageError."""
-        path = self._blob(descriptor.digest)
+        path = self.blob_path(descriptor.digest)
         try:
             return open(path, "rb")
         except OSError as error:
             raise ImageError(f"the image store lacks blob {descriptor.digest}: {error}") from error
 
-    def _blob(self, digest: str) -> Path:
+    def blob_path(self, digest: str) -> Path:
+        """Where a blob is, or will be."""
         return self.root / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -158,7 +189,7 @@ class ImageLayout:
                     file.flush()
                     os.fsync(file.fileno())
                 os.chmod(temporary, 0o644)
-                os.rename(temporary, self._blob(writer.descriptor().digest))
+                os.rename(temporary, self.blob_path(writer.descriptor().digest))
             except BaseException:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
@@ -172,12 +203,12 @@ class ImageLayout:
 
     def put(self, name: str, descriptor: Descriptor) -> None:
         """Give a manifest a name; another image of this name loses it. Raises ImageError."""
-        tag = name.rpartition(":")[2]
+        tag = "" if "@" in name else name.rpartition(":")[2]
         named = Descriptor(
             descriptor.media_type,
             descriptor.digest,
             descriptor.size,
-            {**descriptor.annotations, IMAGE_NAME: name, REF_NAME: tag},
+            {**descriptor.annotations, IMAGE_NAME: name, **({REF_NAME: tag} if tag else {})},
         )
         with self.locked():
             self._write_index([*(d for d in self.index() if d.annotations.get(IMAGE_NAME) != name), named])
@@ -191,23 +222,72 @@ class ImageLayout:
                 if entry.digest != digest or (name and entry.annotations.get(IMAGE_NAME) != name)
             ]
             self._write_index(kept)
-            self._collect(kept)
+            self.collect()
 
-    def _collect(self, kept: list[Descriptor]) -> None:
+    def collect(self) -> "Collected":
+        """Drop the blobs that no image of the index needs, and downloads that nobody goes on with. Raises ImageError.
+
+        Not while somebody writes blobs that no name refers to yet: those are counted as `busy`.
+        """
+        with self.locked(), self._alone() as alone:
+            if not alone:
+                return Collected(busy=True)
+            used = self._used(self.index())
+            blobs, freed = 0, 0
+            for directory in ("blobs/sha256", "downloads"):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    for name in sorted(os.listdir(self.root / directory)):
+                        path = self.root / directory / name
+                        if directory.startswith("blobs") and f"sha256:{name}" in used:
+                            continue
+                        freed += os.lstat(path).st_size
+                        blobs += 1
+                        os.unlink(path)
+            return Collected(blobs, freed)
+
+    def _used(self, kept: list[Descriptor]) -> set[str]:
         used: set[str] = set()
         for entry in kept:
             used.add(entry.digest)
             try:
                 chosen, manifest = self.manifest(entry)
+                children = [manifest.get("config"), *(manifest.get("layers") or [])]
+                used |= {chosen.digest, *(Descriptor.parse(child).digest for child in children)}
+                if entry.media_type in INDEXES:
+                    # Whatever else of the index is here, such as a nested one.
+                    entries = self.document(entry).get("manifests") or []
+                    used |= {str(each.get("digest")) for each in entries if isinstance(each, dict)}
             except ImageError:
                 continue
-            used.add(chosen.digest)
-            for child in [manifest.get("config"), *(manifest.get("layers") or [])]:
-                used.add(Descriptor.parse(child).digest)
-        with suppress(FileNotFoundError):
-            for blob in sorted(os.listdir(self.root / "blobs" / "sha256")):
-                if f"sha256:{blob}" not in used:
-                    os.unlink(self.root / "blobs" / "sha256" / blob)
+        return used
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Around writing blobs and naming them: nobody collects meanwhile, however long it takes. Raises ImageError."""
+        fd = self._open_lock(".writers")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        fd = self._open_lock(".writers")
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(fd)
+
+    def _open_lock(self, name: str) -> int:
+        with self._writing():
+            self.root.mkdir(parents=True, exist_ok=True)
+            return os.open(self.root / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _write_index(self, manifests: list[Descriptor]) -> None:
         index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry.render() for entry in manifests]}
@@ -229,8 +309,7 @@ class ImageLayout:
             self._depth += 1
             try:
                 if self._depth == 1:
-                    self.root.mkdir(parents=True, exist_ok=True)
-                    self._lock_file = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    self._lock_file = self._open_lock(".lock")
                     fcntl.flock(self._lock_file, fcntl.LOCK_EX)
                 yield
             finally:
@@ -245,6 +324,25 @@ class ImageLayout:
             yield
         except OSError as error:
             raise ImageError(f"cannot write to the image store {self.root}: {error.strerror or error}") from error
+
+
+def choose_manifest(digest: str, index: dict[str, Any], platform: Platform | None = None) -> Descriptor:
+    """What an image index has for a platform (None: this machine's). Raises ImageError."""
+    entries = index.get("manifests")
+    wanted = platform or this_machine()
+    entry = choose(entries, wanted) if isinstance(entries, list) else None
+    if entry is None:
+        raise ImageError(f"no match for platform {wanted} in manifest {digest}: not found", "ImageNotFound")
+    return Descriptor.parse(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection freed: blobs, bytes. `busy`: somebody was writing, so nothing was looked at."""
+
+    blobs: int = 0
+    size: int = 0
+    busy: bool = False
 
 
 class BlobWriter:

@@ -1,27 +1,29 @@
 """The image store: CRI's ImageService, and the root file systems the runtime asks for.
 
-Images are kept as an OCI layout on disk, only `lastcall image` writes there. A cluster reads them and unpacks into its
-own tmpfs, each layer once and shared by all images and containers that have it. What stands in for an image that cannot
-be had (see `substitutes`) is made in the tmpfs too, so nothing of it stays.
+Images are kept as an OCI layout on disk, by `lastcall image` and by the pulls of clusters; where that cannot be
+written, a cluster keeps what it pulls in its own tmpfs. Layers are unpacked into the tmpfs, each once and shared by
+all images and containers that have it. What stands in for an image that cannot be had (see `substitutes`) is made there
+too.
 """
 
 import asyncio
 import os
+import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from lastcall.cri.api import SUBSTITUTE_FOR, Image, Mount, RuntimeServiceError
+from lastcall.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, Mount, RuntimeServiceError
 from lastcall.cri.sandbox.from_host import BINDABLE, host_image
 from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, ImageContent, write_image
 from lastcall.cri.sandbox.image_layers import NeedsMerge, merge_layer, unpack_layer
-from lastcall.cri.sandbox.image_layout import IMAGE_NAME, REF_NAME, Descriptor, ImageError, ImageLayout
+from lastcall.cri.sandbox.image_layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
 from lastcall.cri.sandbox.image_reference import Reference, parse_reference
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
 
@@ -31,6 +33,12 @@ Substitutes = Mapping[str, Callable[[], ImageContent]]
 HOST_SUBSTITUTES: Substitutes = {"busybox": host_image}
 """The host's own programs stand in for busybox."""
 
+Pulls = Callable[[ImageLayout, Reference, AuthConfig | None], Awaitable[object]]
+"""(layout, reference, credentials): brings an image into the layout under its name. Raises RuntimeServiceError."""
+
+_NOT_FOUND = "rpc error: code = NotFound desc = "
+"""How a kubelet sees containerd's error of that kind."""
+_SHORT = re.compile(r"(sha256:)?[0-9a-f]{12,63}")
 _MAX_LAYERS = 40  # overlayfs' options must fit into one page; more layers are merged into one directory
 
 
@@ -40,6 +48,8 @@ class _Stored:
 
     layout: ImageLayout
     image: Image
+    created: str
+    pulled: str
     config: ImageConfig
     layers: tuple[Descriptor, ...]
     diff_ids: tuple[str, ...]
@@ -55,12 +65,29 @@ class _Broken:
     error: ImageError
 
 
+class _IncompleteError(ImageError):
+    """A blob of an image is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Catalogue:
     """What a layout holds."""
 
     images: list[_Stored] = field(default_factory=list)
     broken: dict[str, _Broken] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageEntry:
+    """An image and its manifest's digest. `created` (by its maker) and `pulled` are RFC 3339, "" where nobody said;
+    `last_used` is seconds since the epoch.
+    """
+
+    image: Image
+    digest: str
+    created: str
+    pulled: str
+    last_used: float
 
 
 class ImageStore:
@@ -75,12 +102,18 @@ class ImageStore:
         *,
         unpacked: str | Path = "/run/lastcall/images",
         substitutes: Substitutes | None = None,
+        pulls: Pulls | None = None,
     ) -> None:
-        """`root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES."""
+        """`root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES.
+        `pulls` is how images come from registries; None: they do not.
+        """
         self.layout = ImageLayout(default_root() if root is None else root)
         self._unpacked = Path(unpacked)
         self._substitutes = substitutes or {}
         self._substitute_layout = ImageLayout(self._unpacked / "substitutes")
+        self._pulled_layout = ImageLayout(self._unpacked / "pulled")
+        self._layouts = (self.layout, self._pulled_layout, self._substitute_layout)
+        self._pulls = pulls
         # Asked from the event loop and from its worker threads: one lock for what is quick, one for what is not.
         self._reading, self._unpacking = threading.Lock(), threading.Lock()
         self._known: dict[ImageLayout, tuple[tuple[int, int], _Catalogue]] = {}
@@ -93,25 +126,49 @@ class ImageStore:
 
         An image that stands in has the annotation `SUBSTITUTE_FOR` with the asked name.
         """
-        found = await self._quickly_ready(image)
+        try:
+            found = await self._quickly_ready(image)
+        except _IncompleteError:
+            if self._pulls is None:
+                raise
+            found = None  # to be pulled again
         if found is None:
             return None
-        if found.layout is self.layout or image in (found.image.id, *found.image.repo_tags):
+        if found.layout is not self._substitute_layout or image in (found.image.id, *found.image.repo_tags):
             return found.image
         return replace(found.image, annotations={**found.image.annotations, SUBSTITUTE_FOR: image})
 
-    async def pull_image(self, image: str) -> str:
-        """The reference of an image that is here already. Raises RuntimeServiceError, reason ImageNotFound or
-        InvalidImageName: lastcall does not pull from registries yet.
+    async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
+        """The id of the image as its registry has it now, unpacked. None for `auth`: the user's own credentials.
+
+        What was made or imported here, or stands in, is not looked for in a registry. Raises RuntimeServiceError,
+        reason ImageNotFound or InvalidImageName, else none.
         """
+        if self._pulls is not None and not _is_id(image) and self._is_the_registrys(image):
+            layout = self.layout if self.layout.writable() else self._pulled_layout
+            try:
+                await self._pulls(layout, parse_reference(image), auth)
+            except RuntimeServiceError as error:
+                if error.reason == "ImageNotFound":
+                    raise RuntimeServiceError(f"{_NOT_FOUND}{error}", error.reason) from error
+                raise
         found = await self._quickly_ready(image)
         if found is None:
             raise _not_found(image)
         return found.image.id
 
+    def _is_the_registrys(self, image: str) -> bool:
+        """Whether a registry has the say on what a name means: nothing of it was made or imported here."""
+        try:
+            found = self._available(image)
+        except ImageError:
+            return True
+        if found is None:
+            return parse_reference(image).familiar not in self._substitutes
+        return bool(found.pulled)
+
     async def list_images(self) -> list[Image]:
-        layouts = (self.layout, self._substitute_layout)
-        return [stored.image for layout in layouts for stored in self._read(layout).images]
+        return [stored.image for layout in self._layouts for stored in self._read(layout).images]
 
     async def remove_image(self, image: str) -> None:
         """Take an image away (one that is not there is a success). What is unpacked stays until the cluster ends, so
@@ -130,13 +187,23 @@ class ImageStore:
         if found is None:
             raise _not_found(image)
         binds = tuple(Mount(path, path, readonly=True) for path in found.binds if os.path.isdir(path))
-        return RootFilesystem(self._roots[found.manifest_digest], binds, found.config, found.image.id)
+        # As containerd: the digest it came under, and for what never was in a registry its id.
+        reference = found.image.repo_digests[0] if found.pulled and found.image.repo_digests else found.image.id
+        return RootFilesystem(self._roots[found.manifest_digest], binds, found.config, reference)
 
     # -- what the command line uses ----------------------------------------------------------------------------------
 
     def images(self) -> list[Image]:
         """All images of the store, without what only stands in."""
         return [stored.image for stored in self._read(self.layout).images]
+
+    def entries(self) -> list[ImageEntry]:
+        """All images of the store, with what people ask about them."""
+        last_used = self.layout.last_used
+        return [
+            ImageEntry(one.image, one.manifest_digest, one.created, one.pulled, last_used(one.manifest_digest))
+            for one in self._read(self.layout).images
+        ]
 
     def add(self, name: str, content: ImageContent) -> Image:
         """Keep a new image under `name`, which another image then loses. Raises RuntimeServiceError."""
@@ -148,9 +215,12 @@ class ImageStore:
         return found.image
 
     def remove(self, image: str) -> bool:
-        """Take a name away, and with the last name, or by its id or digest, the image; whether it was there."""
-        if _is_id(image):
-            found = self._find(self.layout, image)
+        """Take a name away, and with the last name, or by its id or digest, the image; whether it was there.
+
+        An id or digest may be cut short (12 digits, as `lastcall image ls` shows them). Raises RuntimeServiceError.
+        """
+        if _is_id(image) or (_SHORT.fullmatch(image) and self._find(self.layout, image) is None):
+            found = self._by_digits(image.removeprefix("sha256:"))
             name = ""
         else:
             reference = parse_reference(image)
@@ -164,12 +234,23 @@ class ImageStore:
             self.layout.remove(found.manifest_digest, name)
         return found is not None
 
+    def _by_digits(self, digits: str) -> _Stored | None:
+        matches = [
+            one
+            for one in self._read(self.layout).images
+            if any(digest.startswith(f"sha256:{digits}") for digest in (one.image.id, one.manifest_digest))
+        ]
+        if len(matches) > 1:
+            raise RuntimeServiceError(f"{digits} is the beginning of {len(matches)} images' digests; use more digits")
+        return matches[0] if matches else None
+
     # -- looking up --------------------------------------------------------------------------------------------------
 
     async def _quickly_ready(self, image: str) -> _Stored | None:
         """`_ready`, in a worker thread when there is something to unpack."""
         found = self._available(image)
         if found is not None and found.manifest_digest in self._roots:
+            found.layout.touch(found.manifest_digest)
             return found
         return await asyncio.to_thread(self._ready, image)
 
@@ -185,7 +266,7 @@ class ImageStore:
 
     def _available(self, image: str) -> _Stored | None:
         """The image, or what was made to stand in for it already."""
-        found = self._find(self.layout, image)
+        found = self._find(self.layout, image) or self._find(self._pulled_layout, image)
         if found is not None or _is_id(image):
             return found or self._find(self._substitute_layout, image)
         reference = parse_reference(image)
@@ -311,11 +392,8 @@ def _short(digest: str) -> str:
 
 def _not_found(image: str) -> RuntimeServiceError:
     name = str(parse_reference(image)) if not _is_id(image) else image
-    return RuntimeServiceError(
-        f'failed to pull and unpack image "{name}": lastcall does not pull from registries in this version; '
-        f"make an image of this machine's own programs with: lastcall image from-host {image}",
-        "ImageNotFound",
-    )
+    text = f'{_NOT_FOUND}failed to pull and unpack image "{name}": it is not in the image store'
+    return RuntimeServiceError(text, "ImageNotFound")
 
 
 def _read_layout(layout: ImageLayout) -> _Catalogue:
@@ -341,6 +419,8 @@ def _read_image(layout: ImageLayout, entries: list[Descriptor]) -> _Stored:
     diff_ids = tuple(str(diff_id) for diff_id in (value.get("rootfs") or {}).get("diff_ids") or [])
     if len(diff_ids) != len(layers):
         raise ImageError(f"image {chosen.digest}: {len(layers)} layers but {len(diff_ids)} diff_ids")
+    if missing := next((layer for layer in layers if not layout.has(layer)), None):
+        raise _IncompleteError(f"the image store lacks blob {missing.digest} of image {chosen.digest}")
     references = [reference for entry in entries if (reference := _name_of(entry)) is not None]
     config = parse_config(value.get("config"))
     annotations = {
@@ -348,7 +428,7 @@ def _read_image(layout: ImageLayout, entries: list[Descriptor]) -> _Stored:
     }
     image = Image(
         id=config_descriptor.digest,
-        repo_tags=tuple(dict.fromkeys(str(reference) for reference in references)),
+        repo_tags=tuple(dict.fromkeys(str(one) for one in references if not one.digest)),
         repo_digests=tuple(dict.fromkeys(f"{one.repository}@{entries[0].digest}" for one in references)),
         size=config_descriptor.size + sum(layer.size for layer in layers),
         user=config.user,
@@ -356,7 +436,9 @@ def _read_image(layout: ImageLayout, entries: list[Descriptor]) -> _Stored:
     )
     asked = [path for path in annotations.get(HOST_BINDS, "").split(":") if path]
     binds = tuple(path for path in asked if path in BINDABLE)
-    return _Stored(layout, image, config, layers, diff_ids, binds, entries[0].digest)
+    created = str(value.get("created") or "")
+    pulled = max((entry.annotations.get(PULLED, "") for entry in entries), default="")
+    return _Stored(layout, image, created, pulled, config, layers, diff_ids, binds, entries[0].digest)
 
 
 def _name_of(entry: Descriptor) -> Reference | None:

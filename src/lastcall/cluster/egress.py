@@ -1,0 +1,243 @@
+"""The node's way out: front dials on the host and hands the connected socket in.
+
+The cluster's network namespace has no route to anywhere. One SEQPACKET socket pair, made before the clone, carries a
+JSON object a message: `{"id": …, "host": …, "port": …, "tls": …}` is answered with `{"id": …}` and the connected fd
+(SCM_RIGHTS) or with `{"id": …, "error": …}`; `{"id": …, "credentials": "<registry>/<path>"}` with `{"id": …, "auth":
+{…} | null}` from the user's own docker config. Nothing of it is ever on a disk inside. TLS is the asker's.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from lastcall.cri.api import AuthConfig, RuntimeServiceError
+from lastcall.cri.sandbox.way_out import DialError
+
+TIMEOUT_SECONDS = 90.0
+"""Longer than front takes for a name with several silent addresses."""
+_MAX_MESSAGE = 128 * 1024
+_AT_ONCE = 32
+_SEND_SECONDS = 5
+
+Message = dict[str, Any]
+
+
+def egress_pair() -> tuple[socket.socket, socket.socket]:
+    """(front's end, the node's end)."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+class EgressServer:
+    """Front's end: every request in a thread of its own, for name lookups and helpers block.
+
+    `start` inside asyncio; no thread exists before the first request. `close` at the end, from anywhere, twice is fine.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._slots = threading.BoundedSemaphore(_AT_ONCE)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Answer from now on."""
+        # A node that reads nothing any more must not hold a thread for ever.
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._sock.fileno(), self._read)
+
+    def close(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._sock.fileno())
+        self._loop = None
+        self._sock.close()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = self._sock.recv(_MAX_MESSAGE, socket.MSG_DONTWAIT)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                data = b""
+            if not data:
+                if self._loop is not None:
+                    self._loop.remove_reader(self._sock.fileno())
+                return
+            with suppress(ValueError):
+                request = json.loads(data)
+                if isinstance(request, dict) and isinstance(request.get("id"), str):
+                    self._take(request)
+
+    def _take(self, request: Message) -> None:
+        if not self._slots.acquire(blocking=False):
+            self._answer({"id": request["id"], "error": "too many connections are being made at once"})
+            return
+        # Daemons: a name server that does not answer must not keep the command from ending.
+        threading.Thread(target=self._serve, args=(request,), name="egress", daemon=True).start()
+
+    def _serve(self, request: Message) -> None:
+        try:
+            answer: Message = {"id": request["id"]}
+            sock: socket.socket | None = None
+            try:
+                if "credentials" in request:
+                    answer["auth"] = _host_credentials(str(request["credentials"]))
+                else:
+                    sock = _dial(request)
+            except Exception as error:
+                answer["error"] = str(error) or type(error).__name__
+            with suppress(OSError):
+                self._answer(answer, sock)
+        finally:
+            if sock is not None:
+                sock.close()
+            self._slots.release()
+
+    def _answer(self, answer: Message, sock: socket.socket | None = None) -> None:
+        data = json.dumps(answer).encode()
+        socket.send_fds(self._sock, [data], [sock.fileno()] if sock is not None else [])
+
+
+def _dial(request: Message) -> socket.socket:
+    from lastcall.cluster.dial_out import dial_out
+
+    host, port = request.get("host"), request.get("port")
+    if not isinstance(host, str) or not isinstance(port, int) or not 0 < port < 65536:
+        raise ValueError("an address is a host and a port")
+    return dial_out(host, port, tls=bool(request.get("tls")))
+
+
+def _host_credentials(repository: str) -> Message | None:
+    from lastcall.cluster.host_credentials import host_credentials
+
+    found = host_credentials(repository)
+    if found is None:
+        return None
+    return {
+        "username": found.username,
+        "password": found.password,
+        "identity_token": found.identity_token,
+        "registry_token": found.registry_token,
+    }
+
+
+class EgressClient:
+    """The node's end. Implements `lastcall.cri.sandbox.way_out.WayOut`.
+
+    A node that was started anew finds answers to its predecessor's questions: they are dropped, their fds closed.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sock.setblocking(False)
+        self._boot = secrets.token_hex(8)
+        self._number = 0
+        self._pending: dict[str, asyncio.Future[tuple[Message, int]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def dial(self, host: str, port: int, *, tls: bool) -> socket.socket:
+        """A connected, non-blocking socket in the host's network. Raises DialError."""
+        try:
+            answer, fd = await self._ask({"host": host, "port": port, "tls": tls})
+        except TimeoutError:
+            raise DialError(f"dial tcp {host}:{port}: i/o timeout") from None
+        if answer.get("error") or fd < 0:
+            if fd >= 0:
+                os.close(fd)
+            raise DialError(str(answer.get("error") or "the host answered without a connection"))
+        sock = socket.socket(fileno=fd)
+        sock.setblocking(False)
+        return sock
+
+    async def credentials(self, repository: str) -> AuthConfig | None:
+        """What the user's docker config has for `registry/path`. Raises RuntimeServiceError."""
+        try:
+            answer, _ = await self._ask({"credentials": repository})
+        except (TimeoutError, DialError) as error:
+            raise RuntimeServiceError(f"cannot get credentials: {error or 'the host does not answer'}") from None
+        if answer.get("error"):
+            raise RuntimeServiceError(f"cannot get credentials: {answer['error']}")
+        found = answer.get("auth")
+        return AuthConfig(**found) if found else None
+
+    def close(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._sock.fileno())
+        self._loop = None
+        self._sock.close()
+
+    async def _ask(self, request: Message) -> tuple[Message, int]:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            loop.add_reader(self._sock.fileno(), self._read)
+            self._loop = loop
+        self._number += 1
+        identity = f"{self._boot}-{self._number}"
+        future: asyncio.Future[tuple[Message, int]] = loop.create_future()
+        self._pending[identity] = future
+        try:
+            self._sock.send(json.dumps({"id": identity, **request}).encode())
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await future
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise DialError(f"the host's end is gone: {error.strerror}") from None
+        except asyncio.CancelledError:
+            # The answer may have come in the moment its asker was cancelled.
+            if future.done() and not future.cancelled() and not future.exception() and future.result()[1] >= 0:
+                os.close(future.result()[1])
+            raise
+        finally:
+            self._pending.pop(identity, None)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data, fds, _, _ = socket.recv_fds(self._sock, _MAX_MESSAGE, 4, socket.MSG_CMSG_CLOEXEC)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                data, fds = b"", []
+            if not data:
+                self._lost()
+                return
+            try:
+                answer = json.loads(data)
+                future = self._pending.get(answer["id"])
+            except (ValueError, KeyError, TypeError):
+                answer, future = {}, None
+            if future is None or future.done():
+                for fd in fds:
+                    os.close(fd)
+                continue
+            for fd in fds[1:]:
+                os.close(fd)
+            future.set_result((answer, fds[0] if fds else -1))
+
+    def _lost(self) -> None:
+        if self._loop is not None:
+            self._loop.remove_reader(self._sock.fileno())
+        for future in self._pending.values():
+            if not future.done():
+                future.set_exception(DialError("the host's end is gone"))
+
+
+@contextmanager
+def local_way_out() -> Iterator[EgressClient]:
+    """Both ends in this process, for a command on the host. Inside asyncio."""
+    front, node = egress_pair()
+    server, client = EgressServer(front), EgressClient(node)
+    server.start()
+    try:
+        yield client
+    finally:
+        client.close()
+        server.close()
