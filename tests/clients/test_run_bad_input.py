@@ -93,7 +93,7 @@ FILL = "dd if=/dev/zero of=/fill bs=64k 2>/dev/null; dd if=/dev/zero of=/data/fi
 DATA = {"name": "data", "emptyDir": {}}
 
 WORLDS: dict[str, dict[str, Any]] = {
-    "missing image": {"manifests": [pod("a", container("app", image="no-such-image:1"))]},
+    "missing image": {"manifests": [pod("a", container("app", image="127.0.0.1:9/no-such-image:1"))]},
     "missing image, never pulled": {
         "manifests": [pod("a", container("app", image="no-such-image:1", imagePullPolicy="Never"))]
     },

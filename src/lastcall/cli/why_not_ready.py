@@ -17,8 +17,8 @@ HOPELESS = (
 """Reasons that waiting does not change: nothing else in this cluster will bring the image, the key or the command."""
 
 _PULL = (
-    "`lastcall image from-host NAME` makes an image of this machine's own programs, `lastcall image import FILE` takes one "
-    "from `docker save`; a private registry wants `docker login`, or an imagePullSecret"
+    "`lastcall image from-host NAME` makes an image of this machine's own programs, `lastcall image import FILE` takes "
+    "one from `docker save`; a private registry wants `docker login`, or an imagePullSecret"
 )
 _WAY_OUT = {
     "ErrImageNeverPull": "the image is not there and imagePullPolicy is Never: `lastcall image ls` shows what is there",

@@ -99,8 +99,7 @@ class ImagePuller:
         try:
             registry = Registry(reference, self._way_out, self._world.clock, auth, stall_seconds=self._stall)
             async with registry:
-                with self.layout.keeping():
-                    return await _Pull(self, self._world, registry, reference, platform, on_progress).run()
+                return await _Pull(self, self._world, registry, reference, platform, on_progress).run()
         except RegistryError as error:
             text = f"{error}{why_none if error.status in (401, 403) else ''}"
             raise PullError(reference, text, "ImageNotFound" if error.status == 404 else "", error.status) from error
@@ -126,7 +125,12 @@ class _Pull:
         self._on_progress = on_progress
 
     async def run(self) -> Descriptor:
-        top = await self._resolve()
+        digest, fetched = await self._resolve()  # a name that does not exist leaves nothing on the disk
+        with self._layout.keeping():
+            top = fetched if isinstance(fetched, Descriptor) else await self._keep(*fetched, digest)
+            return await self._complete(top)
+
+    async def _complete(self, top: Descriptor) -> Descriptor:
         chosen, manifest = await self._choose(top)
         config, layers = _children(chosen, manifest)
         self._check_room([config, *layers])
@@ -141,8 +145,10 @@ class _Pull:
 
     # -- manifests ---------------------------------------------------------------------------------------------------
 
-    async def _resolve(self) -> Descriptor:
-        """The manifest or index that the name means now, in the layout."""
+    async def _resolve(self) -> tuple[str, Descriptor | tuple[bytes, str]]:
+        """The digest the name has now ("" when the registry does not say), and the manifest or index behind it: in the
+        layout already, or its bytes and media type.
+        """
         wanted = self._reference.digest
         try:
             resolved = await self._registry.resolve()
@@ -150,12 +156,12 @@ class _Pull:
             if wanted and digest and digest != wanted:
                 raise RegistryError(f"the registry answers {wanted} with {digest}")
             if digest and (here := self._here(digest)) is not None:
-                return here
-            data, media_type = await self._registry.manifest(wanted or self._reference.tag)
+                return digest, here
+            fetched = await self._registry.manifest(wanted or self._reference.tag)
         except RegistryError as error:
             text = f'failed to resolve reference "{self._reference}": {error}'
             raise RegistryError(text, error.status) from error
-        return await self._keep(data, media_type, wanted or digest)
+        return wanted or digest, fetched
 
     def _here(self, digest: str) -> Descriptor | None:
         """A manifest of the index of the layout that has this digest."""
