@@ -226,7 +226,8 @@ async def test_a_removed_container_leaves_no_file_and_no_process(world: ShimWorl
     await world.printed(container, "up")
     await world.runtime.remove_container(container)
     await world.runtime.remove_container(container)
-    assert [name for name in os.listdir("/mnt/containers") if not name.startswith("sandbox-")] == []
+    assert os.listdir("/mnt/containers") == ["records"]
+    assert [name for name in os.listdir("/mnt/containers/records") if not name.startswith("sandbox-")] == []
     await world.until(lambda: os.listdir("/mnt/shim/processes") == [])
     assert world.processes() == {}
 

@@ -94,6 +94,9 @@ class NoNetwork:
         self.attached[sandbox_id] = f"10.244.0.{len(self.attached) + 2}"
         return self.attached[sandbox_id]
 
+    async def adopt(self, sandbox_id: str, ip: str) -> None:
+        self.attached[sandbox_id] = ip
+
     async def detach(self, sandbox_id: str, ip: str) -> None:
         if self.error:
             raise self.error
@@ -105,6 +108,7 @@ class ShimWorld:
 
     def __init__(self, shim_pid: int, ring: Ring) -> None:
         self.shim_pid = shim_pid
+        self.ring = ring
         self.images = Images()
         self.network = NoNetwork()
         self.world = World()

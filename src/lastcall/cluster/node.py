@@ -14,6 +14,7 @@ from lastcall.cluster.egress import EgressClient
 from lastcall.cluster.init import SHIM_SOCKET
 from lastcall.cluster.options import (
     API_INSIDE,
+    DURABLE_DIR,
     KUBELET_PORT,
     KUBERNETES_SERVICE_IP,
     NODE_IP,
@@ -69,7 +70,9 @@ async def _run(plan: Plan) -> None:
         state_dir=f"{STATE_DIR}/containers",
         images=images,
         network=network,
+        records_dir=f"{DURABLE_DIR}/runtime" if plan.options.state else "",
     )
+    await runtime.adopt()
     capacity, allocatable = machine_capacity(Path(STATE_DIR))
     node_config = NodeConfig(
         name=NODE_NAME,
@@ -118,6 +121,7 @@ async def _run(plan: Plan) -> None:
         )
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(_warm(images), name="warm images")
+        tasks.spawn(runtime.run(), name="shim connection")
         tasks.spawn(events.run(), name="kubelet events")
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet)

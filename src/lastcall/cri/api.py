@@ -151,7 +151,7 @@ class ContainerState(IntEnum):
 class ContainerStatus:
     """Times are nanoseconds since the epoch, 0 when not reached.
 
-    `reason` is Completed, Error, OOMKilled, StartError or ContainerStatusUnknown.
+    `reason` is Completed, Error, OOMKilled, StartError, Unknown (nobody saw its end) or ContainerStatusUnknown.
 
     `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
     """

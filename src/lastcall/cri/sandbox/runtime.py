@@ -1,19 +1,21 @@
 """The sandbox runtime: CRI's RuntimeService in the node process, on top of the shim, the images and the Pod network.
 
 The node decides, the shim does: every process, namespace and wait status is the shim's, every rule of CRI is here.
-What is needed to rebuild this after a node restart lies in `state_dir` and in the shim's answer to `hello`.
+
+A node process that starts after another one adopts what is there: `adopt` reads the `Records`, and the shim's answer to
+`hello` says how far everything came (`_on_connected`). The same answer repairs the picture when it is the shim that
+died: its containers have ended then and its sandboxes are gone.
 """
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import orjson
 
 from lastcall.cri.api import (
     ContainerConfig,
@@ -28,7 +30,8 @@ from lastcall.cri.api import (
     RuntimeServiceError,
 )
 from lastcall.cri.sandbox.container_spec import start_spec, stop_signal
-from lastcall.cri.sandbox.shim_client import ShimClient
+from lastcall.cri.sandbox.records import Records, decode
+from lastcall.cri.sandbox.shim_client import ShimClient, ShimLost
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
 from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
 from lastcall.timeline import kinds
@@ -45,6 +48,12 @@ _EXEC_FAILED = (
     "unable to start container process: {}: unknown"
 )
 START_ERROR_EXIT_CODE = 128
+UNKNOWN_EXIT_CODE = 255
+"""Of a container whose end nobody saw (containerd internal/cri/server/restart.go:unknownExitCode)."""
+RECONNECT_SECONDS = 1.0
+_ID_LENGTH = 64
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +64,7 @@ class _Sandbox:
     state: PodSandboxState = PodSandboxState.SANDBOX_READY
     ip: str = ""
     attached: bool = False
+    released: bool = False  # the shim holds nothing of it any more
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def status(self) -> PodSandboxStatus:
@@ -114,7 +124,7 @@ class _Container:
 
 
 class SandboxRuntime:
-    """`lastcall.cri.api.RuntimeService`. Connects to the shim with its first call."""
+    """`lastcall.cri.api.RuntimeService`. `adopt` first; connects to the shim with its first call."""
 
     def __init__(
         self,
@@ -124,18 +134,190 @@ class SandboxRuntime:
         state_dir: str,
         images: RootFilesystems,
         network: Network,
+        records_dir: str = "",
     ) -> None:
-        """`state_dir` is a directory on the cluster's tmpfs; it is made when it is not there."""
+        """`state_dir` holds what containers write; it is made when it is not there.
+
+        `records_dir` is for the records, `state_dir` when empty: a directory that outlives the cluster makes its next
+        start see that the containers were there and ended, as a machine that was rebooted does.
+        """
         self._world = world
         self._clock = world.clock
         self._recorder = recorder
         self._state_dir = state_dir
         self._images = images
         self._network = network
-        self._shim = ShimClient(world, shim_socket, self._on_event, self._on_lost)
+        self._records = Records(records_dir or os.path.join(state_dir, "records"))
+        self._shim = ShimClient(world, shim_socket, self._on_event, self._on_connected, self._on_lost)
+        self._lost = asyncio.Event()
         self._sandboxes: dict[str, _Sandbox] = {}
         self._containers: dict[str, _Container] = {}
         self._streams: list[asyncio.Queue[ContainerEventResponse]] = []
+
+    # -- what was there before ---------------------------------------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Take over what an earlier node process left. Before any other call. Raises RuntimeServiceError.
+
+        Where there was none it does not even wait for the shim.
+        """
+        if not self._records.any:
+            return
+        self._load_sandboxes()
+        self._load_containers()
+        addressed = {sandbox.ip: sandbox for sandbox in self._sandboxes.values() if sandbox.attached}
+        for sandbox in self._sandboxes.values():
+            if not sandbox.attached:
+                continue
+            # An address that was released and handed out again in the last moment is the newer one's.
+            sandbox.attached = addressed[sandbox.ip] is sandbox
+            if sandbox.attached:
+                await self._network.adopt(sandbox.id, sandbox.ip)
+        await self._shim.connect()
+        await asyncio.to_thread(self._remove_unknown_directories, set(self._containers))
+
+    async def run(self) -> None:
+        """Connect to the shim again whenever the connection was lost, until cancelled."""
+        while True:
+            await self._lost.wait()
+            self._lost.clear()
+            try:
+                await self._shim.connect()
+            except RuntimeServiceError as error:
+                log.warning("no connection to the shim yet: %s", error)
+                self._lost.set()
+                await self._clock.sleep(RECONNECT_SECONDS)
+
+    def _load_sandboxes(self) -> None:
+        found = []
+        for identity, value in self._records.load("sandbox"):
+            try:
+                sandbox = _Sandbox(
+                    identity,
+                    decode(PodSandboxConfig, value["config"]),
+                    value["createdAt"],
+                    PodSandboxState(value["state"]),
+                    value["ip"],
+                    value["attached"],
+                )
+            except (KeyError, TypeError, ValueError) as error:
+                log.warning("the record of sandbox %s cannot be read: %r", identity, error)
+                self._records.remove("sandbox", identity)
+                continue
+            found.append(sandbox)
+        self._sandboxes = {sandbox.id: sandbox for sandbox in sorted(found, key=lambda s: s.created_at)}
+
+    def _load_containers(self) -> None:
+        status = dict(self._records.load("status"))
+        found = []
+        for identity, value in self._records.load("container"):
+            try:
+                container = _Container(
+                    id=identity,
+                    sandbox=self._sandboxes[value["sandboxId"]],
+                    config=decode(ContainerConfig, value["config"]),
+                    created_at=value["createdAt"],
+                    image_ref=value["imageRef"],
+                    directory=os.path.join(self._state_dir, identity),
+                    spec={"logPath": value["logPath"]},
+                    stop_signal=value["stopSignal"],
+                )
+                self._load_status(container, status.pop(identity, {}))
+            except (KeyError, TypeError, ValueError) as error:
+                log.warning("the record of container %s cannot be read: %r", identity, error)
+                self._forget_records(identity)
+                continue
+            found.append(container)
+        for identity in status:
+            self._records.remove("status", identity)
+        self._containers = {container.id: container for container in sorted(found, key=lambda c: c.created_at)}
+
+    def _load_status(self, container: _Container, status: dict[str, Any]) -> None:
+        container.started_at = status.get("startedAt", 0)
+        container.finished_at = status.get("finishedAt", 0)
+        container.exit_code = status.get("exitCode", 0)
+        container.reason = status.get("reason", "")
+        container.message = status.get("message", "")
+        if container.finished_at:
+            container.state = ContainerState.CONTAINER_EXITED
+            container.settled.set()
+            container.ended.set()
+        elif container.started_at:
+            container.state = ContainerState.CONTAINER_UNKNOWN
+
+    def _remove_unknown_directories(self, known: set[str]) -> None:
+        with suppress(FileNotFoundError):
+            for entry in os.scandir(self._state_dir):
+                if len(entry.name) == _ID_LENGTH and entry.name not in known:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+    def _on_connected(self, hello: dict[str, Any]) -> None:
+        """Bring every sandbox and container to what the shim has of it."""
+        there = {facts["id"]: facts for facts in hello["containers"]}
+        for container in list(self._containers.values()):
+            self._reconcile(container, there.pop(container.id, None))
+        for identity, facts in there.items():
+            self._end_stranger(identity, facts)
+        for sandbox in self._sandboxes.values():
+            if sandbox.id not in hello["sandboxes"]:
+                sandbox.released = True
+                if sandbox.state == PodSandboxState.SANDBOX_READY:
+                    sandbox.state = PodSandboxState.SANDBOX_NOTREADY
+                    self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
+        for identity in hello["sandboxes"]:
+            if identity not in self._sandboxes:
+                self._shim.post("remove_sandbox", id=identity)  # the node before died in RunPodSandbox
+
+    def _reconcile(self, container: _Container, facts: dict[str, Any] | None) -> None:
+        if container.state == ContainerState.CONTAINER_EXITED:
+            return
+        if facts is None:
+            if container.state == ContainerState.CONTAINER_CREATED and not container.start_requested:
+                self._roll_back(container)
+            else:
+                # It was there; the machine, as this cluster sees it, has been rebooted, or the shim lost its journal.
+                container.started_at = container.started_at or container.created_at
+                self._ended(container, UNKNOWN_EXIT_CODE, "Unknown", self._clock.wall_ns())
+            return
+        container.start_requested = True
+        container.stop_signal_sent = container.stop_signal_sent or facts["stopSignalSent"]
+        container.started_at = facts["startedAt"] or container.started_at
+        if facts["state"] == "running":
+            container.ended.clear()
+            self._started(container, container.started_at)
+        elif facts["state"] == "starting":
+            container.state = ContainerState.CONTAINER_CREATED
+            container.settled.clear()
+            container.ended.clear()
+        elif facts["state"] == "failed":
+            container.state = ContainerState.CONTAINER_CREATED
+            self._start_failed(container, facts["message"])
+        else:
+            container.started_at = container.started_at or container.created_at
+            if facts["state"] == "unknown":
+                self._ended(container, UNKNOWN_EXIT_CODE, "Unknown", self._clock.wall_ns())
+            else:
+                self._exited(container, facts)
+
+    def _roll_back(self, container: _Container) -> None:
+        """Nobody asked to start it: whoever wanted it creates it again."""
+        del self._containers[container.id]
+        self._forget_records(container.id)
+        shutil.rmtree(container.directory, ignore_errors=True)  # of which nothing but the directory was made
+        self._emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
+
+    def _end_stranger(self, identity: str, facts: dict[str, Any]) -> None:
+        """A container without a record: it was being removed, or the record is damaged."""
+        if facts["state"] in ("exited", "failed", "unknown"):
+            self._shim.post("remove", id=identity)
+            if facts["sandboxId"] not in self._sandboxes:
+                self._shim.post("remove_sandbox", id=facts["sandboxId"])
+        else:
+            self._shim.post("signal", id=identity, signal=int(signal.SIGKILL), why="RemoveContainer")
+
+    def _forget_records(self, container_id: str) -> None:
+        self._records.remove("container", container_id)
+        self._records.remove("status", container_id)
 
     # -- sandboxes ---------------------------------------------------------------------------------------------------
 
@@ -188,19 +370,21 @@ class SandboxRuntime:
         async with sandbox.lock:
             left = [c for c in self._containers.values() if c.sandbox is sandbox]
             await asyncio.gather(*(self._kill(container, "StopPodSandbox") for container in left))
-            first = sandbox.state == PodSandboxState.SANDBOX_READY
-            sandbox.state = PodSandboxState.SANDBOX_NOTREADY
-            if first:
+            if sandbox.state == PodSandboxState.SANDBOX_READY:
+                sandbox.state = PodSandboxState.SANDBOX_NOTREADY
                 self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
+            changed = sandbox.attached or not sandbox.released
             if sandbox.attached:
                 await self._detach(sandbox)
-            if first:
+            if not sandbox.released:
                 if sandbox.config.namespace_options.pid == "POD":
                     await self._shim.call("remove_sandbox", id=sandbox.id)  # until its first process has ended
                 else:
                     # Only file descriptors are dropped, and the shim takes its calls in order: whatever follows finds
                     # them gone, and the way of every deletion is a round trip shorter.
                     self._shim.post("remove_sandbox", id=sandbox.id)
+                sandbox.released = True
+            if changed:
                 self._save_sandbox(sandbox)
 
     async def _detach(self, sandbox: _Sandbox) -> None:
@@ -231,8 +415,7 @@ class SandboxRuntime:
         for container in [c for c in self._containers.values() if c.sandbox is sandbox]:
             await self.remove_container(container.id)
         if self._sandboxes.pop(pod_sandbox_id, None) is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(self._sandbox_file(sandbox))
+            self._records.remove("sandbox", sandbox.id)
             self._emit(sandbox.id, ContainerEventType.CONTAINER_DELETED_EVENT, sandbox)
 
     async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
@@ -246,6 +429,7 @@ class SandboxRuntime:
 
     async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
         """Newest first."""
+        await self._until_known()
         found = (s.status() for s in reversed(self._sandboxes.values()))
         return [status for status in found if not pod_uid or status.metadata.uid == pod_uid]
 
@@ -273,8 +457,9 @@ class SandboxRuntime:
         )
         try:
             os.makedirs(directory, 0o700)
-            self._save(os.path.join(directory, "container.json"), {"config": config, "spec": container.spec})
+            self._save_container(container)
         except OSError as error:
+            self._records.remove("container", identity)
             shutil.rmtree(directory, ignore_errors=True)
             raise RuntimeServiceError(f"failed to create container: {error}") from error
         self._containers[identity] = container
@@ -291,6 +476,8 @@ class SandboxRuntime:
             # That it runs, failed to, or has ended again, is known from the shim's events: they come before the answer,
             # and also when this call is cancelled.
             await self._shim.call("start", container=container.spec)
+        except ShimLost:
+            raise  # whether it runs is known with the next connection
         except RuntimeServiceError as error:
             self._start_failed(container, str(error))
             raise RuntimeServiceError(container.message, "StartError") from error
@@ -316,6 +503,7 @@ class SandboxRuntime:
             await self._shim.call("signal", id=container.id, signal=container.stop_signal, why="StopContainer")
         if not await self._wait_ended(container, timeout):
             await self._kill(container, "grace over")
+        self._demand_known(container)
 
     async def _kill(self, container: _Container, why: str) -> None:
         """SIGKILL, and wait until the kernel has ended the whole container. A start under way is waited for first."""
@@ -324,6 +512,11 @@ class SandboxRuntime:
         if container.state == ContainerState.CONTAINER_RUNNING:
             await self._shim.call("signal", id=container.id, signal=int(signal.SIGKILL), why=why)
             await container.ended.wait()
+        self._demand_known(container)
+
+    @staticmethod
+    def _demand_known(container: _Container) -> None:
+        """Raises RuntimeServiceError when the shim was lost meanwhile."""
         if container.state == ContainerState.CONTAINER_UNKNOWN:
             raise RuntimeServiceError("the connection to the shim is gone")
 
@@ -344,12 +537,14 @@ class SandboxRuntime:
         await self._kill(container, "RemoveContainer")
         if self._containers.pop(container_id, None) is None:
             return  # someone else was quicker
+        self._forget_records(container_id)
         self._shim.post("remove", id=container_id)
         await asyncio.to_thread(shutil.rmtree, container.directory, ignore_errors=True)
         self._emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
         """Newest first."""
+        await self._until_known()
         found = reversed(self._containers.values())
         return [c.status() for c in found if not pod_uid or c.sandbox.config.metadata.uid == pod_uid]
 
@@ -438,23 +633,34 @@ class SandboxRuntime:
     def _on_event(self, message: dict[str, Any]) -> None:
         container = self._containers.get(message["id"])
         if container is None:
-            return
-        if message["event"] == "started" and container.state == ContainerState.CONTAINER_CREATED:
-            container.state = ContainerState.CONTAINER_RUNNING
-            container.started_at = message["startedAt"]
-            container.settled.set()
-            self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
+            if message["event"] == "exited":
+                self._end_stranger(message["id"], message)
+        elif message["event"] == "started":
+            self._started(container, message["startedAt"])
         elif message["event"] == "start_failed":
             self._start_failed(container, message["message"])
         elif message["event"] == "exited":
-            code = message["exitCode"]
-            self._ended(container, code, "Error" if code else "Completed", message["finishedAt"])
+            self._exited(container, message)
+
+    def _started(self, container: _Container, started_at: int) -> None:
+        if container.state not in (ContainerState.CONTAINER_CREATED, ContainerState.CONTAINER_UNKNOWN):
+            return
+        container.state = ContainerState.CONTAINER_RUNNING
+        container.started_at = started_at
+        container.settled.set()
+        self._save_status(container)
+        self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
+
+    def _exited(self, container: _Container, facts: dict[str, Any]) -> None:
+        code = facts["exitCode"]
+        self._ended(container, code, "Error" if code else "Completed", facts["finishedAt"])
 
     def _ended(self, container: _Container, code: int, reason: str, finished_at: int) -> None:
         container.state = ContainerState.CONTAINER_EXITED
         container.exit_code, container.reason, container.finished_at = code, reason, finished_at
         container.settled.set()
         container.ended.set()
+        self._save_status(container)
         self._emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
 
     def _on_lost(self) -> None:
@@ -465,6 +671,12 @@ class SandboxRuntime:
                 container.state = ContainerState.CONTAINER_UNKNOWN
                 container.settled.set()
                 container.ended.set()
+        self._lost.set()
+
+    async def _until_known(self) -> None:
+        """Nobody is told of containers of which nobody knows: wait for a shim. Raises RuntimeServiceError."""
+        if self._lost.is_set() or any(c.state == ContainerState.CONTAINER_UNKNOWN for c in self._containers.values()):
+            await self._shim.connect()
 
     async def close(self) -> None:
         """Hang up. Containers go on running."""
@@ -482,19 +694,36 @@ class SandboxRuntime:
             raise RuntimeServiceError(text, "NotFound")
         return container
 
-    def _sandbox_file(self, sandbox: _Sandbox) -> str:
-        return os.path.join(self._state_dir, f"sandbox-{sandbox.id}.json")
-
     def _save_sandbox(self, sandbox: _Sandbox) -> None:
-        state = {"config": sandbox.config, "createdAt": sandbox.created_at, "ip": sandbox.ip, "state": sandbox.state}
+        state = {
+            "config": sandbox.config,
+            "createdAt": sandbox.created_at,
+            "state": int(sandbox.state),
+            "ip": sandbox.ip,
+            "attached": sandbox.attached,
+        }
         # A full disk must not take a working sandbox down; only a later adoption would miss it.
         with suppress(OSError):
-            os.makedirs(self._state_dir, 0o700, exist_ok=True)
-            self._save(self._sandbox_file(sandbox), state)
+            self._records.save("sandbox", sandbox.id, state)
 
-    def _save(self, path: str, value: dict[str, Any]) -> None:
-        """Whole or not at all."""
-        temporary = f"{path}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(orjson.dumps(value, default=str))
-        os.replace(temporary, path)
+    def _save_container(self, container: _Container) -> None:
+        state = {
+            "config": replace(container.config, envs=(), command=(), args=()),
+            "sandboxId": container.sandbox.id,
+            "createdAt": container.created_at,
+            "imageRef": container.image_ref,
+            "stopSignal": container.stop_signal,
+            "logPath": container.spec["logPath"],
+        }
+        self._records.save("container", container.id, state)
+
+    def _save_status(self, container: _Container) -> None:
+        state = {
+            "startedAt": container.started_at,
+            "finishedAt": container.finished_at,
+            "exitCode": container.exit_code,
+            "reason": container.reason,
+            "message": container.message,
+        }
+        with suppress(OSError):
+            self._records.save("status", container.id, state)

@@ -17,6 +17,10 @@ CONNECT_SECONDS = 10.0
 """How long the shim may take to listen; it starts beside the node."""
 
 
+class ShimLost(RuntimeServiceError):
+    """The connection broke: whether the call was done is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`fds` belong to the receiver."""
@@ -29,18 +33,27 @@ class Answer:
 class ShimClient:
     """Calls the verbs of `shim/server.py`; answers and events arrive in the shim's order.
 
-    `on_event(message)` hears every event before any later answer is delivered; `on_lost()` is called once when the
-    connection is gone, after which every call fails.
+    `on_event(message)` hears every event before any later answer is delivered. `on_connected(hello)` gets the shim's
+    answer to `hello` before any later event and before the first call. `on_lost()` is called when the connection is
+    gone and every pending call has failed; the next call connects again.
     """
 
     def __init__(
-        self, world: World, path: str, on_event: Callable[[dict[str, Any]], None], on_lost: Callable[[], None]
+        self,
+        world: World,
+        path: str,
+        on_event: Callable[[dict[str, Any]], None],
+        on_connected: Callable[[dict[str, Any]], None],
+        on_lost: Callable[[], None],
     ) -> None:
         self._world = world
         self._path = path
         self._on_event = on_event
+        self._on_connected = on_connected
         self._on_lost = on_lost
         self._connection: Connection | None = None
+        self._ready = False
+        self._hello = 0
         self._connecting = asyncio.Lock()
         self._closed = False
         self._next = 0
@@ -52,7 +65,7 @@ class ShimClient:
         async with self._connecting:
             if self._closed:
                 raise _lost()
-            if self._connection is not None:
+            if self._ready:
                 return
             deadline = monotonic(self._world.clock) + CONNECT_SECONDS
             while True:
@@ -69,11 +82,20 @@ class ShimClient:
                 await self._world.clock.sleep(0.002)
             self._connection = Connection(sock)
             asyncio.get_running_loop().add_reader(sock, self._readable)
+            self._hello = self._next + 1
+            try:
+                await self._call("hello")
+            except asyncio.CancelledError:
+                self._lose()
+                raise
 
     async def call(self, verb: str, **fields: Any) -> Answer:
         """One call. Raises RuntimeServiceError with the shim's message and reason, or when the shim is gone."""
-        if self._connection is None:
+        if not self._ready:
             await self.connect()
+        return await self._call(verb, **fields)
+
+    async def _call(self, verb: str, **fields: Any) -> Answer:
         self._next += 1
         number = self._next
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -86,7 +108,10 @@ class ShimClient:
             self._pending.pop(number, None)
 
     def post(self, verb: str, **fields: Any) -> None:
-        """A call whose answer nobody waits for. A shim that is gone is not an error."""
+        """A call whose answer nobody waits for. A shim that is gone is not an error.
+
+        Between the end of one connection and the start of the next it does nothing: `on_connected` tells what is left.
+        """
         self._next += 1
         try:
             self._send({"call": self._next, "verb": verb, **fields})
@@ -137,7 +162,11 @@ class ShimClient:
                 self._answer(Answer(message, blobs, fds))
 
     def _answer(self, answer: Answer) -> None:
-        future = self._pending.pop(answer.message.get("answer", 0), None)
+        number = answer.message.get("answer", 0)
+        if number == self._hello and not self._ready:
+            self._ready = True
+            self._on_connected(answer.message)
+        future = self._pending.pop(number, None)
         if future is None or future.done():
             for fd in answer.fds:
                 os.close(fd)
@@ -147,19 +176,24 @@ class ShimClient:
             future.set_result(answer)
 
     def _lose(self) -> None:
-        if not self._closed:
-            self.close()
+        if self._connection is not None:
+            self._hang_up()
             self._on_lost()
 
     def close(self) -> None:
-        """Hang up; the shim ends this node's execs and keeps its containers."""
+        """Hang up for good; the shim ends this node's execs and keeps its containers."""
         self._closed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._ready = False
         connection, self._connection = self._connection, None
         if connection is not None:
             loop = asyncio.get_running_loop()
             loop.remove_reader(connection.socket)
             if self._writing:
                 loop.remove_writer(connection.socket)
+                self._writing = False
             connection.close()
         pending, self._pending = self._pending, {}
         for future in pending.values():
@@ -167,5 +201,5 @@ class ShimClient:
                 future.set_exception(_lost())
 
 
-def _lost() -> RuntimeServiceError:
-    return RuntimeServiceError("the connection to the shim is gone")
+def _lost() -> ShimLost:
+    return ShimLost("the connection to the shim is gone")

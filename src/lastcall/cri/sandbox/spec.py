@@ -55,6 +55,11 @@ class Network(Protocol):
         """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""
         ...
 
+    async def adopt(self, sandbox_id: str, ip: str) -> None:
+        """Know again what an earlier node process attached. Raises RuntimeServiceError for an address that cannot be
+        had."""
+        ...
+
     async def detach(self, sandbox_id: str, ip: str) -> None:
         """Release the address and take the links away; "" when attach never answered. Idempotent."""
         ...

@@ -51,6 +51,9 @@ class Container:
         self.process: Process | None = None
         self.started_at = 0
         self.finished_at = 0
+        self.failure = ""
+        """Why it could not be started."""
+        self.stop_signal_sent = False
         self.on_started: Callable[[], None] = lambda: None
         self.on_start_failed: Callable[[str], None] = lambda message: None
         self.on_exited: Callable[[], None] = lambda: None
@@ -63,6 +66,11 @@ class Container:
         self.taps = Taps(context.loop)
         self._mount_namespace = ""
         self.execs: dict[str, Exec] = {}
+
+    @property
+    def about(self) -> dict[str, str]:
+        """Whose processes these are, for the journals."""
+        return {"podUid": self.spec["podUid"], "container": self.spec["name"]}
 
     @property
     def running(self) -> bool:
@@ -91,6 +99,7 @@ class Container:
             launched = launch(
                 context.loop,
                 (context.directory, self.id),
+                {**self.about, "sandboxId": self.sandbox.id},
                 lambda: clone_into(pid_target, flags, context.own),
                 in_child,
                 stdin=spec["stdin"] and not spec["tty"],
@@ -145,11 +154,12 @@ class Container:
 
     def _start_failed(self, message: str) -> None:
         self._end()
+        self.failure = message
         self.on_start_failed(message)
 
     def _exited(self, status: Exit) -> None:
         assert self.process is not None
-        self.finished_at = time.time_ns()
+        self.finished_at = self.process.finished_at
         if self.spec["pid"] != "CONTAINER":
             self._kill_the_rest()
         for output in self._outputs:
@@ -213,11 +223,13 @@ class Container:
                 self.record(kinds.PROCESS_SIGNAL_STATE, state)
         if not process.signal(number):
             return False
+        # A node that starts anew must know: the stop signal is sent once in a container's life.
+        self.stop_signal_sent = self.stop_signal_sent or number != signal.SIGKILL
         self.record(kinds.SIGNAL_SENT, {"signal": procfs.signal_name(number), "pid": process.pid, "why": why})
         return True
 
     def forget(self) -> None:
-        """Its record is no longer needed."""
+        """What is on record of it is no longer needed."""
         if self.process is not None:
             self.process.journal.remove()
 
@@ -256,8 +268,8 @@ class Exec:
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
             child.run_exec(spec, status, stdio, init, context.maps)
 
-        journal, stdin = (context.directory, f"exec-{self.id}"), self.stdin and not self.tty
-        launched = launch(context.loop, journal, lambda: self._clone(init), in_child, stdin=stdin)
+        path, stdin = (context.directory, f"exec-{self.id}"), self.stdin and not self.tty
+        launched = launch(context.loop, path, container.about, lambda: self._clone(init), in_child, stdin=stdin)
         self._process = launched.process
         self._process.on_started = self._started
         self._process.on_start_failed = self._failed

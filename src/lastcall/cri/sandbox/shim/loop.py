@@ -53,6 +53,10 @@ class Loop:
         heapq.heappush(self._timers, (monotonic_ns, next(self._numbers), timer))
         return timer
 
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call once, not before `seconds` from now."""
+        return self.call_at(time.monotonic_ns() + int(seconds * 1e9), callback)
+
     def run_forever(self) -> None:
         while True:
             self.run_once()

@@ -114,9 +114,14 @@ def release(sandbox: Sandbox) -> None:
         os.close(fd)
     sandbox.namespaces.clear()
     if sandbox.shm and sandbox.spec["ipc"] != "NODE":
-        with contextlib.suppress(OSError):
-            linux.umount2(sandbox.shm, linux.MNT_DETACH)
-        with contextlib.suppress(OSError):
-            os.rmdir(sandbox.shm)
-            os.rmdir(os.path.dirname(sandbox.shm))
+        remove_shared_memory(sandbox.shm)
     sandbox.shm = ""
+
+
+def remove_shared_memory(path: str) -> None:
+    """Unmount a sandbox's /dev/shm and remove its directory. What is not there is no error."""
+    with contextlib.suppress(OSError):
+        linux.umount2(path, linux.MNT_DETACH)
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
+        os.rmdir(os.path.dirname(path))

@@ -17,9 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-UNKNOWN_EXIT_CODE = 255
-"""containerd's code for an end that nobody saw (internal/cri/server/restart.go:unknownExitCode)."""
-
 
 class PastProcess:
     """One process of a shim that is no more. `exec_id` is "" for a container's PID 1. `exit_code` None: not known."""

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import time
 
 from lastcall.cri.sandbox.shim import procfs
 from lastcall.cri.sandbox.shim.loop import READ, Loop
@@ -23,10 +24,14 @@ _PIPES_DRAINED_AT_EXIT = 64
 
 
 class Journal:
-    """What is known of one process, in a file on tmpfs: a line is on record when `append` returns. Raises OSError."""
+    """What is known of one process, in a file on tmpfs: a line is on record when `append` returns. Raises OSError.
 
-    def __init__(self, directory: str, identity: str) -> None:
+    `about` goes into the first line; `past.py` reads these files.
+    """
+
+    def __init__(self, directory: str, identity: str, about: dict[str, str]) -> None:
         self.path = os.path.join(directory, identity)
+        self.about = about
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def append(self, **facts: Any) -> None:
@@ -123,6 +128,7 @@ class Process:
         self.pidfd = pidfd
         self.start_time = procfs.start_time(pid)
         self.exit: Exit | None = None
+        self.finished_at = 0
         self.executed = False
         self.on_started: Callable[[], None] = lambda: None
         self.on_start_failed: Callable[[str], None] = lambda message: None
@@ -135,7 +141,7 @@ class Process:
         self.journal = journal
         status.setblocking(False)
         # On record before it may execute: whatever happens to the shim, someone can tell what this process was.
-        journal.append(pid=pid, startTime=self.start_time)
+        journal.append(pid=pid, startTime=self.start_time, **journal.about)
 
     def go(self) -> None:
         """Let it execute, and follow it."""
@@ -187,6 +193,7 @@ class Process:
         result = linux.waitid_pidfd(self.pidfd)
         if result is None:
             return
+        self.finished_at = time.time_ns()
         self._loop.unwatch(self.pidfd)
         if result.si_code == os.CLD_EXITED:
             self.exit = Exit(result.si_status, "")
@@ -194,7 +201,7 @@ class Process:
             self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status))
         if self.executed:
             with contextlib.suppress(OSError):  # a full disk: told, though not on record
-                self.journal.append(exitCode=self.exit.code, signal=self.exit.signal)
+                self.journal.append(exitCode=self.exit.code, signal=self.exit.signal, finishedAt=self.finished_at)
             self.on_exited(self.exit)
         else:
             how = f"killed by {self.exit.signal}" if self.exit.signal else f"exited with {self.exit.code}"
@@ -213,16 +220,17 @@ class Launched:
 def launch(
     loop: Loop,
     journal_path: tuple[str, str],
+    about: dict[str, str],
     clone: Callable[[], tuple[int, int]],
     in_child: Callable[[socket.socket, Stdio], NoReturn],
     *,
     stdin: bool = False,
 ) -> Launched:
-    """Clone a child that is on record. Raises OSError; nothing stays behind then.
+    """Clone a child that is on record, with `about` who it is. Raises OSError; nothing stays behind then.
 
     `clone` answers (pid, pidfd), pid 0 in the child, which then is `in_child`'s and never comes back.
     """
-    journal = Journal(*journal_path)
+    journal = Journal(*journal_path, about)
     fds: list[int] = []
     pid = pidfd = -1
     try:

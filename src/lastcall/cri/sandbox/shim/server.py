@@ -2,7 +2,7 @@
 
 | verb | asks | answers |
 |---|---|---|
-| hello | | pid, sandboxes, containers (as `list`) |
+| hello | | pid, sandboxes, containers (as `list`), when no exec of a connection that has closed lives any more |
 | create_sandbox | id, network, ipc, pid, hostname, sysctls | fds: the network namespace (none for NODE) |
 | remove_sandbox | id | |
 | start | a container spec (`spec_fields` of shim_client) | pid, startedAt |
@@ -10,14 +10,18 @@
 | exec | id, execId, argv, timeout (seconds, 0 none) | exitCode, signal, killedBecause; blobs: stdout, stderr |
 | cancel_exec | execId | |
 | remove | id of an ended container | |
-| list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal}] |
+| list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal, message, stopSignalSent}] |
 
 Events go to every connection: `started` and `exited`, with the fields of `list`, and `start_failed` (id, message). An
 exec belongs to the connection that asked for it and is killed when that closes. Times are nanoseconds since the epoch.
-"""
+A `state` is starting, running, exited or failed (it could not be started: `message`). `stopSignalSent`: it was sent
+another signal than SIGKILL. Containers of a shim that died before this one are told as exited, or unknown when nobody
+saw their end, until `remove`.
+"""  # noqa: E501
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -26,6 +30,7 @@ from lastcall.cri.sandbox.shim import namespaces, streaming
 from lastcall.cri.sandbox.shim.containers import Container, Context, Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
+from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.cri.sandbox.shim.streaming import CallError
 from lastcall.cri.sandbox.shim.wire import Connection, WireError
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
     from lastcall.cri.sandbox.shim.wire import Message
 
 _MOST_UNSENT = 128 << 20
+_LAST_READS = 16
+_EXECS_END_SECONDS = 5.0
+"""How long a killed exec may hold a new node up: one in an uninterruptible sleep ends when the kernel lets it."""
 
 
 class Server:
@@ -48,8 +56,13 @@ class Server:
         self._state = state
         self.sandboxes = self._sandboxes = dict[str, Sandbox]()
         self.containers = self._containers = dict[str, Container]()
+        self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
         self._peers: dict[int, Peer] = {}
+        self._hung_up: list[Peer] = []
+        self._hellos: list[tuple[Peer, Message]] = []
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(socket_path)  # of a shim that died
         with_mask = os.umask(0o177)
         try:
             self._listener.bind(socket_path)
@@ -67,7 +80,33 @@ class Server:
         self._peers[sock.fileno()] = Peer(self, Connection(sock), self._context)
 
     def forget(self, fd: int) -> None:
-        del self._peers[fd]
+        peer = self._peers.pop(fd)
+        if peer.execs:
+            self._hung_up.append(peer)
+
+    def _hello(self, peer: Peer, message: Message) -> None:
+        """A hook of the node before must be over when the next one learns what there is, and delivers it again."""
+        for other in list(self._peers.values()):
+            if other is not peer:
+                other.notice_hang_up()
+        self._hellos.append((peer, message))
+        self.answer_hellos()
+        if self._hellos:
+            self._context.loop.call_later(_EXECS_END_SECONDS, lambda: self.answer_hellos(late=True))
+
+    def answer_hellos(self, *, late: bool = False) -> None:
+        """Answer who waits, once every exec of a node that is gone has ended, or when it is `late`."""
+        self._hung_up = [peer for peer in self._hung_up if peer.execs and not late]
+        if self._hung_up:
+            return
+        hellos, self._hellos = self._hellos, []
+        for peer, message in hellos:
+            peer.answer(message, self._all())
+
+    def _all(self) -> Message:
+        containers = [self._facts(container) for container in self._containers.values()]
+        containers += [_past_facts(past) for past in self._past.values()]
+        return {"pid": os.getpid(), "sandboxes": list(self._sandboxes), "containers": containers}
 
     def _announce(self, event: str, container: Container) -> None:
         self._tell_all({"event": event, **self._facts(container)})
@@ -79,9 +118,10 @@ class Server:
     def call(self, peer: Peer, message: Message) -> None:
         """Do one call. Its answer is sent now or when the thing has happened. Raises CallError, OSError, KeyError."""
         verb = message["verb"]
-        if verb in ("hello", "list"):
-            containers = [self._facts(container) for container in self._containers.values()]
-            peer.answer(message, {"pid": os.getpid(), "sandboxes": list(self._sandboxes), "containers": containers})
+        if verb == "hello":
+            self._hello(peer, message)
+        elif verb == "list":
+            peer.answer(message, self._all())
         elif verb == "create_sandbox":
             self._create_sandbox(peer, message)
         elif verb == "remove_sandbox":
@@ -142,8 +182,6 @@ class Server:
             peer.answer(message, {"pid": container.process.pid, "startedAt": container.started_at})
 
         def failed(text: str) -> None:
-            del self._containers[container.id]
-            container.forget()
             self._tell_all({"event": "start_failed", "id": container.id, "message": text})
             peer.answer_error(message, text, "StartError")
 
@@ -166,6 +204,8 @@ class Server:
     def _remove(self, identity: str) -> None:
         container = self._containers.get(identity)
         if container is None:
+            if (past := self._past.pop(identity, None)) is not None:
+                past.remove()
             return
         if not container.over:
             raise CallError(f"container {identity!r} is running")
@@ -180,11 +220,13 @@ class Server:
             "sandboxId": container.sandbox.id,
             "pid": process.pid if process else 0,
             "startTime": process.start_time if process else 0,
-            "state": "exited" if status else "running" if container.running else "starting",
+            "state": _state(container),
             "startedAt": container.started_at,
             "finishedAt": container.finished_at,
             "exitCode": status.code if status else 0,
             "signal": status.signal if status else "",
+            "message": container.failure,
+            "stopSignalSent": container.stop_signal_sent,
         }
 
     # -- execs -------------------------------------------------------------------------------------------------------
@@ -197,12 +239,12 @@ class Server:
         peer.execs[process.id] = process
 
         def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
-            peer.execs.pop(process.id, None)
+            peer.exec_ended(process.id)
             facts = {"exitCode": status.code, "signal": status.signal, "killedBecause": because}
             peer.answer(message, facts, blobs=(stdout, stderr))
 
         def failed(text: str) -> None:
-            peer.execs.pop(process.id, None)
+            peer.exec_ended(process.id)
             peer.answer_error(message, text, "StartError")
 
         process.on_done = done
@@ -214,6 +256,45 @@ class Server:
             if error.errno in (errno.ESRCH, errno.ENOMEM):  # its PID 1 has ended: nobody can enter any more
                 raise CallError(f"container {message['id']!r} is not running", "NotFound") from error
             raise
+
+
+def _state(container: Container) -> str:
+    if container.failure:
+        return "failed"
+    if container.process is not None and container.process.exit is not None:
+        return "exited"
+    return "running" if container.running else "starting"
+
+
+def _recover(journals: str, sandboxes: str) -> dict[str, PastProcess]:
+    """What a shim before this one left: how its containers ended; its mounts and the journals of its execs go."""
+    found: dict[str, PastProcess] = {}
+    for past in read_journals(journals):
+        if past.exec_id:
+            past.remove()
+        else:
+            found[past.container_id] = past
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(sandboxes):
+            namespaces.remove_shared_memory(os.path.join(sandboxes, name, "shm"))
+    return found
+
+
+def _past_facts(past: PastProcess) -> Message:
+    """As `Server._facts`. Nobody knows any more when it was started."""
+    return {
+        "id": past.container_id,
+        "sandboxId": past.sandbox_id,
+        "pid": past.pid,
+        "startTime": past.start_time,
+        "state": "exited" if past.over else "unknown",
+        "startedAt": 0,
+        "finishedAt": past.finished_at,
+        "exitCode": past.exit_code or 0,
+        "signal": past.signal,
+        "message": "",
+        "stopSignalSent": False,
+    }
 
 
 class Peer:
@@ -258,6 +339,24 @@ class Peer:
             self._close()
         else:
             self._want_write(not done)
+
+    def notice_hang_up(self) -> None:
+        """Its end may be known to the kernel and not yet to the loop; its last calls come before that."""
+        for _ in range(_LAST_READS):
+            try:
+                self._connection.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._close()
+            if self._closed:
+                return
+            self._ready(READ)
+
+    def exec_ended(self, exec_id: str) -> None:
+        self.execs.pop(exec_id, None)
+        if self._closed:
+            self._server.answer_hellos()
 
     def cancel(self, exec_id: str) -> None:
         process = self.execs.get(exec_id)

@@ -1,0 +1,105 @@
+"""What a node process writes down for the next one: which sandboxes and containers there are, as JSON files.
+
+`sandbox-<id>.json` and `container-<id>.json` hold what was asked for, `status-<id>.json` how far a container came. What
+runs is the shim's to say. Environment, command and arguments, which may carry secrets, are not kept: nobody starts a
+container twice. Files are 0600 and replaced whole.
+"""
+
+import os
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import orjson
+
+T = TypeVar("T")
+
+
+class Records:
+    """The files of one directory, which is made with the first one."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    @property
+    def any(self) -> bool:
+        """An earlier node process has written here."""
+        return os.path.isdir(self._directory)
+
+    def save(self, kind: str, identity: str, value: Any) -> None:
+        """Write `<kind>-<identity>.json`; dataclasses and enums are welcome. Raises OSError."""
+        path = self._path(kind, identity)
+        data = orjson.dumps(value)
+        try:
+            fd = _create(f"{path}.tmp")
+        except FileNotFoundError:
+            os.makedirs(self._directory, 0o700, exist_ok=True)
+            fd = _create(f"{path}.tmp")
+        try:
+            os.write(fd, data)
+        finally:
+            os.close(fd)
+        os.replace(f"{path}.tmp", path)
+
+    def load(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(identity, value) of every whole file of a kind, in no meaningful order."""
+        try:
+            names = sorted(os.listdir(self._directory))
+        except OSError:
+            return
+        for name in names:
+            if name.startswith(f"{kind}-") and name.endswith(".json"):
+                with suppress(OSError, orjson.JSONDecodeError), open(f"{self._directory}/{name}", "rb") as file:
+                    value = orjson.loads(file.read())
+                    if isinstance(value, dict):
+                        yield name[len(kind) + 1 : -len(".json")], value
+
+    def remove(self, kind: str, identity: str) -> None:
+        """What is not there is no error."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path(kind, identity))
+
+    def _path(self, kind: str, identity: str) -> str:
+        return f"{self._directory}/{kind}-{identity}.json"
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+
+def decode(kind: type[T], value: Any) -> T:
+    """A dataclass of CRI from what orjson made of it; unknown keys are passed over. Raises TypeError, ValueError."""
+    decoded: T = _decode(kind, value)
+    return decoded
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise TypeError(f"{type(value).__name__} in place of {kind}")
+        hints = _hints(cast(type, kind))
+        known = {field.name for field in fields(kind)}
+        return kind(**{name: _decode(hints[name], each) for name, each in value.items() if name in known})  # type: ignore[operator]
+    if origin is tuple:
+        if arguments[-1] is Ellipsis:
+            return tuple(_decode(arguments[0], each) for each in value)
+        return tuple(_decode(each, item) for each, item in zip(arguments, value, strict=True))
+    if origin is dict:
+        return dict(value)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _decode(next(each for each in arguments if each is not type(None)), value)
+    if origin is Literal:
+        return value
+    if issubclass(kind, IntEnum):
+        return kind(value)
+    return value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
