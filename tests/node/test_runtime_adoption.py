@@ -92,7 +92,7 @@ async def test_a_hook_of_the_node_before_is_dead_when_the_next_node_hears_of_any
     container = await world.start(await world.sandbox(), "sh", "-c", LOOP)
     hook = "touch /in; sleep 100; rm /in"
     running = asyncio.create_task(world.runtime.exec_sync(container, ("sh", "-c", hook), 0))
-    await world.until(lambda: any("sleep 100" in command for command in world.processes().values()))
+    await world.until(lambda: world.find("ExecStarted") and "sleep 100 " in world.processes().values())
     await next_node(world)
     assert not [command for command in world.processes().values() if "sleep 100" in command]
     (ended,) = world.find("ExecExited")

@@ -87,11 +87,11 @@ def _exec_stream(server: Server, peer: Peer, message: Message) -> None:
         peer.give(message, {"streams": list(streams)}, tuple(streams.values()))
 
     def failed(text: str) -> None:
-        peer.execs.pop(process.id, None)
+        peer.exec_ended(process.id)
         peer.answer_error(message, text, "StartError")
 
     def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
-        peer.execs.pop(process.id, None)
+        peer.exec_ended(process.id)
         facts = {"exitCode": status.code, "signal": status.signal, "killedBecause": because}
         peer.streams.ended(process.id, facts)
 
