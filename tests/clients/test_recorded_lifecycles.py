@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kept_cluster import kept_cluster, make_images
 
 SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 REPLAY = SHARED / "tools" / "golden_replay.py"
@@ -34,46 +35,6 @@ FASTER = {
 }
 """Scenario → what may differ, because lastcall is faster than the recorded node."""
 
-KEEP = """
-import asyncio, sys
-from lastcall.cluster.embedded import EmbeddedCluster
-from lastcall.cluster.options import ClusterOptions
-cluster = EmbeddedCluster(ClusterOptions())
-cluster.start()
-async def main():
-    await cluster.connect()
-    await cluster.wait_node_ready()
-    print(cluster.kubeconfig_path(), flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    await cluster.client.close()
-try:
-    asyncio.run(main())
-finally:
-    cluster.stop()
-"""
-
-QUICK = """
-#include <signal.h>
-#include <unistd.h>
-static void term(int number) { _exit(0); }
-static struct sigaction action;
-int main(void) { action.sa_handler = term; sigaction(SIGTERM, &action, 0); for (;;) pause(); }
-"""
-
-
-def make_images(root: Path) -> None:
-    """busybox:1.36, busybox:1.36-b and quick:1 in the store of `root`."""
-    from lastcall.cri.sandbox.images import ImageStore, build_image, host_image
-    from lastcall.cri.sandbox.spec import ImageConfig
-
-    store = ImageStore(root / "lastcall" / "images", unpacked=root / "unpacked")
-    for name in ("busybox:1.36", "busybox:1.36-b"):
-        store.add(name, host_image())
-    source, program = root / "quick.c", root / "quick"
-    source.write_text(QUICK)
-    subprocess.run(["gcc", "-static", "-O1", "-o", str(program), str(source)], check=True, timeout=60)
-    build_image(store, "quick:1", {"/quick": (str(program), 0o755)}, ImageConfig(entrypoint=("/quick",)))
-
 
 def unexpected(report: dict) -> list[str]:
     """The differences that `FASTER` does not explain."""
@@ -89,15 +50,7 @@ def unexpected(report: dict) -> list[str]:
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
 def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     make_images(tmp_path)
-    cluster = subprocess.Popen(
-        [sys.executable, "-c", KEEP],
-        env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        kubeconfig = cluster.stdout.readline().strip()
+    with kept_cluster(tmp_path) as kubeconfig:
         report = tmp_path / "report.json"
         replay = subprocess.run(
             [sys.executable, str(REPLAY), "--kubeconfig", kubeconfig, "--golden", str(SHARED / "golden"), "-j", "8",
@@ -106,10 +59,7 @@ def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
             text=True,
             timeout=570,
         )  # fmt: skip
-        assert report.exists(), replay.stdout + replay.stderr
-        result = json.loads(report.read_text())
-        assert unexpected(result) == []
-        assert result["counts"]["agree"] >= 25
-    finally:
-        cluster.stdin.close()
-        cluster.wait(timeout=30)
+    assert report.exists(), replay.stdout + replay.stderr
+    result = json.loads(report.read_text())
+    assert unexpected(result) == []
+    assert result["counts"]["agree"] >= 25

@@ -7,7 +7,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -57,6 +57,9 @@ MAX_BODY_BYTES = 3 << 20
 RESOURCES: Mapping[tuple[str, str, str], Resource] = {
     (resource.group, resource.version, resource.plural): resource for resource in (*SERVED, *REVIEWS)
 }
+
+WARNINGS = "warnings"
+"""Where a request keeps the warnings of its context."""
 
 _log = logging.getLogger("lastcall.apiserver")
 
@@ -350,12 +353,15 @@ class HTTPFace:
 
     def _context(self, request: web.BaseRequest, user: UserInfo, options_kind: str) -> RequestContext:
         query = request.query
-        return RequestContext(
+        context = RequestContext(
             user,
             request.headers.get("User-Agent", ""),
             dry_run=parse_dry_run(options_kind, query.getall("dryRun", [])),
             field_validation=_field_validation(query.get("fieldValidation", "")),
         )
+        # A refused request has its warnings too.
+        request[WARNINGS] = context.warnings
+        return context
 
     def _media_type(self, request: web.BaseRequest, *, list_: bool) -> MediaType:
         return self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_))
@@ -410,9 +416,7 @@ class HTTPFace:
                 resource, answer.object, media_type, request.query, self._operations.now()
             )
         response = self._bytes(request, body, media_type, status=201 if answer.created else status)
-        for warning in context.warnings if context is not None else ():
-            text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-            response.headers.add("Warning", f'299 - "{text}"')
+        _warn(response, context.warnings if context is not None else ())
         return response
 
     def _bytes(
@@ -430,7 +434,14 @@ class HTTPFace:
         response = self._bytes(request, orjson.dumps(error.status), media_type, status=error.code)
         for name, value in error.headers.items():
             response.headers[name] = value
+        _warn(response, request.get(WARNINGS, ()))
         return response
+
+
+def _warn(response: web.Response, warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        response.headers.add("Warning", f'299 - "{text}"')
 
 
 async def _pump(response: web.StreamResponse, first: bytes, chunks: AsyncIterator[bytes]) -> None:
