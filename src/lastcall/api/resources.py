@@ -43,7 +43,10 @@ class Resource:
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, "namespace", ("ns",), (), ("status", "finalize"))
 NODES = Resource("", "v1", "nodes", "Node", False, "node", ("no",), (), ("status",))
-PODS = Resource("", "v1", "pods", "Pod", True, "pod", ("po",), ("all",), ("status", "log", "binding"))
+PODS = Resource(
+    "", "v1", "pods", "Pod", True, "pod", ("po",), ("all",),
+    ("status", "log", "binding", "exec", "attach", "portforward"),
+)  # fmt: skip
 SERVICES = Resource("", "v1", "services", "Service", True, "service", ("svc",), ("all",), ("status",))
 EVENTS = Resource("", "v1", "events", "Event", True, "event", ("ev",))
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap", True, "configmap", ("cm",))

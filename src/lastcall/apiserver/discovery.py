@@ -48,6 +48,10 @@ class _Subresource:
 
 _SUBRESOURCES = {
     ("pods", "log"): _Subresource(("get",)),
+    **{
+        ("pods", name): _Subresource(("create", "get"), ("", "v1", f"Pod{kind}Options"))
+        for name, kind in (("exec", "Exec"), ("attach", "Attach"), ("portforward", "PortForward"))
+    },
     ("pods", "binding"): _Subresource(("create",), ("", "v1", "Binding")),
     ("namespaces", "finalize"): _Subresource(("update",)),
     **{

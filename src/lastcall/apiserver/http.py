@@ -48,6 +48,7 @@ from lastcall.apiserver.patching import patch_type
 from lastcall.apiserver.registry import Answer
 from lastcall.apiserver.requestinfo import RequestInfo, request_info
 from lastcall.apiserver.scale import SCALES
+from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.world.world import World
 
@@ -139,6 +140,8 @@ class HTTPFace:
             return self._watch
         if info.subresource == "log" and request.method == "GET":
             return self._log_of
+        if info.subresource in STREAMS and request.method in ("GET", "POST"):
+            return self._stream
         handlers: dict[
             str, Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]
         ] = {
@@ -339,6 +342,16 @@ class HTTPFace:
         with suppress(ConnectionResetError):
             await _pump(response, first, chunks)
         return response
+
+    async def _stream(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        from lastcall.apiserver.streaming.proxy import proxy
+
+        kubelets, node, location = await self._operations.stream(
+            info.subresource, info.namespace, info.name, request.query
+        )
+        return await proxy(request, kubelets, node, location)
 
     # -- requests ----------------------------------------------------------------------------------------------------
 

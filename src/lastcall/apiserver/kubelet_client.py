@@ -3,13 +3,14 @@
 Sources: pkg/registry/core/pod/strategy.go:LogLocation, pkg/kubelet/client/kubelet_client.go.
 """
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
-from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.errors import StatusError, plain_failure, status_failure
 from lastcall.api.meta import Object, name_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,16 @@ class KubeletClient:
         except aiohttp.ClientError:
             # The kubelet went away in the middle: what was read is what there is.
             return
+
+    async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection of its own, for a stream. Raises the StatusError of a kubelet that cannot be reached."""
+        host, port = kubelet_address(node)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await asyncio.open_connection(host, port, ssl=self._ssl)
+        except OSError as error:
+            words = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {error.strerror or error}".lower()
+            raise plain_failure(f"error dialing backend: dial tcp {host}:{port}: {words}") from None
 
     async def close(self) -> None:
         if self._session is not None:

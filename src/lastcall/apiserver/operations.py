@@ -7,12 +7,12 @@ told apart, and the answer of a DELETE gets its form.
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from lastcall.api.defaults import set_defaults
-from lastcall.api.errors import StatusError, bad_request, method_not_allowed, status_success
+from lastcall.api.errors import StatusError, bad_request, method_not_allowed, service_unavailable, status_success
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, NAMESPACES, PODS, REVIEWS, SERVICEACCOUNTS, Resource
 from lastcall.apiserver.bodies import prepare
@@ -27,11 +27,17 @@ from lastcall.apiserver.registry import Answer, GenericStore, Transform, check_n
 from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
+from lastcall.apiserver.streaming.location import stream_location
 from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.apiserver.watch import Event, open_watch
 from lastcall.client.api import JSON_PATCH
 from lastcall.world.clock import now
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
+
+    from lastcall.apiserver.streaming.proxy import KubeletStreams
 
 TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
 """What a POST to serviceaccounts/token carries."""
@@ -41,7 +47,12 @@ class Operations:
     """All verbs on all kinds. Every method raises StatusError."""
 
     def __init__(
-        self, kinds: Mapping[Resource, GenericStore], issuer: TokenIssuer, logs: KubeletLogs | None, reviews: Reviews
+        self,
+        kinds: Mapping[Resource, GenericStore],
+        issuer: TokenIssuer,
+        logs: KubeletLogs | None,
+        reviews: Reviews,
+        streams: "KubeletStreams | None" = None,
     ) -> None:
         self.kinds = kinds
         self._reviews = reviews
@@ -49,6 +60,7 @@ class Operations:
         self._store, self._clock = shared.store, shared.world.clock
         self._issuer = issuer
         self._logs = logs
+        self._streams = streams
 
     def now(self) -> datetime:
         """The time by which ages are told."""
@@ -118,6 +130,15 @@ class Operations:
 
     async def log(self, namespace: str, name: str, query: Mapping[str, str]) -> AsyncIterator[bytes] | None:
         return await open_log(self.kinds, self._logs, namespace, name, query)
+
+    async def stream(
+        self, subresource: str, namespace: str, name: str, query: "MultiMapping[str]"
+    ) -> "tuple[KubeletStreams, Object, str]":
+        """For pods/exec, attach and portforward: how to reach a kubelet, the node, path and query there."""
+        node, location = await stream_location(self.kinds, subresource, namespace, name, query)
+        if self._streams is None:
+            raise service_unavailable("this API server has no connection to kubelets")
+        return self._streams, node, location
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

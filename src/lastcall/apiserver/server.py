@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
@@ -63,6 +64,9 @@ from lastcall.world.clock import now, parse_rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.apiserver.streaming.proxy import KubeletStreams
+
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 EVENT_TTL = timedelta(hours=1)
 EVENT_SWEEP_SECONDS = 60.0
@@ -101,6 +105,7 @@ class APIServer:
         recorder: Recorder,
         config: APIServerConfig,
         kubelet_logs: KubeletLogs | None = None,
+        kubelet_streams: "KubeletStreams | None" = None,
     ) -> None:
         self._world = world
         self._store = store
@@ -126,7 +131,7 @@ class APIServer:
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, world.clock, config.issuer)
-        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews)
+        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, kubelet_streams)
         everything = (*SERVED, *REVIEWS)
         self._discovery = Discovery(everything, config.kubernetes_version, f"{config.kubernetes_service_ip}:443")
         self._openapi = OpenAPI(world.clock, everything, f"v{VERSIONS[config.kubernetes_version]}")

@@ -32,6 +32,11 @@ async def _run(plan: Plan) -> None:
     world = World()
     credentials = plan.credentials
     recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock)
+    kubelets = KubeletClient(
+        client_context(
+            credentials.ca_certificate, credentials.api_server_client.certificate, credentials.api_server_client.key
+        )
+    )
     server = APIServer(
         world=world,
         store=await _open_store(plan, world),
@@ -44,13 +49,8 @@ async def _run(plan: Plan) -> None:
             root_ca_pem=credentials.ca_certificate,
             tokens={credentials.admin_token: ADMIN},
         ),
-        kubelet_logs=KubeletClient(
-            client_context(
-                credentials.ca_certificate,
-                credentials.api_server_client.certificate,
-                credentials.api_server_client.key,
-            )
-        ),
+        kubelet_logs=kubelets,
+        kubelet_streams=kubelets,
     )
     await server.bootstrap()
     context = server_context(

@@ -33,7 +33,7 @@ class ServedPods(Protocol):
 
 
 class KubeletServer:
-    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`."""
+    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, and what `streaming/endpoints.py` serves."""
 
     def __init__(
         self,
@@ -67,6 +67,8 @@ class KubeletServer:
     def _application(self, *, authenticate: bool) -> "web.Application":
         from aiohttp import web
 
+        from lastcall.node.streaming.endpoints import StreamingEndpoints
+
         @web.middleware
         async def authorize(request: web.Request, handler: Any) -> web.StreamResponse:
             if authenticate and not self._is_allowed(request):
@@ -77,6 +79,7 @@ class KubeletServer:
         app = web.Application(middlewares=[authorize])
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/pods", self._list_pods)
+        StreamingEndpoints(self._world, self._runtime, self._pods.get_pod_by_name).add_to(app)
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._container_logs)
         return app
 

@@ -263,6 +263,6 @@ async def open_port(shim: ShimClient, sandbox_id: str, port: int) -> SocketStrea
                 raise
             problems.append(f"dial tcp{family[-1]} {shown}:{port}: {error}")  # no such family on this machine
     raise RuntimeServiceError(
-        f'failed to execute portforward in network namespace of sandbox "{sandbox_id}": failed to connect to '
+        f'failed to execute portforward in network namespace "{sandbox_id}": failed to connect to '
         f'localhost:{port} inside namespace "{sandbox_id}", IPv4: {problems[0]} IPv6 {problems[1]} '
     )

@@ -1,0 +1,52 @@
+"""Where on which kubelet a streaming request goes.
+
+Source: pkg/registry/core/pod/strategy.go:ExecLocation, AttachLocation, PortForwardLocation, streamParams.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from lastcall.api.errors import bad_request, not_found
+from lastcall.api.meta import Object
+from lastcall.api.resources import NODES, PODS, Resource
+from lastcall.apiserver.registry import GenericStore
+from lastcall.apiserver.requestinfo import is_true
+from lastcall.apiserver.subresources import log_container
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
+
+SUBRESOURCES = ("exec", "attach", "portforward")
+_FLAGS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+
+
+async def stream_location(
+    kinds: Mapping[Resource, GenericStore], subresource: str, namespace: str, name: str, query: "MultiMapping[str]"
+) -> tuple[Object, str]:
+    """(the Pod's node, path and query for its kubelet). Raises StatusError."""
+    pod = (await kinds[PODS].get(namespace, name)).object
+    path, parameters = _stream_path(subresource, pod, query)
+    node_name = pod.get("spec", {}).get("nodeName", "")
+    if not node_name:
+        raise bad_request(f"pod {name} does not have a host assigned")
+    entry = await kinds[NODES].shared.store.get(kinds[NODES].key("", node_name))
+    if entry is None:
+        raise not_found(NODES, node_name)
+    return kinds[NODES].decode(entry.value), f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def _stream_path(subresource: str, pod: Object, query: "MultiMapping[str]") -> tuple[str, list[tuple[str, str]]]:
+    meta = pod["metadata"]
+    names = [meta["namespace"], meta["name"]]
+    if subresource == "portforward":
+        return _path("portForward", names), [("port", port) for port in query.getall("ports", [])]
+    names.append(log_container(pod, query.get("container", "")))
+    parameters = [(kubelet, "1") for api, kubelet in _FLAGS.items() if is_true(query, api)]
+    if subresource == "exec":
+        parameters += [("command", word) for word in query.getall("command", [])]
+    return _path(subresource, names), parameters
+
+
+def _path(verb: str, names: list[str]) -> str:
+    return "/".join(["", verb, *(quote(name, safe="") for name in names)])

@@ -1,0 +1,1 @@
+"""The kubelet's exec, attach, run and portForward endpoints."""
