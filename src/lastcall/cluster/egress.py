@@ -201,11 +201,15 @@ class EgressClient:
     def _read(self) -> None:
         while True:
             try:
-                data, fds, _, _ = socket.recv_fds(self._sock, _MAX_MESSAGE, 4, socket.MSG_CMSG_CLOEXEC)
+                # Not socket.recv_fds, which ignores its flags before Python 3.12.
+                data, ancillary, _, _ = self._sock.recvmsg(
+                    _MAX_MESSAGE, socket.CMSG_SPACE(4 * struct.calcsize("i")), socket.MSG_CMSG_CLOEXEC
+                )
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                data, fds = b"", []
+                data, ancillary = b"", []
+            fds = [fd for level, kind, body in ancillary for fd in _fds(level, kind, body)]
             if not data:
                 self._lost()
                 return
@@ -228,6 +232,13 @@ class EgressClient:
         for future in self._pending.values():
             if not future.done():
                 future.set_exception(DialError("the host's end is gone"))
+
+
+def _fds(level: int, kind: int, body: bytes) -> tuple[int, ...]:
+    if (level, kind) != (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+        return ()
+    count = len(body) // struct.calcsize("i")
+    return struct.unpack(f"{count}i", body[: count * struct.calcsize("i")])
 
 
 @contextmanager

@@ -26,6 +26,7 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar"
 DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 INDEXES = (INDEX, DOCKER_LIST)
 
 IMAGE_NAME = "io.containerd.image.name"
@@ -137,6 +138,14 @@ class ImageLayout:
         while not place.exists() and place != place.parent:
             place = place.parent
         return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+
+    def occupied(self) -> int:
+        """Bytes of all blobs and downloads."""
+        total = 0
+        for directory in ("blobs/sha256", "downloads"):
+            with suppress(OSError), os.scandir(self.root / directory) as entries:
+                total += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        return total
 
     def touch(self, digest: str) -> None:
         """Note that an image is used now: the modification time of its manifest says when it was last."""

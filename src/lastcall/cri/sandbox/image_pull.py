@@ -5,7 +5,6 @@ Nothing is believed before its digest was computed. Error texts are containerd's
 
 import asyncio
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,9 +14,7 @@ from typing import Any
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.downloads import Download
 from lastcall.cri.sandbox.image_layout import (
-    INDEX,
     INDEXES,
-    MANIFEST,
     MAX_DOCUMENT,
     MAX_NESTING,
     PULLED,
@@ -26,7 +23,8 @@ from lastcall.cri.sandbox.image_layout import (
     ImageLayout,
     choose_manifest,
 )
-from lastcall.cri.sandbox.image_platform import Platform, platform_of, rank, this_machine
+from lastcall.cri.sandbox.image_manifest import check_config, children, manifest_kind
+from lastcall.cri.sandbox.image_platform import Platform
 from lastcall.cri.sandbox.image_reference import Reference
 from lastcall.cri.sandbox.registry import STALL_SECONDS, Registry, RegistryError
 from lastcall.cri.sandbox.way_out import WayOut
@@ -35,14 +33,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 LAYERS_AT_ONCE = 3
-MAX_LAYERS = 512
 MAX_ATTEMPTS = 5
 """For a blob that makes no progress at all."""
-_DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
-_SCHEMA_1 = (
-    "application/vnd.docker.distribution.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v1+prettyjws",
-)
 _OTHERS_TURN_SECONDS = 0.1
 
 
@@ -132,10 +124,10 @@ class _Pull:
 
     async def _complete(self, top: Descriptor) -> Descriptor:
         chosen, manifest = await self._choose(top)
-        config, layers = _children(chosen, manifest)
+        config, layers = children(chosen, manifest)
         self._check_room([config, *layers])
         await self._blob(config)
-        self._check_config(config, chosen, layers)
+        check_config(self._layout, chosen, config, layers, self._platform)
         await self._layers(layers)
         # Asked for by a platform of their own, an image is known by its own digest: the index would mean another one.
         named = top if self._platform is None else chosen
@@ -178,7 +170,7 @@ class _Pull:
             raise ImageError(f"manifest {digest}: only sha256 digests can be verified")
         if digest and found != digest:
             raise ImageError(f"manifest has digest {found}, expected {digest}: failed precondition")
-        kind = _kind(data, media_type, found)
+        kind = manifest_kind(data, media_type, found)
         descriptor = Descriptor(kind, found, len(data))
         if not self._layout.has(descriptor):
             await asyncio.to_thread(self._write, data)
@@ -200,23 +192,12 @@ class _Pull:
             if self._layout.has(chosen):
                 known = chosen
                 data = await asyncio.to_thread(self._layout.blob_path(chosen.digest).read_bytes)
-                kind = _kind(data, chosen.media_type, chosen.digest)
+                kind = manifest_kind(data, chosen.media_type, chosen.digest)
                 descriptor = Descriptor(kind, known.digest, known.size)
                 continue
             data, media_type = await self._registry.manifest(chosen.digest)
             descriptor = await self._keep(data, media_type or chosen.media_type, chosen.digest)
         raise ImageError(f"image indexes are nested more than {MAX_NESTING} deep")
-
-    def _check_config(self, config: Descriptor, chosen: Descriptor, layers: list[Descriptor]) -> None:
-        value = self._layout.document(config)
-        wanted = self._platform or this_machine()
-        offered = platform_of(value)
-        if rank(offered, wanted) is None:
-            text = f"no match for platform {wanted} in manifest {chosen.digest}, which is for {offered}: not found"
-            raise ImageError(text, "ImageNotFound")
-        diff_ids = (value.get("rootfs") or {}).get("diff_ids") if isinstance(value.get("rootfs"), dict) else None
-        if len(diff_ids or []) != len(layers):
-            raise ImageError(f"image {chosen.digest}: {len(layers)} layers but {len(diff_ids or [])} diff_ids")
 
     def _check_room(self, blobs: list[Descriptor]) -> None:
         missing = sum(blob.size for blob in {b.digest: b for b in blobs}.values() if not self._layout.has(blob))
@@ -303,40 +284,6 @@ class _Pull:
         except RegistryError as error:
             return error
         return None
-
-
-def _children(chosen: Descriptor, manifest: dict[str, Any]) -> tuple[Descriptor, list[Descriptor]]:
-    layers = manifest.get("layers")
-    if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
-        raise ImageError(f"manifest {chosen.digest}: layers is not a list of at most {MAX_LAYERS} layers")
-    config = Descriptor.parse(manifest.get("config"))
-    if config.size > MAX_DOCUMENT:
-        raise ImageError(f"manifest {chosen.digest}: a config of {config.size} bytes is too much")
-    return config, [Descriptor.parse(layer) for layer in layers]
-
-
-def _kind(data: bytes, media_type: str, digest: str) -> str:
-    """The media type of a manifest, from what it says itself. Raises ImageError for what is two things, or neither.
-
-    Source: containerd core/images/image.go:validateMediaType (GHSA-77vh-xpmg-72qh).
-    """
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ImageError(f"manifest {digest} is not JSON") from error
-    if not isinstance(value, dict):
-        raise ImageError(f"manifest {digest} is not a JSON object")
-    if media_type in _SCHEMA_1 or value.get("schemaVersion") == 1:
-        raise ImageError(f"manifest {digest} has Docker's schema 1, which nothing reads any more; push the image anew")
-    said = str(value.get("mediaType") or media_type)
-    is_index = "manifests" in value
-    if is_index and ("config" in value or "layers" in value):
-        raise ImageError(f"manifest {digest} says it is an image and an index of images at once")
-    if is_index and said in (*INDEXES, "", "application/json", "text/plain", "application/octet-stream"):
-        return said if said in INDEXES else INDEX
-    if not is_index and "layers" in value and said not in (*INDEXES, *_SCHEMA_1):
-        return said if said in (MANIFEST, _DOCKER_MANIFEST) else MANIFEST
-    raise ImageError(f"manifest {digest} of media type {said!r} is not an image")
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,0 +1,47 @@
+"""What went wrong with an image, for a person: the error, and the way out where one is known."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from lastcall.cri.api import RuntimeServiceError
+from lastcall.cri.sandbox.image_reference import Reference
+
+
+class BadInput(click.ClickException):
+    """The user's; exit status 2."""
+
+    exit_code = 2
+
+
+@contextmanager
+def told(reference: Reference | None = None) -> Iterator[None]:
+    """Turn errors of the image store and of pulls into exit status 1, a bad name into 2."""
+    try:
+        yield
+    except RuntimeServiceError as error:
+        kind = BadInput if error.reason == "InvalidImageName" else click.ClickException
+        hint = way_out(reference, str(error), getattr(error, "status", 0)) if reference is not None else ""
+        raise kind(f"{error}{hint and chr(10)}{hint}") from error
+
+
+def way_out(reference: Reference, text: str, status: int) -> str:
+    """What may help, "" when nothing is known."""
+    registry = "" if reference.domain == "docker.io" else f" {reference.domain}"
+    if status in (401, 403):
+        return f"way out: `docker login{registry}` keeps credentials for it in your docker config; is the name right?"
+    if "no match for platform" in text:
+        return "way out: --platform takes the image of another platform; it does not run here"
+    if status == 404:
+        return f"way out: is the name right? A private repository may want `docker login{registry}`"
+    if status == 429:
+        return f"way out: {reference.domain} limits pulls; `docker login{registry}` often raises the limit, or wait"
+    if "no such host" in text or "i/o timeout" in text or "unreachable" in text:
+        return (
+            "way out: is there a network, or a proxy (HTTPS_PROXY)? Elsewhere `docker save IMAGE -o FILE`, "
+            "here `lastcall image import FILE`"
+        )
+    if "failed to verify certificate" in text:
+        return f"way out: its authority's certificate belongs in /etc/docker/certs.d/{reference.domain}/ca.crt"
+    return ""
