@@ -31,6 +31,8 @@ from lastcall.apiserver.bodies import decode_object, decode_optional
 from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import Discovery, verbs_of
 from lastcall.apiserver.health import health
+from lastcall.apiserver.list_bodies import PIECE_BYTES, StoredList, list_body, stored_list
+from lastcall.apiserver.listing import Page
 from lastcall.apiserver.negotiation import (
     JSON,
     PLAIN,
@@ -223,9 +225,29 @@ class HTTPFace:
         media_type = self._media_type(request, list_=True)
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, self._namespace(info, resource), options)
-        return self._bytes(
-            request, representation.list_body(self._operations, resource, page, media_type, request.query), media_type
-        )
+        if media_type.plain and self._operations.kind(resource).resource is resource:
+            stored = stored_list(self._operations, resource, page)
+            if stored.length > PIECE_BYTES:
+                return await self._stored(request, stored)
+        return await self._list_body(request, resource, page, media_type)
+
+    async def _stored(self, request: web.BaseRequest, stored: StoredList) -> web.StreamResponse:
+        """A long list as its pieces are made; others get their turn between two of them."""
+        headers = {**self._headers(), "Content-Type": JSON, "Content-Length": str(stored.length)}
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        with suppress(ConnectionResetError):
+            for piece in stored.pieces:
+                await response.write(piece)
+                await self._world.clock.sleep(0)
+            await response.write_eof()
+        return response
+
+    async def _list_body(
+        self, request: web.BaseRequest, resource: Resource, page: Page, media_type: MediaType
+    ) -> web.Response:
+        body = await list_body(self._operations, resource, page, media_type, request.query)
+        return web.Response(body=body, headers={**self._headers(), "Content-Type": media_type.name})
 
     async def _watch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -325,8 +347,7 @@ class HTTPFace:
         options = await self._delete_options(request)
         list_options = parse_list_options(request.query, watch=False)
         page = await self._operations.delete_collection(context, resource, info.namespace, list_options, options)
-        body = representation.list_body(self._operations, resource, page, media_type, request.query)
-        return self._bytes(request, body, media_type)
+        return await self._list_body(request, resource, page, media_type)
 
     async def _log_of(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo

@@ -16,6 +16,7 @@ from lastcall.api.resources import Resource
 from lastcall.apiserver.auth import UserInfo, authorize, forbidden_request
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.listing import SLICE
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.options import ListOptions, parse_delete_options
 from lastcall.apiserver.requestinfo import RequestInfo
@@ -50,7 +51,11 @@ class InProcessClient:
         self._context("list", resource, namespace)
         options = ListOptions(label_selector=label_selector, field_selector=field_selector)
         page = await self._operations.list(resource, namespace, options)
-        items = [self._operations.decode(resource, entry.value) for entry in page.entries]
+        items = []
+        for number, entry in enumerate(page.entries, 1):
+            items.append(self._operations.decode(resource, entry.value))
+            if number % SLICE == 0:
+                await self._operations.clock.sleep(0)
         return ListResult(items, str(page.revision))
 
     @asynccontextmanager

@@ -3,6 +3,7 @@
 Sources: apiserver pkg/storage/etcd3/store.go:GetList, pkg/storage/cacher/delegator.go.
 """
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from lastcall.api.errors import bad_request, expired, list_too_old, too_large_resource_version
@@ -15,6 +16,9 @@ from lastcall.world.clock import Clock
 CATCH_UP_SECONDS = 3.0
 """How long a list waits for a version that this server has not seen yet (blockTimeout)."""
 CATCH_UP_STEP = 0.05
+
+SLICE = 100
+"""Objects that are decoded before others on the event loop get their turn; some milliseconds."""
 
 INCONSISTENT_CONTINUE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -73,11 +77,20 @@ async def _read(kind: GenericStore, prefix: str, start: str, limit: int, revisio
             return Page(entries, at)
         return Page(entries, at, encode_continue(at, entries[-1].key.removeprefix(prefix)), more)
     entries, at, _ = await store.list(prefix, start=start, revision=revision)
-    selected = [entry for entry in entries if selects(kind, selection, entry)]
+    selected = [entry async for entry in select(kind, selection, entries)]
     if not limit or len(selected) <= limit:
         return Page(selected, at)
     page = selected[:limit]
     return Page(page, at, encode_continue(at, page[-1].key.removeprefix(prefix)))
+
+
+async def select(kind: GenericStore, selection: Selection, entries: list[Entry]) -> AsyncIterator[Entry]:
+    """The entries that are selected. Others get their turn between slices of what may have to be decoded."""
+    for number, entry in enumerate(entries, 1):
+        if selects(kind, selection, entry):
+            yield entry
+        if number % SLICE == 0:
+            await kind.shared.world.clock.sleep(0)
 
 
 def selects(kind: GenericStore, selection: Selection, entry: Entry) -> bool:

@@ -54,11 +54,15 @@ class Codec:
         self._cache.remember(value, obj)
         return value
 
-    def list_item(self, value: bytes) -> bytes:
-        """Stored bytes without kind and apiVersion."""
+    @property
+    def item_start(self) -> int:
+        """Stored bytes from here on, after a `{`, are the object without kind and apiVersion: an item of a list."""
+        return len(self._head)
+
+    def check(self, value: bytes) -> None:
+        """Raises ValueError for stored bytes that do not begin with kind and apiVersion."""
         if not value.startswith(self._head):
             raise ValueError(f"stored {self.resource.kind} does not begin with its kind: {value[:60]!r}")
-        return b"{" + value[len(self._head) :]
 
 
 def with_type(obj: Object, resource: Resource) -> Object:

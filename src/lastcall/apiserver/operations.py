@@ -20,7 +20,7 @@ from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.event_faces import to_core, to_events_v1
 from lastcall.apiserver.kubelet_client import KubeletLogs
-from lastcall.apiserver.listing import Page, list_page, wait_for_revision
+from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.patching import patcher
 from lastcall.apiserver.registry import Answer, GenericStore, Transform, check_names
@@ -57,14 +57,14 @@ class Operations:
         self.kinds = kinds
         self._reviews = reviews
         shared = next(iter(kinds.values())).shared
-        self._store, self._clock = shared.store, shared.world.clock
+        self._store, self.clock = shared.store, shared.world.clock
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
 
     def now(self) -> datetime:
         """The time by which ages are told."""
-        return now(self._clock)
+        return now(self.clock)
 
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
@@ -115,7 +115,7 @@ class Operations:
         """`?resourceVersion=` of a GET: "not older than". Raises 500 for what is none, 504 for what has not come."""
         asked = parse_resource_version(resource_version, for_list=False)
         if asked:
-            await wait_for_revision(self._store, self._clock, asked)
+            await wait_for_revision(self._store, self.clock, asked)
 
     async def list(self, resource: Resource, namespace: str, options: ListOptions) -> Page:
         return await list_page(self.kind(resource), namespace, options, self.selection(resource, options))
@@ -290,7 +290,9 @@ class Operations:
             raise method_not_allowed()
         kind = self.kind(resource)
         page = await self.list(resource, namespace, list_options)
-        for entry in page.entries:
+        for number, entry in enumerate(page.entries, 1):
+            if number % SLICE == 0:
+                await self.clock.sleep(0)
             meta = kind.decode(entry.value)["metadata"]
             try:
                 await kind.delete(context, meta.get("namespace", ""), meta["name"], options)

@@ -32,7 +32,7 @@ from lastcall.apiserver import objectmeta
 from lastcall.apiserver.admission import Admission
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import Decision, DeleteOptions
-from lastcall.apiserver.objects import Codec, ObjectCache, list_head, with_type
+from lastcall.apiserver.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.store.api import Entry, Store, StoreConflict, StoreError
@@ -327,13 +327,6 @@ class GenericStore:
         self.strategy.after_delete(obj)
         self.shared.records.removed(context, self.resource, obj)
         return Answer(obj, gone.value, removed=True)
-
-    def list_body(
-        self, entries: list[Entry], revision: int, continue_: str = "", remaining: int | None = None
-    ) -> bytes:
-        """A list as JSON, joined from the stored bytes."""
-        items = b",".join([self.codec.list_item(entry.value) for entry in entries])
-        return list_head(self.resource, revision, continue_, remaining) + items + b"]}"
 
 
 def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:

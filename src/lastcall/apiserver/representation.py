@@ -1,4 +1,4 @@
-"""The forms an answer can take: lists, Tables, PartialObjectMetadata, indented JSON, YAML.
+"""The forms an answer can take: Tables, PartialObjectMetadata, indented JSON, YAML (lists: list_bodies.py).
 
 Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/watch.go.
 """
@@ -10,9 +10,8 @@ import orjson
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.apiserver.listing import Page
 from lastcall.apiserver.negotiation import YAML, MediaType
-from lastcall.apiserver.objects import list_head, watch_line
+from lastcall.apiserver.objects import watch_line
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.watch import Event
 
@@ -60,34 +59,6 @@ def object_body(
 def _table_meta(obj: Object) -> Object:
     version = obj.get("metadata", {}).get("resourceVersion")
     return {"resourceVersion": version} if version else {}
-
-
-def list_body(
-    operations: Operations, resource: Resource, page: Page, media_type: MediaType, query: Mapping[str, str]
-) -> bytes:
-    """A page in the wanted form; the plain one is joined from stored bytes."""
-    kind = operations.kind(resource)
-    if not media_type.as_ and kind.resource is resource:
-        return kind.list_body(page.entries, page.revision, page.continue_, page.remaining)
-    objects = [operations.decode(resource, entry.value) for entry in page.entries]
-    if not media_type.as_:
-        items = [{key: value for key, value in obj.items() if key not in ("kind", "apiVersion")} for obj in objects]
-        return list_head(resource, page.revision, page.continue_, page.remaining) + orjson.dumps(items)[1:] + b"}"
-    meta: Object = {"resourceVersion": str(page.revision)}
-    if page.continue_:
-        meta["continue"] = page.continue_
-        if page.remaining is not None:
-            meta["remainingItemCount"] = page.remaining
-    if media_type.as_ == "Table":
-        return orjson.dumps(table(resource, objects, media_type, query, meta, operations.now()))
-    return orjson.dumps(
-        {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": f"{META_GROUP}/{media_type.version}",
-            "metadata": meta,
-            "items": [partial_metadata(obj, media_type) for obj in objects],
-        }
-    )
 
 
 class WatchEncoder:

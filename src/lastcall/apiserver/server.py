@@ -35,6 +35,7 @@ from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.discovery import VERSIONS, Discovery
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.kubelet_client import KubeletLogs
+from lastcall.apiserver.listing import SLICE
 from lastcall.apiserver.objects import ObjectCache
 from lastcall.apiserver.openapi.documents import OpenAPI
 from lastcall.apiserver.operations import Operations
@@ -226,7 +227,9 @@ class APIServer:
             await self._world.clock.sleep(EVENT_SWEEP_SECONDS)
             oldest = now(self._world.clock) - EVENT_TTL
             entries, _, _ = await self._store.list(kind.prefix)
-            for entry in entries:
+            for number, entry in enumerate(entries, 1):
+                if number % SLICE == 0:
+                    await self._world.clock.sleep(0)
                 event = kind.decode(entry.value)
                 if _last_written(event) < oldest:
                     meta = event["metadata"]
