@@ -57,6 +57,9 @@ from lastcall.world.world import World
 MAX_BODY_BYTES = 3 << 20
 """MaxRequestBodyBytes."""
 
+WATCH_BYTES = 64 << 10
+"""Events that have come together leave together, in writes of about this size."""
+
 RESOURCES: Mapping[tuple[str, str, str], Resource] = {
     (resource.group, resource.version, resource.plural): resource for resource in (*SERVED, *REVIEWS)
 }
@@ -266,7 +269,11 @@ class HTTPFace:
             await response.prepare(request)
             with suppress(ConnectionResetError):
                 async for event in events:
-                    await response.write(encoder.line(event))
+                    lines, size = [encoder.line(event)], 0
+                    while size < WATCH_BYTES and (more := events.take()) is not None:
+                        lines.append(encoder.line(more))
+                        size += len(lines[-1])
+                    await response.write(lines[0] if len(lines) == 1 else b"".join(lines))
                 await response.write_eof()
         return response
 

@@ -30,7 +30,7 @@ from lastcall.apiserver.selection import Selection, parse_selection
 from lastcall.apiserver.streaming.location import stream_location
 from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import TokenIssuer
-from lastcall.apiserver.watch import Event, open_watch
+from lastcall.apiserver.watch import EventStream, open_watch
 from lastcall.client.api import JSON_PATCH
 from lastcall.world.clock import now
 
@@ -123,7 +123,7 @@ class Operations:
     @asynccontextmanager
     async def watch(
         self, resource: Resource, namespace: str, options: ListOptions, *, endless: bool = False
-    ) -> AsyncIterator[AsyncIterator[Event]]:
+    ) -> AsyncIterator[EventStream]:
         selection = self.selection(resource, options)
         async with open_watch(self.kind(resource), namespace, options, selection, endless=endless) as events:
             yield events

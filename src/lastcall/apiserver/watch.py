@@ -5,20 +5,21 @@ Sources: apiserver pkg/storage/cacher/{cacher,cache_watcher}.go, pkg/endpoints/h
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import orjson
 
 from lastcall.api.errors import StatusError, too_old_resource_version
 from lastcall.api.meta import Object, copy_object
-from lastcall.apiserver.listing import selects, wait_for_revision
+from lastcall.apiserver.listing import SLICE, selects, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.registry import GenericStore
 from lastcall.apiserver.selection import Selection
-from lastcall.store.api import Change, Compacted, Entry
+from lastcall.store.api import Change, Changes, Compacted, Entry
 from lastcall.world.clock import monotonic
 
 BOOKMARK_SECONDS = 60.0
@@ -42,24 +43,27 @@ class Event:
 @asynccontextmanager
 async def open_watch(
     kind: GenericStore, namespace: str, options: ListOptions, selection: Selection, *, endless: bool = False
-) -> AsyncIterator[AsyncIterator[Event]]:
+) -> AsyncIterator["EventStream"]:
     """Start a watch. Raises the 500 StatusError of a resourceVersion that is none; all later trouble is an ERROR event.
 
     A version that has not come yet is not an error: the watch is silent until it has. `endless` leaves out the time
     limit; such a watch sets no timer unless it sends bookmarks.
     """
     asked = parse_resource_version(options.resource_version, for_list=False)
-    stream = _Stream(kind, namespace, options, selection, asked, endless)
-    events = stream.events()
-    try:
-        yield events
-    finally:
-        await events.aclose()  # type: ignore[attr-defined]
+    async with AsyncExitStack() as stack:
+        stream = EventStream(stack, kind, namespace, options, selection, asked, endless)
+        try:
+            yield stream
+        finally:
+            stream.close()
 
 
-class _Stream:
+class EventStream:
+    """The events of one watch. It begins when it is first read, after the answer's head is on its way."""
+
     def __init__(
         self,
+        stack: AsyncExitStack,
         kind: GenericStore,
         namespace: str,
         options: ListOptions,
@@ -67,6 +71,7 @@ class _Stream:
         asked: int,
         endless: bool,
     ) -> None:
+        self._stack = stack
         self._kind = kind
         self._clock = kind.shared.world.clock
         self._prefix = kind.collection(namespace)
@@ -74,11 +79,102 @@ class _Stream:
         self._selection = selection
         self._asked = asked
         self._revision = asked
+        self._initial: Iterator[Entry] = iter(())
+        self._end_of_initial = False
+        self._changes: Changes | None = None
+        self._ended = False
+        self._in_vain = False
+        self._due = False
+        self._timer: asyncio.TimerHandle | None = None
         self._deadline = math.inf
         if not endless:
             seconds = float(options.timeout_seconds) or MIN_TIMEOUT * (1 + kind.shared.world.random.random())
             self._deadline = monotonic(self._clock) + seconds
-        self._next_bookmark = self._bookmark_due()
+        self._next_bookmark = self._bookmark_due() if options.allow_watch_bookmarks else math.inf
+
+    def __aiter__(self) -> "EventStream":
+        return self
+
+    async def __anext__(self) -> Event:
+        """May be cancelled and called again without loss."""
+        if self._changes is None and not self._ended:
+            try:
+                self._changes = await self._begin()
+            except (Compacted, StatusError) as error:
+                return self._failed(error)
+        while (event := self.take()) is None:
+            if self._ended or self._changes is None or self._changes.ended:
+                raise StopAsyncIteration
+            if self._in_vain:
+                await self._clock.sleep(0)
+            elif self._due:
+                if (bookmark := await self._rung()) is not None:
+                    return bookmark
+            else:
+                await self._changes.wait()
+        return event
+
+    def take(self) -> Event | None:
+        """The next event when it has come already. Decodes at most `SLICE` objects for it."""
+        if self._ended or self._changes is None:
+            return None
+        self._in_vain = False
+        for entry in islice(self._initial, SLICE):
+            if self._selection.everything or selects(self._kind, self._selection, entry):
+                return Event("ADDED", entry.value)
+            self._in_vain = True
+        if self._in_vain:
+            return None
+        if self._end_of_initial:
+            self._end_of_initial = False
+            return self._bookmark(initial_events_end=True)
+        if self._due and monotonic(self._clock) >= self._deadline:
+            self._ended = True
+            return None
+        try:
+            for _ in range(SLICE):
+                if (change := self._changes.take()) is None:
+                    return None
+                self._revision = change.revision
+                if (event := self._transition(change)) is not None:
+                    return event
+        except Compacted as error:
+            return self._failed(error)
+        self._in_vain = True
+        return None
+
+    async def _begin(self) -> Changes:
+        store = self._kind.shared.store
+        if self._wants_initial_events():
+            if self._asked:
+                await wait_for_revision(store, self._clock, self._asked)
+            entries, self._revision, _ = await store.list(self._prefix)
+            self._initial = iter(entries)
+        elif not self._asked:
+            self._revision = await store.revision()
+        self._end_of_initial = bool(self._options.send_initial_events and self._options.allow_watch_bookmarks)
+        changes = await self._stack.enter_async_context(store.watch(self._prefix, self._revision))
+        self._set_timer(changes)
+        return changes
+
+    def _wants_initial_events(self) -> bool:
+        wanted = self._options.send_initial_events
+        return self._asked == 0 if wanted is None else wanted
+
+    def _failed(self, error: Compacted | StatusError) -> Event:
+        """The last event: what is wrong."""
+        self._ended = True
+        if isinstance(error, Compacted):
+            error = too_old_resource_version(error.revision, error.oldest)
+        return Event("ERROR", orjson.dumps(error.status))
+
+    def close(self) -> None:
+        """Leave no timer behind."""
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- time --------------------------------------------------------------------------------------------------------
 
     def _bookmark_due(self) -> float:
         """When the next bookmark is sent: each minute, and shortly before the end."""
@@ -86,54 +182,29 @@ class _Stream:
         before_end = self._deadline - BOOKMARK_BEFORE_END
         return min(moment + BOOKMARK_SECONDS, before_end) if before_end > moment else moment + BOOKMARK_SECONDS
 
-    async def events(self) -> AsyncIterator[Event]:
-        store = self._kind.shared.store
-        initial: list[Entry] = []
-        if self._wants_initial_events():
-            if self._asked:
-                await wait_for_revision(store, self._clock, self._asked)
-            initial, self._revision, _ = await store.list(self._prefix)
-        elif not self._asked:
-            self._revision = await store.revision()
-        try:
-            async with store.watch(self._prefix, self._revision) as changes:
-                for entry in initial:
-                    if self._selection.everything or selects(self._kind, self._selection, entry):
-                        yield Event("ADDED", entry.value)
-                if self._options.send_initial_events and self._options.allow_watch_bookmarks:
-                    yield self._bookmark(initial_events_end=True)
-                async for event in self._live(aiter(changes)):
-                    yield event
-        except Compacted as error:
-            yield _error(too_old_resource_version(error.revision, error.oldest))
-        except StatusError as error:
-            yield _error(error)
+    def _set_timer(self, changes: Changes) -> None:
+        self._due = False
+        until = min(self._deadline, self._next_bookmark)
+        if until < math.inf:
+            seconds = max(0.0, until - monotonic(self._clock))
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._ring, changes)
 
-    def _wants_initial_events(self) -> bool:
-        wanted = self._options.send_initial_events
-        return self._asked == 0 if wanted is None else wanted
+    def _ring(self, changes: Changes) -> None:
+        self._due = True
+        changes.wake()
 
-    async def _live(self, changes: AsyncIterator[Change]) -> AsyncIterator[Event]:
-        while True:
-            bookmarks = self._options.allow_watch_bookmarks
-            until = min(self._deadline, self._next_bookmark) if bookmarks else self._deadline
-            try:
-                async with asyncio.timeout(None if until == math.inf else max(0.0, until - monotonic(self._clock))):
-                    change = await anext(changes)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                if monotonic(self._clock) >= self._deadline:
-                    return
-                if bookmarks and monotonic(self._clock) >= self._next_bookmark:
-                    self._next_bookmark = self._bookmark_due()
-                    self._revision = max(self._revision, await self._kind.shared.store.revision())
-                    yield self._bookmark()
-                continue
-            self._revision = change.revision
-            event = self._transition(change)
-            if event is not None:
-                yield event
+    async def _rung(self) -> Event | None:
+        """The timer rang and there was nothing else to say: a bookmark, or nothing when it was early."""
+        assert self._changes is not None
+        bookmark = None
+        if monotonic(self._clock) >= self._next_bookmark:
+            self._next_bookmark = self._bookmark_due()
+            self._revision = max(self._revision, await self._kind.shared.store.revision())
+            bookmark = self._bookmark()
+        self._set_timer(self._changes)
+        return bookmark
+
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _transition(self, change: Change) -> Event | None:
         """What a change means to this watch: an object that comes to match is ADDED, one that ceases to is DELETED."""
@@ -165,7 +236,3 @@ class _Stream:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
         bookmark = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
         return Event("BOOKMARK", orjson.dumps(bookmark))
-
-
-def _error(error: StatusError) -> Event:
-    return Event("ERROR", orjson.dumps(error.status))

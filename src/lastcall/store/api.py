@@ -59,6 +59,34 @@ class StoreError(Exception):
     """
 
 
+class Changes(Protocol):
+    """What a watch gives. `__anext__` may be cancelled and called again without loss.
+
+    `__anext__` and `take` raise `Compacted` when the reader has fallen behind the history.
+    """
+
+    def __aiter__(self) -> AsyncIterator[Change]: ...
+
+    async def __anext__(self) -> Change: ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the store is closed and everything has been read."""
+        ...
+
+    def take(self) -> Change | None:
+        """The next change when it has come already."""
+        ...
+
+    async def wait(self) -> None:
+        """Return when there is something to take, at the end, and after `wake`."""
+        ...
+
+    def wake(self) -> None:
+        """Let `wait` return."""
+        ...
+
+
 class Store(Protocol):
     """An acknowledged write is there for every later reader, and every watcher sees every write in revision order.
 
@@ -90,11 +118,10 @@ class Store(Protocol):
         """Compare-and-delete; `encode` gives the last state at the revision of the deletion. Raises `StoreConflict`."""
         ...
 
-    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
+    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[Changes]:
         """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
 
-        `after` may lie in the future. The iterator's `__anext__` may be cancelled and called again without loss. It
-        raises `Compacted` when the reader has fallen behind the history.
+        `after` may lie in the future.
         """
         ...
 

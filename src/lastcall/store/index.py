@@ -4,10 +4,10 @@ A store adds to it how a write is kept. Reading never suspends, so what a reader
 """
 
 import bisect
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 
-from lastcall.store.api import Change, Entry, StoreConflict
+from lastcall.store.api import Change, Changes, Entry, StoreConflict
 from lastcall.store.history import FIRST_REVISION, History, Past
 
 Entries = list[Entry]
@@ -65,7 +65,7 @@ class Index:
                 then[past.change.key] = past.before
         return [then[key] for key in sorted(then)]
 
-    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
+    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[Changes]:
         return self._history.watch(prefix, after)
 
     async def revision(self) -> int:

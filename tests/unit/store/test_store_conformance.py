@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from hypothesis import given, settings
@@ -188,6 +188,36 @@ async def test_two_watchers_see_the_same_changes(store: Store) -> None:
         for index in range(5):
             await store.create(f"k/{index}", text("v"))
         assert await take(one, 5) == await take(two, 5)
+
+
+async def test_a_very_large_audience_sees_every_write(store: Store) -> None:
+    async with AsyncExitStack() as stack:
+        audience = [await stack.enter_async_context(store.watch("k/", 1)) for _ in range(333)]
+        reading = [asyncio.ensure_future(take(events, 4)) for events in audience]
+        await asyncio.sleep(0)
+        for index in range(4):
+            await store.create(f"k/{index}", text("v"))
+        for changes in await asyncio.gather(*reading):
+            assert [change.key for change in changes] == [f"k/{index}" for index in range(4)]
+
+
+async def test_a_watch_can_be_read_without_waiting_and_be_woken(store: Store) -> None:
+    async with store.watch("k/", await store.revision()) as events:
+        assert events.take() is None
+        waiting = asyncio.ensure_future(events.wait())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        events.wake()
+        await asyncio.wait_for(waiting, 5)
+        entry = await store.create("k/a", text("one"))
+        await asyncio.wait_for(events.wait(), 5)
+        change = events.take()
+        assert change is not None
+        assert change.revision == entry.revision
+        assert events.take() is None
+        assert not events.ended
+        await store.close()
+        assert events.ended
 
 
 async def test_compacted_history_cannot_be_watched_or_listed(store: Store) -> None:
