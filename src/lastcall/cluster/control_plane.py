@@ -1,6 +1,6 @@
 """The control plane's role: API server, controllers and scheduler on one event loop."""
 
-import importlib
+import os
 
 import uvloop
 
@@ -78,7 +78,7 @@ async def _open_store(plan: Plan, world: World) -> Store:
     """Raises StoreError for a store that a newer lastcall wrote."""
     if plan.options.store == "memory":
         return MemoryStore()
-    opened: Store = await importlib.import_module("lastcall.store.open").open_store(
-        f"{DURABLE_DIR}/store.sqlite", world=world
-    )
-    return opened
+    from lastcall.store.open import open_store
+
+    os.makedirs(DURABLE_DIR, 0o700, exist_ok=True)
+    return await open_store(f"{DURABLE_DIR}/store.sqlite", world=world)

@@ -1,0 +1,233 @@
+"""SIGKILL of every process of a cluster that stays, at every stage of a Pod: it goes on, and the Pod ends as it should.
+
+Stages: idle (Ready, then deleted), start (the container starts), preStop (the hook runs), drain (between SIGTERM and
+the end), teardown (the container has ended; the node was stopped meanwhile, and has the network still to take down).
+"""
+# ruff: noqa: ASYNC240 - a scenario has its process to itself
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+from pods import container, pod
+from staying_cluster import StayingCluster, staying
+from tree import children, cmdline
+
+APP = "trap 'sleep 0.6; exit 0' TERM; echo up; while true; do sleep 0.02; done # the app"
+HOOK = "sleep 0.5; true # the hook"
+PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+STAGES = ("start", "idle", "preStop", "drain", "teardown")
+
+
+def victim(**spec: object) -> dict:
+    return pod("p", container("app", APP, pre_stop=HOOK, readinessProbe=PROBE), grace=6, **spec)
+
+
+async def reach(cluster: StayingCluster, stage: str) -> None:
+    await cluster.create(victim())
+    if stage == "start":
+        await cluster.until(lambda: cluster.find("ContainerCreated"))
+        return
+    await cluster.ready()
+    if stage == "idle":
+        await asyncio.sleep(0.2)
+        return
+    await cluster.delete()
+    if stage == "preStop":
+        await cluster.until(lambda: cluster.argvs("ExecStarted", "the hook"))
+        return
+    await cluster.until(lambda: [r for r in cluster.find("SignalSent") if r.facts["signal"] == "SIGTERM"])
+    if stage == "teardown":
+        await cluster.kill("node-1", signal.SIGSTOP)
+        await cluster.until(lambda: cluster.find("ProcessExited"))
+
+
+async def end(cluster: StayingCluster) -> None:
+    """Delete the Pod if that has not happened, and see that it goes without a trace."""
+    if not cluster.last()["metadata"].get("deletionTimestamp"):
+        await cluster.ready()
+        await cluster.delete()
+    await cluster.gone()
+    await cluster.nothing_left()
+
+
+def assert_hooks(cluster: StayingCluster, at_least: int = 1) -> None:
+    assert len(cluster.argvs("ExecStarted", "the hook")) >= at_least, "delivered at least once"
+    assert not cluster.overlapping_execs("the hook"), "never two at once"
+
+
+def assert_ended_well(cluster: StayingCluster) -> None:
+    """One life, ended by the stop signal."""
+    assert [r.facts["argv"][-1] for r in cluster.argvs("ProcessStarted", "the app")] == [APP], "nothing was restarted"
+    terminated = cluster.container()["state"]["terminated"]
+    assert (terminated["exitCode"], terminated["reason"]) == (0, "Completed")
+    assert cluster.container()["restartCount"] == 0
+    assert cluster.last()["status"]["phase"] == "Succeeded"
+    sent = [r.facts["signal"] for r in cluster.find("SignalSent", "app") if not r.facts["why"].startswith("caller")]
+    assert sent == ["SIGTERM"], "once in its life"
+
+
+@staying
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_killed_node_adopts_its_containers(cluster: StayingCluster, stage: str, times: int) -> None:
+    await reach(cluster, stage)
+    for _ in range(times):
+        await cluster.kill_and_wait("node-1")
+    await end(cluster)
+    if stage == "start":
+        # The start was finished, or it was rolled back and made again.
+        started = cluster.argvs("ProcessStarted", "the app")
+        assert len(started) == 1 and cluster.container()["state"]["terminated"]["exitCode"] == 0
+    else:
+        assert_ended_well(cluster)
+    assert_hooks(cluster)
+    if stage == "idle":
+        alive = [each for each in cluster.versions["p"] if not each["metadata"].get("deletionTimestamp")]
+        ready = [cluster.is_ready("p", each) for each in alive]
+        assert ready == sorted(ready), "once Ready it stayed so"
+        events = await cluster.events()
+        assert all(event.endswith(" x1") for event in events if "Unhealthy" not in event), events
+        assert len(events) == len(set(events)), events
+
+
+@staying
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_killed_control_plane_goes_on_from_its_store(cluster: StayingCluster, stage: str) -> None:
+    await reach(cluster, stage)
+    version = int(cluster.last().get("metadata", {}).get("resourceVersion", "0"))
+    if stage == "teardown":
+        await cluster.kill_and_wait("control-plane")
+        await cluster.kill("node-1", signal.SIGCONT)
+    else:
+        await cluster.kill_and_wait("control-plane")
+    await end(cluster)
+    assert_ended_well(cluster)
+    assert len(cluster.argvs("ExecStarted", "the hook")) == 1
+    versions = [int(each["metadata"]["resourceVersion"]) for each in cluster.versions["p"]]
+    assert versions == sorted(versions) and versions[-1] > version, "they go on where they were"
+    assert cluster.restarted == ["control-plane"], "nobody else was touched"
+
+
+@staying
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_killed_shim_ends_its_containers_and_pods_restart_by_their_policy(
+    cluster: StayingCluster, stage: str
+) -> None:
+    await reach(cluster, stage)
+    await cluster.kill_and_wait("shim-1")
+    if stage == "teardown":
+        await cluster.kill("node-1", signal.SIGCONT)
+    if stage == "idle":
+        await cluster.until(lambda: cluster.container()["restartCount"] == 1 and cluster.is_ready(), "it runs again")
+    await end(cluster)
+    (died,) = [r for r in cluster.find("ProcessDied") if r.facts["role"] == "shim-1"]
+    assert died.facts["signal"] == signal.SIGKILL
+    assert not cluster.overlapping_execs("the hook")
+    exits = cluster.find("ProcessExited", "app")
+    if stage in ("start", "idle"):
+        assert_hooks(cluster)
+        assert cluster.container()["state"]["terminated"]["exitCode"] == 0
+        if stage == "idle":
+            assert [e.facts["exitCode"] for e in exits] == [137, 0], "ended with its shim, and by the DELETE"
+            assert cluster.container()["restartCount"] == 1
+            assert any("SandboxChanged" in event for event in await cluster.events())
+    elif stage == "teardown":
+        assert cluster.container()["state"]["terminated"]["exitCode"] == 0, "it had ended before: that is on record"
+    else:
+        (ended,) = exits
+        assert (ended.facts["exitCode"], ended.actor) == (137, "init")
+        assert cluster.container()["state"]["terminated"]["exitCode"] == 137
+        assert cluster.last()["status"]["phase"] == "Failed"
+    if stage in ("idle", "preStop", "drain"):
+        mine = [r for r in cluster.find("SignalSent", "app") if r.facts["pid"] == exits[0].facts["pid"]]
+        (killed,) = [r for r in mine if r.actor == "init"]
+        assert (killed.facts["signal"], killed.facts["why"]) == ("SIGKILL", "the shim died")
+        assert killed.pod_uid == cluster.last()["metadata"]["uid"]
+
+
+@staying
+async def test_all_three_killed_at_once_come_back(cluster: StayingCluster) -> None:
+    await reach(cluster, "idle")
+    for role in ("node-1", "shim-1", "control-plane"):
+        await cluster.kill(role)
+    await cluster.until(lambda: len(cluster.restarted) == 3, "all are started again")
+    await cluster.until(lambda: cluster.container()["restartCount"] == 1 and cluster.is_ready(), "it runs again")
+    await end(cluster)
+    assert cluster.container()["state"]["terminated"]["exitCode"] == 0
+
+
+@staying
+async def test_a_pod_that_was_deleted_for_good_while_the_node_was_away_ends_too(cluster: StayingCluster) -> None:
+    await reach(cluster, "idle")
+    await cluster.kill("node-1", signal.SIGSTOP)
+    await cluster.delete(grace_period_seconds=0)
+    await cluster.gone()
+    await cluster.kill_and_wait("node-1")
+    await cluster.until(lambda: cluster.find("ProcessExited", "app"))
+    await cluster.nothing_left()
+    assert cluster.argvs("ExecStarted", "the hook") == [], "nobody knows the hook of a Pod that only the runtime knows"
+
+
+@staying
+async def test_addresses_and_names_of_containers_that_run_stay_theirs(cluster: StayingCluster) -> None:
+    await cluster.create(*(pod(f"p{number}") for number in range(3)))
+    for number in range(3):
+        await cluster.ready(f"p{number}")
+    before = [cluster.last(f"p{number}")["status"] for number in range(3)]
+    for _ in range(3):
+        await cluster.kill_and_wait("node-1")
+    await cluster.create(pod("p3"))
+    await cluster.ready("p3")
+    addresses = [cluster.last(f"p{number}")["status"]["podIP"] for number in range(4)]
+    assert len(set(addresses)) == 4, addresses
+    after = [cluster.last(f"p{number}")["status"] for number in range(3)]
+    for old, new in zip(before, after, strict=True):
+        assert old["podIP"] == new["podIP"] and old["startTime"] == new["startTime"]
+        assert old["containerStatuses"] == new["containerStatuses"]
+    for number in range(4):
+        await cluster.delete(f"p{number}")
+    for number in range(4):
+        await cluster.gone(f"p{number}")
+    await cluster.nothing_left()
+
+
+@staying
+async def test_a_node_that_dies_at_once_again_and_again_is_given_time(cluster: StayingCluster) -> None:
+    for _ in range(6):
+        await cluster.kill_and_wait("node-1")
+    waits = [round(r.facts["restartsIn"], 3) for r in cluster.find("ProcessDied") if r.facts["role"] == "node-1"]
+    assert waits == [0, 0.01, 0.02, 0.04, 0.08, 0.16]
+    await cluster.create(pod("p"))
+    await cluster.ready()
+    await cluster.delete()
+    await cluster.gone()
+
+
+@staying
+async def test_output_goes_on_while_the_node_is_away(cluster: StayingCluster) -> None:
+    counts = "i=0; while true; do i=$((i+1)); echo $i; sleep 0.01; done"
+    await cluster.create(pod("p", container("app", counts), grace=0))
+    await cluster.ready()
+    for _ in range(4):
+        await cluster.kill_and_wait("node-1")
+        await asyncio.sleep(0.1)
+    (log,) = Path(f"/proc/{cluster.init}/root/lastcall/log/pods").glob("*/app/0.log")
+    numbers = [int(line.split(" ", 3)[3]) for line in log.read_text().splitlines()]
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) > 30
+
+
+@staying
+async def test_a_host_pid_container_ends_with_its_shim_too(cluster: StayingCluster) -> None:
+    stubborn = "(trap '' TERM; sleep 1000) & trap '' TERM; while true; do sleep 0.05; done # the app"
+    await cluster.create(pod("p", container("app", stubborn), hostPID=True, restartPolicy="Never", grace=1))
+    await cluster.ready()
+    await cluster.kill_and_wait("shim-1")
+    await cluster.until(lambda: cluster.last()["status"]["phase"] == "Failed", "the Pod has failed")
+    assert cluster.container()["state"]["terminated"]["exitCode"] == 137
+    roles = set(cluster.embedded.host_pids().values())
+    assert [cmdline(pid) for pid in children(cluster.init) if pid not in roles] == []
+    await cluster.delete()
+    await cluster.gone()
+    await cluster.nothing_left()
