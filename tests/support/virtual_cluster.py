@@ -26,15 +26,16 @@ from scenario_facts import endpoint_states, event_line, pod_facts
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import (
+    BINDINGS,
     CONFIGMAPS,
     ENDPOINTSLICES,
     EVENTS,
+    EVENTS_V1,
     NAMESPACES,
     NODES,
     PODS,
-    SECRETS,
+    SERVED,
     SERVICEACCOUNTS,
-    SERVICES,
     Resource,
 )
 from lastcall.apiserver.auth import UserInfo
@@ -58,15 +59,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
-KINDS = {
-    "Pod": PODS,
-    "Service": SERVICES,
-    "ConfigMap": CONFIGMAPS,
-    "Secret": SECRETS,
-    "Namespace": NAMESPACES,
-    "Node": NODES,
-    "ServiceAccount": SERVICEACCOUNTS,
-}
+KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, EVENTS_V1)}
 WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
 ALLOCATABLE = {"cpu": "2", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 

@@ -229,7 +229,7 @@ class GenericStore:
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         errors = [*metadata_update_errors(new, old), *validate_update(self.resource, new, old, subresource)]
         self._raise_invalid(new, errors)
-        if self.strategy.tracks_generation and self.strategy.spec_changed(new, old):
+        if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new
 

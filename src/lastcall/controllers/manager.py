@@ -1,14 +1,17 @@
 """Runs the controllers over one set of caches, as kube-controller-manager does."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
+from lastcall.controllers.deployment import DeploymentController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.namespace import NamespaceController
+from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
@@ -24,7 +27,11 @@ class Controller(Protocol):
 MakeController = Callable[[World, Client, Informers, Recorder], Controller]
 """A controller asks `Informers` for its caches when it is made. The recorder writes as the controller's own actor."""
 
-CONTROLLERS: dict[str, MakeController] = {}
+CONTROLLERS: dict[str, MakeController] = {
+    "replicaset-controller": ReplicaSetController,
+    "replication-controller": partial(ReplicaSetController, kind=REPLICATION_CONTROLLER),
+    "deployment-controller": DeploymentController,
+}
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
 

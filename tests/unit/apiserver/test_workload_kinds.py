@@ -256,6 +256,8 @@ def test_the_generation_counts_the_spec_and_a_deployments_annotations_but_not_it
         assert await generation({"metadata": {"labels": {"l": "m"}}}) == 2
         assert await generation({"metadata": {"annotations": {"l": "m"}}}) == 3
         assert await generation({"status": {"replicas": 2}, "spec": {"replicas": 7}}, "status") == 3
+        # The controller writes its revision together with the status.
+        assert await generation({"metadata": {"annotations": {"revision": "1"}}}, "status") == 3
 
     virtual(scenario)
 
