@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kept_cluster import kept_cluster, make_images
+from oci_registry import Fault, Registry, tar_of
 
 SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 REPLAY = SHARED / "tools" / "golden_replay.py"
@@ -35,6 +36,30 @@ FASTER = {
 }
 """Scenario → what may differ, because lastcall is faster than the recorded node."""
 
+RECORDED_IMAGE_SIZE = 686825
+"""Bytes; an Event tells it."""
+
+
+def slow_registry(program: bytes) -> Registry:
+    """What the recordings with a slow pull need (INDEX.md): tag okN is served after N seconds, failN is a 404 then."""
+    registry = Registry(5999)
+
+    def image(padding: int) -> bytes:
+        config = {"Entrypoint": ["/quick"], "Labels": {"padding": "x" * padding}}
+        return registry.manifest([tar_of({"quick": program})], config)
+
+    def size(manifest: bytes) -> int:
+        value = json.loads(manifest)
+        return sum(blob["size"] for blob in [value["config"], *value["layers"]])
+
+    for seconds in (3, 6):
+        registry.put(f"slow:ok{seconds}", image(RECORDED_IMAGE_SIZE - size(image(0))))
+        registry.faults += [
+            Fault(f"HEAD .*/ok{seconds}$", times=99, delay=seconds),
+            Fault(f"HEAD .*/fail{seconds}$", times=99, delay=seconds, status=404),
+        ]
+    return registry
+
 
 def unexpected(report: dict) -> list[str]:
     """The differences that `FASTER` does not explain."""
@@ -50,16 +75,32 @@ def unexpected(report: dict) -> list[str]:
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
 def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     make_images(tmp_path)
-    with kept_cluster(tmp_path) as kubeconfig:
-        report = tmp_path / "report.json"
+    result = replayed(tmp_path, "-j", "8", *HALVES[sys.version_info >= (3, 12)])
+    assert unexpected(result) == []
+    assert result["counts"]["agree"] >= 25
+
+
+@pytest.mark.real_kernel
+@pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
+def test_a_deletion_waits_for_a_pull_as_recorded(tmp_path):
+    """One scenario after the other, for a node pulls one image at a time."""
+    make_images(tmp_path)
+    with slow_registry((tmp_path / "quick").read_bytes()):
+        result = replayed(tmp_path, "-j", "1", "--have", "slow-registry", "delete-during-pull*")
+    assert unexpected(result) == []
+    assert result["counts"] == {"agree": 3, "differ": 0, "error": 0, "skipped": 0}
+
+
+def replayed(root: Path, *arguments: str) -> dict:
+    """The report of `golden_replay.py` with these arguments, on a cluster that has the images of `root`."""
+    report = root / "report.json"
+    with kept_cluster(root) as kubeconfig:
         replay = subprocess.run(
-            [sys.executable, str(REPLAY), "--kubeconfig", kubeconfig, "--golden", str(SHARED / "golden"), "-j", "8",
-             "--late", "1.5", "--json", str(report), *HALVES[sys.version_info >= (3, 12)]],
+            [sys.executable, str(REPLAY), "--kubeconfig", kubeconfig, "--golden", str(SHARED / "golden"),
+             "--late", "1.5", "--json", str(report), *arguments],
             capture_output=True,
             text=True,
             timeout=570,
         )  # fmt: skip
     assert report.exists(), replay.stdout + replay.stderr
-    result = json.loads(report.read_text())
-    assert unexpected(result) == []
-    assert result["counts"]["agree"] >= 25
+    return json.loads(report.read_text())
