@@ -69,10 +69,12 @@ class RunningServer:
 
 
 @asynccontextmanager
-async def running_server(*, version: str = "1.36", kubelet_logs: object = None) -> AsyncIterator[RunningServer]:
+async def running_server(
+    *, version: str = "1.36", kubelet_logs: object = None, kubelet_streams: object = None, ca: ClusterCA | None = None
+) -> AsyncIterator[RunningServer]:
     """An API server that answers HTTPS on a free loopback port while the block runs."""
     world = World()
-    ca = ClusterCA.create()
+    ca = ca or ClusterCA.create()
     token = secrets.token_urlsafe(24)
     recorder = ListRecorder()
     server = APIServer(
@@ -86,6 +88,7 @@ async def running_server(*, version: str = "1.36", kubelet_logs: object = None) 
             issuer="https://kubernetes.default.svc.cluster.local",
         ),
         kubelet_logs=kubelet_logs,  # type: ignore[arg-type]
+        kubelet_streams=kubelet_streams,  # type: ignore[arg-type]
     )
     await server.bootstrap()
     sock = socket.create_server(("127.0.0.1", 0))

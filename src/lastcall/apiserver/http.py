@@ -145,7 +145,9 @@ class HTTPFace:
             return self._watch
         if info.subresource == "log" and request.method == "GET":
             return self._log_of
-        if info.subresource in STREAMS and request.method in ("GET", "POST"):
+        if info.subresource in STREAMS:
+            if request.method not in ("GET", "POST"):
+                raise method_not_allowed()
             return self._stream
         handlers: dict[
             str, Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]

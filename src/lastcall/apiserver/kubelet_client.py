@@ -4,6 +4,7 @@ Sources: pkg/registry/core/pod/strategy.go:LogLocation, pkg/kubelet/client/kubel
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -101,7 +102,8 @@ class KubeletClient:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await asyncio.open_connection(host, port, ssl=self._ssl)
         except OSError as error:
-            words = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {error.strerror or error}".lower()
+            words = f"connect: {os.strerror(error.errno) if error.errno else error}".lower()
+            words = "i/o timeout" if isinstance(error, TimeoutError) else words
             raise plain_failure(f"error dialing backend: dial tcp {host}:{port}: {words}") from None
 
     async def close(self) -> None:
