@@ -30,7 +30,7 @@ DOORS = {
     "asyncio.create_task": "Tasks.spawn",
     "asyncio.ensure_future": "Tasks.spawn",
     "asyncio.TaskGroup": "Tasks",
-    "asyncio.gather": "Tasks",
+    "asyncio.gather": "world.tasks.gather",
     "asyncio.to_thread": "world",
     "uuid.uuid1": "world.new_uid",
     "uuid.uuid4": "world.new_uid",
@@ -72,6 +72,7 @@ OBSERVES = {
     "cluster/init.py",  # wait statuses of the roles
     "cluster/orphans.py",  # wait statuses of what a dead shim left
     "controllers/endpointslice.py",  # the slices it wrote
+    "controllers/pod_control.py",  # its own decision
     "cri/sandbox/runtime.py",  # the Pod's network
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses
     "node/image_manager.py",

@@ -3,8 +3,7 @@
 Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, FilterActivePods, slowStartBatch).
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -17,6 +16,7 @@ from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import parse_rfc3339
+from lastcall.world.tasks import gather
 
 SLOW_START_INITIAL_BATCH = 1
 
@@ -131,7 +131,7 @@ async def delete_pod(
 
 
 async def slow_start_batch(
-    count: int, act: Callable[[], Awaitable[None]], initial: int = SLOW_START_INITIAL_BATCH
+    count: int, act: Callable[[], Coroutine[Any, Any, None]], initial: int = SLOW_START_INITIAL_BATCH
 ) -> tuple[int, Exception | None]:
     """`act` `count` times in batches of 1, 2, 4, …; (how many succeeded, the first error).
 
@@ -139,15 +139,9 @@ async def slow_start_batch(
     """
     done, batch = 0, min(count, initial)
     while batch > 0:
-        results = await asyncio.gather(*(act() for _ in range(batch)), return_exceptions=True)
-        errors = [result for result in results if isinstance(result, BaseException)]
+        errors = [error for error in await gather(act() for _ in range(batch)) if error is not None]
         done += batch - len(errors)
-        for error in errors:
-            if not isinstance(error, Exception):
-                raise error
         if errors:
-            first = errors[0]
-            assert isinstance(first, Exception)
-            return done, first
+            return done, errors[0]
         batch = min(2 * batch, count - done)
     return done, None

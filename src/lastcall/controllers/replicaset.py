@@ -4,7 +4,6 @@ Source: pkg/controller/replicaset/replica_set.go. A Pod leaves the count the mom
 replacement does not wait for its end. ReplicationController is the same code for another kind, as in Kubernetes.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -48,7 +47,7 @@ from lastcall.controllers.replicaset_status import calculate_status
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
-from lastcall.world.tasks import Tasks
+from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
 
 BURST_REPLICAS = 500
@@ -238,8 +237,7 @@ class ReplicaSetController:
                 self._expectations.deletion_observed(key, uid_of(victim.pod))
                 raise
 
-        results = await asyncio.gather(*map(delete_one, victims), return_exceptions=True)
-        errors = [result for result in results if isinstance(result, BaseException)]
+        errors = [error for error in await gather(map(delete_one, victims)) if error is not None]
         for error in errors:
             if not isinstance(error, StatusError):
                 raise error

@@ -14,6 +14,10 @@ def explain(rule: str) -> str:
 
 
 RULES: dict[str, str] = {
+    # runtime
+    "shim_manager.go:cleanupAfterDeadShim": (
+        "When the process that holds a container's parent dies, the runtime kills and cleans up what it left."
+    ),
     # API server
     "store.go:Create": "A new object gets its uid, creationTimestamp and first resourceVersion when it is stored.",
     "store.go:Delete": (
@@ -40,6 +44,11 @@ RULES: dict[str, str] = {
     "schedule_one.go:bind": "The scheduler binds the Pod to its node through the binding subresource.",
     "schedule_one.go:handleSchedulingFailure": (
         "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
+    ),
+    # owners
+    "replica_set.go:getPodsToDelete": (
+        "Of too many Pods those go first that are not assigned, not Running, not Ready, cheaper by annotation, crowded "
+        "on their node, Ready for a shorter time, restarted more often or younger; the first difference decides."
     ),
     # EndpointSlice controller
     "utils.go:podToEndpoint": (

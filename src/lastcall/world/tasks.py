@@ -6,7 +6,7 @@ in a goroutine ends a Go program.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -46,6 +46,20 @@ class Tasks:
         """Cancel every task of this scope, in the order they were started; the scope's end still awaits them."""
         for task in list(self._tasks):
             task.cancel()
+
+
+async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T | Exception]:
+    """The results of all, which run at once, in their order; an exception stands where its result would.
+
+    Cancelling cancels all of them. What is no `Exception` (the end of the program) is raised when all have ended.
+    """
+    results = await asyncio.gather(*work, return_exceptions=True)
+    found: list[T | Exception] = []
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, Exception):
+            raise result
+        found.append(result)
+    return found
 
 
 async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None:
