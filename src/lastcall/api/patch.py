@@ -49,12 +49,28 @@ def json_patch(doc: Object, patch: Any) -> Object:
             what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
             raise errors.bad_request(f"error decoding patch: {what}")
     try:
-        patched = jsonpatch.JsonPatch(patch).apply(copy_object(doc))
+        patched = _apply(copy_object(doc), patch)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError, ValueError):
         raise _not_applicable() from None
     if not isinstance(patched, dict):
         raise _not_applicable()
     return cast(Object, patched)
+
+
+def _apply(doc: Object, patch: list[Object]) -> Any:
+    """Go's library lets `replace` set a member that an object does not have, where RFC 6902 has it fail."""
+    try:
+        return jsonpatch.JsonPatch(patch).apply(doc)
+    except jsonpatch.JsonPatchConflict:
+        if not any(operation.get("op") == "replace" for operation in patch):
+            raise
+    for operation in patch:
+        if operation.get("op") == "replace" and "value" in operation:
+            parent, member = jsonpatch.JsonPointer(operation["path"]).to_last(doc)
+            if isinstance(parent, dict) and member not in parent:
+                operation = {**operation, "op": "add"}
+        doc = jsonpatch.JsonPatch([operation]).apply(doc, in_place=True)
+    return doc
 
 
 def merge_patch(doc: Object, patch: Any) -> Object:

@@ -240,11 +240,24 @@ _ZERO_OMITTED = {
 }  # fmt: skip
 
 
+# Fields that Go encodes as null when nothing is in them: slices without omitempty, and times without a pointer.
+_NULL_WHEN_EMPTY = {
+    "autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),
+    "core.v1.Event": ("eventTime",),
+    "core.v1.LimitRangeSpec": ("limits",),
+    "core.v1.NodeCondition": ("lastHeartbeatTime", "lastTransitionTime"),
+    "core.v1.PodCondition": ("lastProbeTime", "lastTransitionTime"),
+    "discovery.v1.EndpointSlice": ("endpoints", "ports"),
+    "rbac.v1.ClusterRole": ("rules",),
+    "rbac.v1.Role": ("rules",),
+}
+
+
 def prune(resource: Resource, obj: Object) -> None:
     """Bring `obj`, in place, to what comes back from a decode and encode in Go.
 
-    Unknown fields, nulls, empty optional lists and maps go; quantities take their canonical form (`0.5` is `500m`).
-    Call it after `check_fields`.
+    Unknown fields, nulls, empty optional lists and maps go, but for what Go encodes as null; quantities take their
+    canonical form (`0.5` is `500m`). Call it after `check_fields`.
     """
     _prune_struct(struct_for(resource), obj)
 
@@ -261,6 +274,9 @@ def _prune_struct(struct: Struct, value: Object) -> None:
             _prune(field, item)
     for key in gone:
         del value[key]
+    for key in _NULL_WHEN_EMPTY.get(struct.name, ()):
+        if not value.get(key):
+            value[key] = None
 
 
 def _omits_empty(struct: Struct, key: str, field: Field) -> bool:

@@ -17,6 +17,7 @@ from lastcall.api.resources import Resource
 from lastcall.api.schema import DecodeError, check_fields, known_kind, prune
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import PROTOBUF, YAML
+from lastcall.client.api import STRATEGIC_MERGE_PATCH
 
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
@@ -83,6 +84,15 @@ def decode_object(body: bytes, media_type: str, resource: Resource, context: Req
     raise _unrecognized(resource, why, body[:1000].hex())
 
 
+def decode_patch(body: bytes, content_type: str) -> Any:
+    """The decoded patch, an empty one for an empty body. Raises the 400 StatusError."""
+    try:
+        return orjson.loads(body) if body else {}
+    except ValueError:
+        why = _json_error(body)
+        raise bad_request(why if content_type == STRATEGIC_MERGE_PATCH else f"error decoding patch: {why}") from None
+
+
 def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
     return bad_request(
         f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
@@ -101,8 +111,20 @@ def _json_error(body: bytes) -> str:
         if error.pos >= len(text.rstrip()):
             return "unexpected end of JSON input"
         character = text[error.pos]
+        for literal in ("null", "true", "false"):
+            if character == literal[0]:
+                return _literal_error(text[error.pos :], literal)
         where = "object key string" if "property name" in error.msg else "value"
         return f"invalid character '{character}' looking for beginning of {where}"
+    return "invalid JSON"
+
+
+def _literal_error(text: str, literal: str) -> str:
+    for position, expected in enumerate(literal):
+        if position >= len(text):
+            return "unexpected end of JSON input"
+        if text[position] != expected:
+            return f"invalid character '{text[position]}' in literal {literal} (expecting '{expected}')"
     return "invalid JSON"
 
 

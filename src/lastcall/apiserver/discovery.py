@@ -89,6 +89,7 @@ class Discovery:
     """Answers by path. `address` is `host:port` as clients should see it in /api."""
 
     def __init__(self, resources: Sequence[Resource], kubernetes_version: str, address: str = "") -> None:
+        self.minor_version = int(kubernetes_version.split(".")[1])
         self._resources = sorted(resources, key=lambda resource: resource.plural)
         groups = {resource.group: None for resource in resources if resource.group}
         self._groups = [name for name in GROUP_ORDER if name in groups]

@@ -7,7 +7,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -24,10 +24,10 @@ from lastcall.api.errors import (
     too_large,
 )
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, REVIEWS, SERVED, Resource
+from lastcall.api.resources import BINDINGS, ENDPOINTS, REVIEWS, SERVED, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request, impersonated
-from lastcall.apiserver.bodies import decode_object, decode_optional
+from lastcall.apiserver.bodies import decode_object, decode_optional, decode_patch
 from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import Discovery, verbs_of
 from lastcall.apiserver.health import health
@@ -64,8 +64,12 @@ RESOURCES: Mapping[tuple[str, str, str], Resource] = {
     (resource.group, resource.version, resource.plural): resource for resource in (*SERVED, *REVIEWS)
 }
 
-WARNINGS = "warnings"
-"""Where a request keeps the warnings of its context."""
+# Older versions of aiohttp, which serve as well, know only strings.
+WARNINGS: Any = web.RequestKey("warnings", list) if hasattr(web, "RequestKey") else "warnings"
+"""Where a request keeps its warnings."""
+
+ENDPOINTS_DEPRECATED = 33
+ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 _log = logging.getLogger("lastcall.apiserver")
 
@@ -116,6 +120,8 @@ class HTTPFace:
         resource = self._resource(info)
         if resource is None:
             return self._not_found(info)
+        if resource is ENDPOINTS and self._discovery.minor_version >= ENDPOINTS_DEPRECATED:
+            _warnings(request).append(ENDPOINTS_WARNING)
         return await self._verbs(request, info)(request, info, resource, user)
 
     @staticmethod
@@ -296,7 +302,7 @@ class HTTPFace:
             name=info.name if info.subresource else "",
             subresource=info.subresource,
         )
-        return self._answer(request, resource, answer, media_type, context)
+        return self._answer(request, resource, answer, media_type)
 
     async def _update(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -310,7 +316,7 @@ class HTTPFace:
             context, resource, obj, namespace, info.name, subresource=info.subresource
         )
         shown = SCALES if info.subresource == "scale" else resource
-        return self._answer(request, shown, answer, media_type, context)
+        return self._answer(request, shown, answer, media_type)
 
     async def _patch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -319,7 +325,7 @@ class HTTPFace:
         content_type = patch_type(request.headers.get("Content-Type", ""))
         media_type = self._media_type(request, list_=False)
         context = self._context(request, user, "PatchOptions")
-        patch = decode_optional(await self._body(request), JSON, {})
+        patch = decode_patch(await self._body(request), content_type)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.patch(
             context,
@@ -331,7 +337,7 @@ class HTTPFace:
             subresource=info.subresource,
         )
         shown = SCALES if info.subresource == "scale" else resource
-        return self._answer(request, shown, answer, media_type, context)
+        return self._answer(request, shown, answer, media_type)
 
     async def _delete(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -339,12 +345,12 @@ class HTTPFace:
         if info.subresource:
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
-        context = RequestContext(user, request.headers.get("User-Agent", ""))
+        context = RequestContext(user, request.headers.get("User-Agent", ""), warnings=_warnings(request))
         options = await self._delete_options(request)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.delete(context, resource, namespace, info.name, options)
         status = 202 if options.orphan_dependents is False and not answer.removed else 200
-        return self._answer(request, resource, answer, media_type, context, status=status)
+        return self._answer(request, resource, answer, media_type, status=status)
 
     async def _delete_collection(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -352,7 +358,7 @@ class HTTPFace:
         if "deletecollection" not in verbs_of(resource) or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
         media_type = self._media_type(request, list_=True)
-        context = RequestContext(user, request.headers.get("User-Agent", ""))
+        context = RequestContext(user, request.headers.get("User-Agent", ""), warnings=_warnings(request))
         options = await self._delete_options(request)
         list_options = parse_list_options(request.query, watch=False)
         page = await self._operations.delete_collection(context, resource, info.namespace, list_options, options)
@@ -396,15 +402,13 @@ class HTTPFace:
 
     def _context(self, request: web.BaseRequest, user: UserInfo, options_kind: str) -> RequestContext:
         query = request.query
-        context = RequestContext(
+        return RequestContext(
             user,
             request.headers.get("User-Agent", ""),
-            dry_run=parse_dry_run(options_kind, query.getall("dryRun", [])),
+            dry_run=parse_dry_run(options_kind, query, query.getall("dryRun", [])),
             field_validation=_field_validation(query.get("fieldValidation", "")),
+            warnings=_warnings(request),
         )
-        # A refused request has its warnings too.
-        request[WARNINGS] = context.warnings
-        return context
 
     def _media_type(self, request: web.BaseRequest, *, list_: bool) -> MediaType:
         return self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_))
@@ -448,7 +452,6 @@ class HTTPFace:
         resource: Resource,
         answer: Answer,
         media_type: MediaType,
-        context: RequestContext | None = None,
         *,
         status: int = 200,
     ) -> web.Response:
@@ -458,16 +461,18 @@ class HTTPFace:
             body = representation.object_body(
                 resource, answer.object, media_type, request.query, self._operations.now()
             )
-        response = self._bytes(request, body, media_type, status=201 if answer.created else status)
-        _warn(response, context.warnings if context is not None else ())
-        return response
+        return self._bytes(request, body, media_type, status=201 if answer.created else status)
 
     def _bytes(
         self, request: web.BaseRequest, body: bytes, media_type: MediaType, *, status: int = 200
     ) -> web.Response:
         if media_type.pretty or media_type.name != JSON:
             body = representation.reformat(body, media_type)
-        return web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
+        response = web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
+        for warning in request.get(WARNINGS, ()):
+            text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+            response.headers.add("Warning", f'299 - "{text}"')
+        return response
 
     def _error(self, request: web.BaseRequest, error: StatusError) -> web.Response:
         try:
@@ -477,14 +482,13 @@ class HTTPFace:
         response = self._bytes(request, orjson.dumps(error.status), media_type, status=error.code)
         for name, value in error.headers.items():
             response.headers[name] = value
-        _warn(response, request.get(WARNINGS, ()))
         return response
 
 
-def _warn(response: web.Response, warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-        response.headers.add("Warning", f'299 - "{text}"')
+def _warnings(request: web.BaseRequest) -> list[str]:
+    """What the answer's `Warning` headers will say, also that of a refused request."""
+    warnings: list[str] = request.setdefault(WARNINGS, [])
+    return warnings
 
 
 async def _pump(response: web.StreamResponse, first: bytes, chunks: AsyncIterator[bytes]) -> None:

@@ -14,7 +14,17 @@ import orjson
 from lastcall.api.defaults import set_defaults
 from lastcall.api.errors import StatusError, bad_request, method_not_allowed, service_unavailable, status_success
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, NAMESPACES, PODS, REVIEWS, SERVICEACCOUNTS, Resource
+from lastcall.api.resources import (
+    BINDINGS,
+    EVENTS,
+    EVENTS_V1,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    REVIEWS,
+    SERVICEACCOUNTS,
+    Resource,
+)
 from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
@@ -38,6 +48,11 @@ if TYPE_CHECKING:
     from multidict import MultiMapping
 
     from lastcall.apiserver.streaming.proxy import KubeletStreams
+
+JOB_PODS_PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
 
 TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
 """What a POST to serviceaccounts/token carries."""
@@ -270,6 +285,8 @@ class Operations:
     ) -> Answer:
         """DELETE; the answer's object is the object or, for most kinds, a Status once it is removed."""
         kind = self.kind(resource)
+        if resource is JOBS and options.propagation_policy is None and options.orphan_dependents is None:
+            context.warnings.append(JOB_PODS_PRESERVED)
         answer = await kind.delete(context, namespace, name, options)
         if not answer.removed or kind.strategy.returns_deleted_object:
             return self._answer(resource, answer)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from lastcall.api.errors import StatusError, bad_request, plain_failure
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import FieldError, forbidden, invalid, not_supported
+from lastcall.api.field import FieldError, forbidden, invalid, not_supported, too_long
 from lastcall.api.meta import Object
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.requestinfo import is_true
@@ -225,9 +225,33 @@ def validate_dry_run(values: Sequence[str]) -> list[FieldError]:
     return [not_supported("dryRun", list(values), ["All"])]
 
 
-def parse_dry_run(kind: str, values: Sequence[str]) -> bool:
-    """`kind` is the options' kind for the error (CreateOptions, …). Raises the 422 StatusError."""
-    if errors := validate_dry_run(values):
+MAX_FIELD_MANAGER_BYTES = 128
+
+
+def validate_field_manager(name: str) -> list[FieldError]:
+    """apimachinery meta/v1/validation.ValidateFieldManager."""
+    errors: list[FieldError] = []
+    if len(name.encode()) > MAX_FIELD_MANAGER_BYTES:
+        errors.append(too_long("fieldManager", MAX_FIELD_MANAGER_BYTES))
+    for position, character in enumerate(name):
+        if not character.isprintable():
+            why = f"invalid character U+{ord(character):04X} (at position {position})"
+            errors.append(invalid("fieldManager", name, why))
+            break
+    return errors
+
+
+def parse_dry_run(kind: str, query: Mapping[str, str], values: Sequence[str]) -> bool:
+    """Whether a write is a dry run: `values` are those of `dryRun`; the other options are checked, too.
+
+    `kind` is the options' kind (CreateOptions, …). Raises the 422 StatusError.
+    """
+    errors: list[FieldError] = []
+    if kind == "PatchOptions" and is_true(query, "force"):
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    errors += validate_field_manager(query.get("fieldManager", ""))
+    errors += validate_dry_run(values)
+    if errors:
         raise invalid_options(kind, errors)
     return bool(values)
 

@@ -7,8 +7,12 @@ from typing import Any
 
 from lastcall.api import patch as patches
 from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import go_json, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
+from lastcall.api.schema import known_kind
+from lastcall.apiserver.bodies import SCHEME
 from lastcall.apiserver.registry import Transform
 from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
@@ -36,7 +40,7 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise _unprocessable(resource, name, "the patched object has no metadata")
         if new.get("kind") != resource.kind or new.get("apiVersion") != resource.api_version:
-            raise _unprocessable(resource, name, "kind and apiVersion may not be changed")
+            raise _another_kind(resource, name, new)
         if new["metadata"].get("name") != name:
             given = new["metadata"].get("name")
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
@@ -44,6 +48,15 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
         return copy_object(new)
 
     return transform
+
+
+def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:
+    """A patch changed kind or apiVersion; to a kind that there is, or to none."""
+    kind, api_version = new.get("kind", ""), new.get("apiVersion", "")
+    if known_kind(str(api_version), str(kind)):
+        return _unprocessable(resource, name, "kind and apiVersion may not be changed")
+    why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+    return invalid_object("", "", [invalid("patch", go_json(new), why)])
 
 
 def _unprocessable(resource: Resource, name: str, why: str) -> StatusError:

@@ -17,6 +17,10 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def validate_node(node: Object) -> list[FieldError]:
+    return _taints(node)
+
+
+def _taints(node: Object) -> list[FieldError]:
     """Taints are reported below metadata, as Kubernetes does."""
     errors: list[FieldError] = []
     seen: list[tuple[str, str]] = []
@@ -42,7 +46,8 @@ def update_node(new: Object, old: Object) -> list[FieldError]:
             why = "node updates may only change labels, taints, or capacity (or configSource, if the "
             why += "DynamicKubeletConfig feature gate is enabled)"
             errors.append(FieldError("FieldValueForbidden", f"spec.{key}", "", why))
-    return errors
+    # An update checks the taints twice (ValidateNode and ValidateNodeUpdate), and lists what it finds twice.
+    return errors + _taints(new)
 
 
 def validate_lease(lease: Object) -> list[FieldError]:

@@ -143,6 +143,12 @@ class StoredStrategy(Strategy):
             obj["status"] = dict(self._status)
 
 
+class AccessStrategy(StoredStrategy):
+    """pkg/registry/rbac/*/strategy.go: a PUT may create."""
+
+    allow_create_on_update = True
+
+
 class StoredWithGenerationStrategy(StoredStrategy):
     tracks_generation = True
 
@@ -182,10 +188,10 @@ def workload_strategies() -> tuple[Strategy, ...]:
         StoredWithGenerationStrategy(kinds.INGRESSES, status={"loadBalancer": {}}),
         StoredWithGenerationStrategy(kinds.INGRESSCLASSES),
         StoredWithGenerationStrategy(kinds.NETWORKPOLICIES),
-        StoredStrategy(kinds.ROLES),
-        StoredStrategy(kinds.ROLEBINDINGS),
-        StoredStrategy(kinds.CLUSTERROLES),
-        StoredStrategy(kinds.CLUSTERROLEBINDINGS),
+        AccessStrategy(kinds.ROLES),
+        AccessStrategy(kinds.ROLEBINDINGS),
+        AccessStrategy(kinds.CLUSTERROLES),
+        AccessStrategy(kinds.CLUSTERROLEBINDINGS),
         ObjectAnsweringStrategy(kinds.STORAGECLASSES),
         StoredStrategy(kinds.RUNTIMECLASSES),
         StoredStrategy(kinds.ENDPOINTS),
