@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lastcall.apiserver.pki import ClusterCA
 from lastcall.cluster.egress import egress_pair
 from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, NODE_IP, NODE_NAME, ClusterOptions
+from lastcall.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.timeline.ring import Ring
 from lastcall.world.world import World
 
@@ -40,7 +41,7 @@ class Plan:
     """What front made. `rings` and `logs` are per role; `wake_fd` is an eventfd that every ring writer signals.
 
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
-    in the cluster's network namespace, opened by init.
+    in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
     `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`).
     """
 
@@ -55,6 +56,7 @@ class Plan:
     egress_node: socket.socket
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
+    cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
 
 
 def issue_credentials() -> Credentials:
@@ -104,6 +106,7 @@ def make_plan(options: ClusterOptions) -> Plan:
         logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in ROLES if role != "front"},
         wake_fd=wake_fd,
         boot_id=World().new_uid(),
+        cgroups=make_place(options.name),
         egress_front=egress_front,
         egress_node=egress_node,
     )

@@ -36,8 +36,27 @@ class DNSConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LinuxContainerResources:
+    """CFS period and quota in microseconds, memory in bytes; 0 is unlimited.
+
+    `unified` holds files of cgroup v2 by name (`pids.max`); a runtime on version 1 does what it can of them.
+    """
+
+    cpu_period: int = 0
+    cpu_quota: int = 0
+    cpu_shares: int = 0
+    memory_limit_in_bytes: int = 0
+    oom_score_adj: int = 0
+    unified: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class PodSandboxConfig:
-    """`log_directory` is absolute; containers' `log_path` is relative to it."""
+    """`log_directory` is absolute; containers' `log_path` is relative to it.
+
+    `cgroup_parent` is the Pod's control group below the runtime's own (`/kubepods/burstable/pod<uid>`), "" for none;
+    the runtime makes it with the limits of `resources` and removes it with the sandbox (CRI LinuxPodSandboxConfig).
+    """
 
     metadata: PodSandboxMetadata
     hostname: str = ""
@@ -45,6 +64,8 @@ class PodSandboxConfig:
     dns_config: DNSConfig = DNSConfig()
     namespace_options: NamespaceOption = NamespaceOption()
     sysctls: dict[str, str] = field(default_factory=dict)
+    cgroup_parent: str = ""
+    resources: LinuxContainerResources = LinuxContainerResources()
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
@@ -103,17 +124,6 @@ class LinuxContainerSecurityContext:
     masked_paths: tuple[str, ...] = ()
     readonly_paths: tuple[str, ...] = ()
     namespace_options: NamespaceOption = NamespaceOption()
-
-
-@dataclass(frozen=True, slots=True)
-class LinuxContainerResources:
-    """CFS period and quota in microseconds, memory in bytes; 0 is unlimited."""
-
-    cpu_period: int = 0
-    cpu_quota: int = 0
-    cpu_shares: int = 0
-    memory_limit_in_bytes: int = 0
-    oom_score_adj: int = 0
 
 
 @dataclass(frozen=True, slots=True)

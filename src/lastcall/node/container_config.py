@@ -28,7 +28,8 @@ from lastcall.node.compute_pod_actions import hash_container
 from lastcall.node.environment import ContainerConfigError
 from lastcall.node.expansion import expand
 from lastcall.node.gotext import go_quote
-from lastcall.node.pod_rules import get_pod_qos
+from lastcall.node.pod_cgroups import CPU_PERIOD, cgroup_parent, cpu_quota, cpu_shares, resource_config_for_pod
+from lastcall.node.pod_rules import containers_of, get_pod_qos, init_containers_of, is_restartable_init_container
 
 DEFAULT_MASKED_PATHS = (
     "/proc/asound",
@@ -48,12 +49,9 @@ DEFAULT_READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/p
 """Source: pkg/securitycontext/util.go."""
 
 DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
-CPU_PERIOD = 100_000
-MIN_CPU_QUOTA = 1_000
-MIN_CPU_SHARES = 2
-MAX_CPU_SHARES = 262_144
 OOM_SCORE_GUARANTEED = -997
 OOM_SCORE_BEST_EFFORT = 1000
+SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
 def pod_log_directory(root: str, pod: Object) -> str:
@@ -83,7 +81,7 @@ def pod_labels(pod: Object) -> dict[str, str]:
 
 
 def generate_pod_sandbox_config(
-    pod: Object, attempt: int, *, hostname: str, dns_config: DNSConfig, pod_log_root: str
+    pod: Object, attempt: int, *, hostname: str, dns_config: DNSConfig, pod_log_root: str, pod_pids_limit: int = 0
 ) -> PodSandboxConfig:
     """kuberuntime_sandbox.go:generatePodSandboxConfig."""
     sysctls = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
@@ -94,6 +92,8 @@ def generate_pod_sandbox_config(
         dns_config=dns_config,
         namespace_options=namespace_options(pod),
         sysctls={sysctl["name"]: sysctl["value"] for sysctl in sysctls},
+        cgroup_parent=cgroup_parent(pod),
+        resources=resource_config_for_pod(pod, pod_pids_limit),
         labels={**labels_of(pod), **pod_labels(pod)},
         annotations=dict(annotations_of(pod)),
     )
@@ -231,14 +231,23 @@ def linux_resources(pod: Object, container: Object, memory_capacity: int = 0) ->
     requests = limits | _amounts(container, "requests")
     limit_cpu, memory_limit = _milli(limits, "cpu"), _whole(limits, "memory")
     request_cpu, memory_request = _milli(requests, "cpu"), _whole(requests, "memory")
-    quota = max(limit_cpu * CPU_PERIOD // 1000, MIN_CPU_QUOTA) if limit_cpu else 0
+    quota = cpu_quota(limit_cpu)
     return LinuxContainerResources(
         cpu_period=CPU_PERIOD if quota else 0,
         cpu_quota=quota,
-        cpu_shares=min(max(request_cpu * 1024 // 1000, MIN_CPU_SHARES), MAX_CPU_SHARES),
+        cpu_shares=cpu_shares(request_cpu),
         memory_limit_in_bytes=memory_limit,
-        oom_score_adj=oom_score_adjust(pod, memory_request, memory_capacity),
+        oom_score_adj=oom_score_adjust(pod, memory_request, memory_capacity, container),
+        # All of a container ends when one process of it is out of memory (singleProcessOOMKill false, 1.28).
+        unified={"memory.oom.group": "1"},
     )
+
+
+def _is_node_critical(pod: Object) -> bool:
+    """kubelet types/pod_update.go:IsNodeCriticalPod."""
+    spec = pod["spec"]
+    critical = (spec.get("priority") or 0) >= SYSTEM_CRITICAL_PRIORITY
+    return critical and spec.get("priorityClassName") == "system-node-critical"
 
 
 def _amounts(container: Object, kind: str) -> dict[str, Quantity]:
@@ -257,11 +266,16 @@ def _whole(amounts: dict[str, Quantity], resource: str) -> int:
     return amounts[resource].whole if resource in amounts else 0
 
 
-def oom_score_adjust(pod: Object, memory_request: int, memory_capacity: int) -> int:
-    """kubelet qos/policy.go:GetContainerOOMScoreAdjust."""
+def oom_score_adjust(
+    pod: Object, memory_request: int, memory_capacity: int, container: Object | None = None
+) -> int:
+    """kubelet qos/policy.go:GetContainerOOMScoreAdjust. A sidecar is not killed before the containers it serves."""
     qos = get_pod_qos(pod)
-    if qos == "Guaranteed":
+    if qos == "Guaranteed" or _is_node_critical(pod):
         return OOM_SCORE_GUARANTEED
+    if container is not None and container in init_containers_of(pod) and is_restartable_init_container(container):
+        served = [_whole(_amounts(c, "limits") | _amounts(c, "requests"), "memory") for c in containers_of(pod)]
+        memory_request = max(memory_request, min(served, default=0))
     if qos == "BestEffort" or memory_capacity <= 0:
         return OOM_SCORE_BEST_EFFORT if qos == "BestEffort" else OOM_SCORE_BEST_EFFORT - 1
     score = 1000 - 1000 * memory_request // memory_capacity

@@ -33,6 +33,7 @@ from lastcall.node.interfaces import Dialer, EventRecorder, PodStatus, ProbeResu
 from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import PodKiller
 from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
+from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
 from lastcall.node.pod_manager import PodManager
 from lastcall.node.pod_rules import is_host_network_pod, is_terminal_phase
 from lastcall.node.pod_syncer import KubeletPodSyncer
@@ -64,6 +65,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class KubeletConfig:
     """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
+    `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
     `pod_log_root` is a directory of the node; without `node_labels` a nodeSelector is left to the scheduler. Raises
     ValueError for a Kubernetes version that is not in `versions.VERSIONS`."""
 
@@ -73,6 +75,7 @@ class KubeletConfig:
     pod_log_root: str = "/var/log/pods"
     allocatable: dict[str, str] = field(default_factory=dict)
     memory_capacity: int = 0
+    pod_pids_limit: int = DEFAULT_POD_PIDS_LIMIT
     node_labels: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -216,6 +219,7 @@ class Kubelet:
                 hostname=volumes.hostname(pod),
                 dns_config=volumes.dns_config(pod),
                 pod_log_root=config.pod_log_root,
+                pod_pids_limit=config.pod_pids_limit,
             ),
             is_termination_requested=self.workers.is_pod_termination_requested,
             on_pod_sandbox_ready=self.statuses.set_pod_sandbox_ready,

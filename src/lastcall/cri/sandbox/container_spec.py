@@ -3,6 +3,7 @@
 The sandbox's `sandboxId`, the directories of `rootfs`, and every other key of the result are read in `shim/`.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from lastcall.cri.api import ContainerConfig, Mount, PodSandboxConfig, RuntimeServiceError
@@ -82,6 +83,8 @@ def start_spec(
         "tty": config.tty,
         "stdin": config.stdin,
         "oomScoreAdj": config.resources.oom_score_adj,
+        "cgroupParent": sandbox.cgroup_parent,
+        "resources": asdict(config.resources),
     }
 
 

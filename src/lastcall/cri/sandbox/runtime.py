@@ -14,7 +14,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lastcall.cri.api import (
@@ -334,6 +334,8 @@ class SandboxRuntime:
                 pid=options.pid,
                 hostname=config.hostname,
                 sysctls=config.sysctls,
+                cgroupParent=config.cgroup_parent,
+                resources=asdict(config.resources),
             )
             if answer.fds:
                 try:
@@ -653,7 +655,8 @@ class SandboxRuntime:
 
     def _exited(self, container: _Container, facts: dict[str, Any]) -> None:
         code = facts["exitCode"]
-        self._ended(container, code, "Error" if code else "Completed", facts["finishedAt"])
+        reason = "OOMKilled" if facts.get("oomKilled") else "Error" if code else "Completed"
+        self._ended(container, code, reason, facts["finishedAt"])
 
     def _ended(self, container: _Container, code: int, reason: str, finished_at: int) -> None:
         container.state = ContainerState.CONTAINER_EXITED

@@ -1,4 +1,4 @@
-"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N]`.
+"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON]`.
 
 Started by init as a fresh small interpreter without site-packages. It ends with init.
 """
@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import sys
 import time
+
+_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups"}
+_NO_CGROUPS = '{"mode": "none", "why": "none were given"}'
 
 
 class _Clock:
@@ -25,12 +29,13 @@ class _Clock:
 def main(arguments: list[str]) -> int:
     """Serve until killed."""
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
-    unknown = sorted(options.keys() - {"--socket", "--state", "--ring-fd", "--wake-fd"})
+    unknown = sorted(options.keys() - _OPTIONS)
     if unknown or len(arguments) % 2 or not {"--socket", "--state"} <= options.keys():
-        sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N]\n")
+        sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON]\n")
         return 2
 
     _protect_interpreter(arguments)
+    from lastcall.cri.sandbox.cgroups.place import open_cgroups
     from lastcall.cri.sandbox.shim.containers import Context
     from lastcall.cri.sandbox.shim.loop import Loop
     from lastcall.cri.sandbox.shim.server import Server
@@ -48,8 +53,9 @@ def main(arguments: list[str]) -> int:
     state = options["--state"]
     processes = os.path.join(state, "processes")
     os.makedirs(processes, 0o700, exist_ok=True)
+    cgroups = open_cgroups(json.loads(options.get("--cgroups", _NO_CGROUPS)))
     loop = Loop()
-    context = Context(loop, RingRecorder(ring, "runtime", _Clock()), processes)
+    context = Context(loop, RingRecorder(ring, "runtime", _Clock()), processes, cgroups)
     Server(context, options["--socket"], state)
     gc.collect()
     gc.freeze()  # a forked child then leaves the pages of these objects shared

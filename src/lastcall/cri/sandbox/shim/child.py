@@ -21,7 +21,7 @@ import stat
 import struct
 import termios
 
-from lastcall.cri.sandbox.shim import identity, rootfs
+from lastcall.cri.sandbox.shim import identity, limits, rootfs
 from lastcall.cri.sandbox.shim.rootfs import SetupError
 from lastcall.world import linux
 
@@ -44,6 +44,8 @@ def run_container(
     """Become the container's PID 1. `namespaces`: CLONE_NEW* flag → fd of the sandbox's namespace to join."""
 
     def prepare() -> None:
+        limits.join(spec["cgroupFiles"])
+        linux.unshare(linux.CLONE_NEWCGROUP)  # whose root is the group just joined
         for flag, fd in namespaces.items():
             linux.setns(fd, flag)
         if spec["oomScoreAdj"]:
@@ -59,6 +61,7 @@ def run_exec(spec: dict[str, Any], status: socket.socket, stdio: Stdio, init_pid
     """Run another process in a container whose PID 1 is behind `init_pidfd`; this process is in its PID namespace."""
 
     def prepare() -> None:
+        limits.join(spec["cgroupFiles"])
         flags = linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
         linux.setns(init_pidfd, flags | linux.CLONE_NEWCGROUP)
         os.chdir("/")

@@ -9,6 +9,7 @@ import socket
 import time
 
 from lastcall.cri.sandbox.shim import child, procfs
+from lastcall.cri.sandbox.shim.limits import Limits
 from lastcall.cri.sandbox.shim.logs import LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from lastcall.cri.sandbox.cgroups.api import Cgroups
     from lastcall.timeline.ring import RingRecorder
 
 LARGEST_OUTPUT = 16 << 20
@@ -33,10 +35,11 @@ _KILL_ROUNDS = 5
 class Context:
     """What every process of this shim shares."""
 
-    def __init__(self, loop: Loop, recorder: RingRecorder, directory: str) -> None:
+    def __init__(self, loop: Loop, recorder: RingRecorder, directory: str, cgroups: Cgroups) -> None:
         self.loop = loop
         self.recorder = recorder
         self.directory = directory
+        self.cgroups = cgroups
         self.own = Own()
         self.maps = procfs.id_map("/proc/self/uid_map"), procfs.id_map("/proc/self/gid_map")
 
@@ -49,6 +52,8 @@ class Container:
         self.spec = spec
         self.sandbox = sandbox
         self.process: Process | None = None
+        self.limits = Limits(context.cgroups, spec)
+        self.out_of_memory: bool | None = None
         self.started_at = 0
         self.finished_at = 0
         self.failure = ""
@@ -87,13 +92,15 @@ class Container:
         Raises OSError.
         """
         spec, context = self.spec, self._context
-        flags = linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP
+        flags = linux.CLONE_NEWNS
         if spec["pid"] == "CONTAINER":
             flags |= linux.CLONE_NEWPID
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
-            child.run_container({**spec, "shm": self.sandbox.shm}, status, stdio, self.sandbox.namespaces, context.maps)
+            more = {"shm": self.sandbox.shm, "cgroupFiles": cgroup_files}
+            child.run_container({**spec, **more}, status, stdio, self.sandbox.namespaces, context.maps)
 
+        cgroup_files = self.limits.start()
         self._log = LogFile(spec["logPath"])
         try:
             launched = launch(
@@ -106,6 +113,7 @@ class Container:
             )
         except OSError:
             self._log.close()
+            self.limits.remove()
             raise
         self.process = launched.process
         self.process.on_started = self._started
@@ -162,6 +170,8 @@ class Container:
         self.finished_at = self.process.finished_at
         if self.spec["pid"] != "CONTAINER":
             self._kill_the_rest()
+            self.limits.kill()
+        self.out_of_memory = self.limits.out_of_memory()
         for output in self._outputs:
             output.drain()
         facts = {
@@ -170,8 +180,8 @@ class Container:
             "exitCode": status.code,
             "signal": status.signal or None,
         }
-        # Nobody counts out-of-memory kills without a cgroup of the container's own.
-        self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": None})
+        # None: nobody counts out-of-memory kills without a cgroup of the container's own.
+        self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": self.out_of_memory})
         self._end()
         self.on_exited()
 
@@ -186,6 +196,7 @@ class Container:
         self._unread = []
         self.process.journal.close()
         self._log.close()
+        self.limits.remove()
         self.close_stdin()
         if self.terminal >= 0:
             os.close(self.terminal)
@@ -230,6 +241,7 @@ class Container:
 
     def forget(self) -> None:
         """What is on record of it is no longer needed."""
+        self.limits.remove()
         if self.process is not None:
             self.process.journal.remove()
 
@@ -263,6 +275,7 @@ class Exec:
         if not container.running:
             raise ProcessLookupError(3, "container is not running")
         spec = {**container.spec, "argv": self._argv, "tty": self.tty}
+        spec["cgroupFiles"] = container.limits.member_files()
         init = container.process.pidfd
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:

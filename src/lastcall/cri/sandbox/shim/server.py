@@ -26,7 +26,7 @@ import errno
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import namespaces, streaming
+from lastcall.cri.sandbox.shim import limits, namespaces, streaming
 from lastcall.cri.sandbox.shim.containers import Container, Context, Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
@@ -154,6 +154,11 @@ class Server:
             raise CallError(f"sandbox {identity!r} exists")
         directory = os.path.join(self._state, "sandboxes", identity)
         sandbox = namespaces.create(identity, message, self._context.own, directory)
+        try:
+            limits.start_pod(self._context.cgroups, message.get("cgroupParent", ""), message.get("resources") or {})
+        except OSError:
+            namespaces.release(sandbox)
+            raise
         self._sandboxes[identity] = sandbox
         network = sandbox.namespaces.get(linux.CLONE_NEWNET)
         peer.answer(message, fds=() if network is None else (network,))
@@ -164,6 +169,7 @@ class Server:
         sandbox = self._sandboxes.pop(identity, None)
         if sandbox is not None:
             namespaces.release(sandbox)
+            limits.remove_pod(self._context.cgroups, sandbox.spec.get("cgroupParent", ""))
 
     # -- containers --------------------------------------------------------------------------------------------------
 
@@ -227,6 +233,7 @@ class Server:
             "signal": status.signal if status else "",
             "message": container.failure,
             "stopSignalSent": container.stop_signal_sent,
+            "oomKilled": container.out_of_memory,
         }
 
     # -- execs -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,258 @@
+"""Where this cluster's groups go: found and made by front, handed to init and the shim, removed at the end.
+
+The directory's name holds the cluster's name, the PID namespace, pid and start time of the process that made it, so
+that the next start knows what a killed one left. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+
+from lastcall.cri.sandbox.cgroups import files, v1, v2
+from lastcall.cri.sandbox.cgroups.api import NoCgroups
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lastcall.cri.sandbox.cgroups.api import Cgroups
+
+SCOPE = "systemd-run --user --scope -p Delegate=yes lastcall …"
+_STALE = re.compile(r"lastcall-.*-ns(\d+)-(\d+)-(\d+)")
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+class Place:
+    """`mode` v2, v1 or none; `directories`: controller → the cluster's directory ("" is version 2's only one); `why`
+    there is nothing, and how to change that. `emptied` is the group this process left for a leaf of its own.
+    """
+
+    def __init__(self, mode: str, directories: dict[str, str], why: str = "", emptied: str = "") -> None:
+        self.mode, self.directories, self.why, self.emptied = mode, directories, why, emptied
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON, on the shim's command line."""
+        return {"mode": self.mode, "directories": self.directories, "why": self.why}
+
+    def remove(self) -> bool:
+        """End what still lives in the groups and take them away; True when nothing is left. Idempotent.
+
+        The process that made the place comes back to where it was.
+        """
+        gone = True
+        for directory in dict.fromkeys(self.directories.values()):
+            if os.path.isdir(directory):
+                files.kill(directory)
+                gone = files.remove(directory) and gone
+        if self.emptied and gone:
+            _come_back(self.emptied)
+        return gone
+
+
+_LEAF = "lastcall"
+
+
+def open_cgroups(facts: dict[str, Any]) -> Cgroups:
+    """The implementation for what `Place.facts` says."""
+    if facts["mode"] == "v2":
+        return v2.CgroupsV2(facts["directories"][""])
+    if facts["mode"] == "v1":
+        return v1.CgroupsV1(facts["directories"])
+    return NoCgroups(facts["why"])
+
+
+def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place:
+    """Find a place, take away what killed clusters left there, and make the directories. Never raises.
+
+    The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    """
+    mounts = parse_mounts(mountinfo or files.read("/proc/self/mountinfo"))
+    groups = parse_groups(own_groups or files.read("/proc/self/cgroup"))
+    name = f"lastcall-{cluster}-ns{_pid_namespace()}-{os.getpid()}-{_start_time(os.getpid())}"
+    place, why = _unified(mounts, groups, name)
+    if place is None:
+        place, more = _separate(mounts, groups, name)
+        why = why if place is None and not more else more
+    if place is not None:
+        return place
+    return Place("none", {}, why or "no cgroup hierarchy is mounted")
+
+
+# -- version 2 ---------------------------------------------------------------------------------------------------------
+
+
+def _unified(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: str) -> tuple[Place | None, str]:
+    if "" not in mounts or "" not in groups:
+        return None, ""
+    point, root = mounts[""]
+    own = _below(point, root, groups[""])
+    if not own:
+        return None, "this process's cgroup is outside of what is mounted here"
+    parent = _parent_that_hands_down(point, own)
+    emptied = ""
+    if not parent:
+        why = _move_to_leaf(own)
+        if why:
+            return None, why
+        parent = emptied = own
+    sweep(parent)
+    directory = f"{parent}/{name}"
+    try:
+        os.mkdir(directory, 0o755)
+    except OSError as error:
+        if emptied:
+            _come_back(emptied)
+        return None, f"cgroup v2: {directory}: {error.strerror}"
+    return Place("v2", {"": directory}, emptied=emptied), ""
+
+
+def _parent_that_hands_down(point: str, own: str) -> str:
+    """The nearest group from our own upwards that is ours to use and hands memory and pids to the groups below it."""
+    here = own
+    while True:
+        enabled = files.read(f"{here}/cgroup.subtree_control").split()
+        if "memory" in enabled and "pids" in enabled and _writable(here):
+            return here
+        if here in (point, "/"):
+            return ""
+        here = os.path.dirname(here)
+
+
+def _writable(directory: str) -> bool:
+    return os.access(directory, os.W_OK) and os.access(f"{directory}/cgroup.procs", os.W_OK)
+
+
+def _move_to_leaf(own: str) -> str:
+    """Make our own (delegated) group hand its controllers down: no process may be left in it. Answers why not."""
+    have = files.read(f"{own}/cgroup.controllers").split()
+    missing = [controller for controller in ("memory", "pids") if controller not in have]
+    if missing:
+        return f"cgroup v2 has no {' and no '.join(missing)} controller here"
+    if not _writable(own):
+        return f"cgroup v2 is not delegated to this user; start with: {SCOPE}"
+    is_root = not os.path.exists(f"{own}/cgroup.type")
+    members = files.read(f"{own}/cgroup.procs").split()
+    if not is_root and members != [str(os.getpid())]:
+        return f"other processes share this process's cgroup; start with: {SCOPE}"
+    try:
+        if not is_root:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(f"{own}/{_LEAF}", 0o755)
+            files.write(f"{own}/{_LEAF}/cgroup.procs", "0")
+        v2.enable_controllers(own)
+    except OSError as error:
+        _come_back(own)
+        return f"cgroup v2: {error.strerror or error}"
+    if "memory" not in files.read(f"{own}/cgroup.subtree_control").split():
+        _come_back(own)
+        return "cgroup v2: the kernel does not hand the controllers down from here"
+    return ""
+
+
+def _come_back(own: str) -> None:
+    """Undo `_move_to_leaf`, as far as the kernel lets us: first no group below may want the controllers."""
+    if not os.path.exists(f"{own}/{_LEAF}"):
+        return
+    for controller in files.read(f"{own}/cgroup.subtree_control").split():
+        with contextlib.suppress(OSError):
+            files.write(f"{own}/cgroup.subtree_control", f"-{controller}")
+    with contextlib.suppress(OSError):
+        files.write(f"{own}/cgroup.procs", "0")
+    with contextlib.suppress(OSError):
+        os.rmdir(f"{own}/{_LEAF}")
+
+
+# -- version 1 ---------------------------------------------------------------------------------------------------------
+
+
+def _separate(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: str) -> tuple[Place | None, str]:
+    directories: dict[str, str] = {}
+    why = ""
+    for controller in v1.CONTROLLERS:
+        if controller not in mounts or controller not in groups:
+            continue
+        point, root = mounts[controller]
+        own = _below(point, root, groups[controller])
+        if not own:
+            continue
+        if not os.access(own, os.W_OK):
+            why = "cgroup v1 belongs to root: only root can set limits with it"
+            continue
+        sweep(own)
+        try:
+            os.makedirs(f"{own}/{name}", 0o755, exist_ok=True)
+        except OSError as error:
+            why = f"cgroup v1: {own}: {error.strerror}"
+            continue
+        directories[controller] = f"{own}/{name}"
+    if "memory" in directories or "pids" in directories:
+        return Place("v1", directories), ""
+    Place("v1", directories).remove()
+    return None, why
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------------
+
+
+def sweep(parent: str) -> None:
+    """Take away what clusters left whose process is gone. Those of another PID namespace may well live."""
+    try:
+        names = sorted(os.listdir(parent))
+    except OSError:
+        return
+    for name in names:
+        found = _STALE.fullmatch(name)
+        if found is None or int(found[1]) != _pid_namespace() or _start_time(int(found[2])) == int(found[3]):
+            continue
+        files.kill(f"{parent}/{name}")
+        files.remove(f"{parent}/{name}")
+
+
+def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
+    """Controller → (mount point, the group that is mounted there); "" is version 2. The first mount of each counts."""
+    found: dict[str, tuple[str, str]] = {}
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if len(fields) < 5 or len(kind) < 3 or kind[0] not in ("cgroup", "cgroup2"):
+            continue
+        point, root = (_OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[index]) for index in (4, 3))
+        for controller in [""] if kind[0] == "cgroup2" else kind[2].split(","):
+            found.setdefault(controller, (point, root))
+    return found
+
+
+def parse_groups(text: str) -> dict[str, str]:
+    """Controller → this process's group; "" is version 2."""
+    found = {}
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for controller in controllers.split(","):
+            found[controller] = path
+    return found
+
+
+def _below(point: str, root: str, group: str) -> str:
+    """The directory of a group; "" when it is not below what is mounted."""
+    if root in ("", "/"):
+        return (point + group).rstrip("/") if "/.." not in group else ""
+    if group == root or group.startswith(f"{root}/"):
+        return (point + group[len(root) :]).rstrip("/")
+    # In a container without a cgroup namespace of its own the names are the host's.
+    return point if group == "/" else ""
+
+
+def _pid_namespace() -> int:
+    with contextlib.suppress(OSError):
+        return os.stat("/proc/self/ns/pid").st_ino
+    return 0
+
+
+def _start_time(pid: int) -> int:
+    """Clock ticks since boot; 0 when there is no such process."""
+    text = files.read(f"/proc/{pid}/stat")
+    fields = text[text.rfind(")") + 2 :].split() if text else []
+    return int(fields[19]) if len(fields) > 19 else 0

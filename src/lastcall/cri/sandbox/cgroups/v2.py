@@ -1,0 +1,94 @@
+"""Version 2: one tree, every controller in it (kernel Documentation/admin-guide/cgroup-v2.rst)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from lastcall.cri.sandbox.cgroups import files
+from lastcall.cri.sandbox.cgroups.api import Usage, cpu_weight, pids_limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CONTROLLERS = ("cpu", "memory", "pids")
+
+
+class CgroupsV2:
+    """Groups below `directory`, whose `cgroup.subtree_control` has (at least some of) the controllers already."""
+
+    mode = "v2"
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def create(self, path: str, resources: dict[str, Any]) -> None:
+        """See `api.Cgroups`. Every group above hands its controllers down."""
+        here = self._directory
+        for name in path.split("/"):
+            enable_controllers(here)
+            here = f"{here}/{name}"
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(here, 0o755)
+        self.update(path, resources)
+
+    def update(self, path: str, resources: dict[str, Any]) -> None:
+        here = self._at(path)
+        for name, text in limits(resources):
+            # A file is missing where its controller is (swap, too, can be switched off): the others still count.
+            if os.path.exists(f"{here}/{name}"):
+                files.write(f"{here}/{name}", text)
+
+    def member_files(self, path: str) -> list[str]:
+        return [f"{self._at(path)}/cgroup.procs"]
+
+    def oom_kills(self, path: str) -> int | None:
+        return files.number(f"{self._at(path)}/memory.events", "oom_kill")
+
+    def usage(self, path: str) -> Usage | None:
+        here = self._at(path)
+        memory = files.number(f"{here}/memory.current")
+        cpu = files.number(f"{here}/cpu.stat", "usage_usec")
+        if memory is None and cpu is None:
+            return None
+        inactive = files.number(f"{here}/memory.stat", "inactive_file") or 0
+        pids = files.number(f"{here}/pids.current") or 0
+        return Usage(memory or 0, max(0, (memory or 0) - inactive), (cpu or 0) * 1000, pids)
+
+    def kill(self, path: str) -> None:
+        here = self._at(path)
+        try:
+            files.write(f"{here}/cgroup.kill", "1")  # Linux 5.14
+        except OSError:
+            files.kill(here)
+
+    def remove(self, path: str) -> bool:
+        return files.remove(self._at(path))
+
+    def _at(self, path: str) -> str:
+        return f"{self._directory}/{path}"
+
+
+def enable_controllers(directory: str) -> None:
+    """Let the groups below have what this one has. What the kernel refuses is not there below."""
+    have = files.read(f"{directory}/cgroup.controllers").split()
+    enabled = files.read(f"{directory}/cgroup.subtree_control").split()
+    for controller in CONTROLLERS:
+        if controller in have and controller not in enabled:
+            with contextlib.suppress(OSError):
+                files.write(f"{directory}/cgroup.subtree_control", f"+{controller}")
+
+
+def limits(resources: dict[str, Any]) -> list[tuple[str, str]]:
+    """(file, text) of everything to set. Pure."""
+    period, quota = resources.get("cpu_period") or 100_000, resources.get("cpu_quota") or 0
+    memory, pids = resources.get("memory_limit_in_bytes") or 0, pids_limit(resources)
+    wanted = [("cpu.max", f"{quota if quota > 0 else 'max'} {period}"), ("memory.max", str(memory or "max"))]
+    if shares := resources.get("cpu_shares") or 0:
+        wanted.append(("cpu.weight", str(cpu_weight(shares))))
+    # Without swap a limit is a limit (kubelet kuberuntime_container_linux.go, NoSwap).
+    wanted.append(("memory.swap.max", "0" if memory else "max"))
+    wanted.append(("pids.max", str(pids or "max")))
+    more = resources.get("unified") or {}
+    return wanted + [(name, str(more[name])) for name in sorted(more) if name != "pids.max"]
