@@ -50,7 +50,6 @@ _NAMESPACES = (
     | linux.CLONE_NEWNET
     | linux.CLONE_NEWIPC
     | linux.CLONE_NEWUTS
-    | linux.CLONE_NEWCGROUP
 )
 
 
@@ -145,6 +144,8 @@ class EmbeddedCluster:
             with suppress(ChildProcessError):
                 os.waitpid(self._init_pid, 0)
             self._init_pid = 0
+        if self._plan is not None:
+            self._plan.cgroups.remove()  # init does it; here for one that was killed
         if self._kubeconfig_fd >= 0:
             os.close(self._kubeconfig_fd)
             self._kubeconfig_fd = -1
@@ -154,6 +155,7 @@ class EmbeddedCluster:
             self._plan.api_socket.close()
             self._plan.egress_front.close()
             self._plan.egress_node.close()
+            self._plan.cgroups.remove()
 
     # -- inside asyncio ----------------------------------------------------------------------------------------------
 

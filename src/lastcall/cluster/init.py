@@ -8,7 +8,9 @@ containers at the shim, a control plane its objects in the store (with the memor
 and its death stays the end of the cluster). A new shim finds nothing alive: first every container of the dead one ends.
 """
 
+import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -36,6 +38,8 @@ _SHIM_STATE_SIZE = "16m"
 _ORPHANS_SECONDS = 0.005
 """Between two looks at what a dead shim left."""
 SHIM = "shim-1"
+_END_SECONDS = 3.0
+"""How long killed processes may take to end before their control groups are left to front or the next start."""
 
 
 def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan], None]]) -> NoReturn:
@@ -87,6 +91,9 @@ class _Init:
             self._plan.inside_sockets.append(_listen(address))
         for role in (SHIM, *self._roles):
             self._start(role)
+        if self._plan.cgroups.mode != "none":
+            # The closed channel tells of front's death, and then there is something to do.
+            linux.set_parent_death_signal(0)
         self._wait()
 
     def _start(self, role: str) -> None:
@@ -114,6 +121,7 @@ class _Init:
                     sys.executable, "-I", "-S", program,
                     "--socket", SHIM_SOCKET, "--state", SHIM_STATE,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
+                    "--cgroups", json.dumps(self._plan.cgroups.facts()),
                 ]  # fmt: skip
                 with suppress(OSError):
                     linux.execv_read_only(sys.executable, arguments)
@@ -149,12 +157,22 @@ class _Init:
             while True:
                 for key, _ in selector.select(self._seconds_to_wait()):
                     if key.data == "front" and not self._writer.socket.recv(4096):
-                        # Front is done, or dead. Leaving ends every process of the PID namespace.
-                        os._exit(0)
+                        self._end()
                     if key.data == "child":
                         os.read(self._wake_read, 4096)
                 self._reap()
                 self._restart()
+
+    def _end(self) -> NoReturn:
+        """Front is done, or dead. Leaving ends every process of the PID namespace; control groups need more."""
+        if self._plan.cgroups.mode != "none":
+            with suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+            deadline = monotonic(self._clock) + _END_SECONDS
+            while monotonic(self._clock) < deadline and _wait_for_child():
+                pass
+            self._plan.cgroups.remove()
+        os._exit(0)
 
     def _seconds_to_wait(self) -> float | None:
         if not self._due:
@@ -199,6 +217,16 @@ class _Init:
                 continue  # every container of the dead one has to be gone first
             del self._due[role]
             self._start(role)
+
+
+def _wait_for_child() -> bool:
+    """Reap one of the killed, or wait a moment; False when there is none left."""
+    try:
+        if os.waitpid(-1, os.WNOHANG) == (0, 0):
+            select.select([], [], [], _ORPHANS_SECONDS / 10)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _restarted_roles(plan: Plan) -> dict[str, RestartBackoff]:
