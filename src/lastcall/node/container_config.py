@@ -266,9 +266,7 @@ def _whole(amounts: dict[str, Quantity], resource: str) -> int:
     return amounts[resource].whole if resource in amounts else 0
 
 
-def oom_score_adjust(
-    pod: Object, memory_request: int, memory_capacity: int, container: Object | None = None
-) -> int:
+def oom_score_adjust(pod: Object, memory_request: int, memory_capacity: int, container: Object | None = None) -> int:
     """kubelet qos/policy.go:GetContainerOOMScoreAdjust. A sidecar is not killed before the containers it serves."""
     qos = get_pod_qos(pod)
     if qos == "Guaranteed" or _is_node_critical(pod):

@@ -57,8 +57,10 @@ class Usage:
 
 
 def cpu_weight(shares: int) -> int:
-    """Version 2's weight (1 to 10000) for version 1's shares (2 to 262144): runc libcontainer ConvertCPUSharesToCgroupV2Value
-    as of Kubernetes' own KEP-2254."""
+    """Version 2's weight (1 to 10000) for version 1's shares (2 to 262144).
+
+    Source: opencontainers/cgroups utils.go:ConvertCPUSharesToCgroupV2Value (the line of KEP-2254).
+    """
     return 1 + (max(shares, 2) - 2) * 9999 // 262142
 
 

@@ -27,7 +27,7 @@ def read(path: str) -> str:
 def write(path: str, text: str) -> None:
     """Write the whole text at once, as the kernel wants it. Raises OSError whose text names file and value."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             os.write(fd, text.encode())
         finally:

@@ -16,7 +16,10 @@ CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 
 
 class CgroupsV1:
-    """Groups below `directories`: controller → the cluster's directory in its tree. Trees may be shared (cpu,cpuacct)."""
+    """Groups below `directories`: controller → the cluster's directory in its tree.
+
+    Controllers may share a tree (cpu,cpuacct).
+    """
 
     mode = "v1"
 
@@ -66,7 +69,8 @@ class CgroupsV1:
         files.kill(f"{self._trees[0]}/{path}")
 
     def remove(self, path: str) -> bool:
-        return all([files.remove(f"{tree}/{path}") for tree in self._trees])
+        gone = [files.remove(f"{tree}/{path}") for tree in self._trees]  # each is tried
+        return all(gone)
 
     def _number(self, controller: str, path: str, name: str) -> int | None:
         here = self._at(controller, path)

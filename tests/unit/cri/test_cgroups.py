@@ -1,0 +1,299 @@
+"""Control groups on trees of plain files: what is written where, what is read, where a cluster's place is found."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastcall.cri.sandbox.cgroups import place, v1, v2
+from lastcall.cri.sandbox.cgroups.api import NoCgroups, cpu_weight
+from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
+
+LIMITED = {
+    "cpu_shares": 512,
+    "cpu_quota": 20_000,
+    "cpu_period": 100_000,
+    "memory_limit_in_bytes": 64 << 20,
+    "unified": {"pids.max": "100", "memory.oom.group": "1"},
+}
+POD = "kubepods/burstable/poduid-1"
+V2_FILES = (
+    "cgroup.controllers cgroup.subtree_control cgroup.procs cgroup.type memory.max memory.swap.max memory.events "
+    "memory.current memory.stat memory.oom.group cpu.max cpu.weight cpu.stat pids.max pids.current"
+)
+V1_FILES = {
+    "cpu": "cgroup.procs cpu.shares cpu.cfs_quota_us cpu.cfs_period_us",
+    "cpuacct": "cgroup.procs cpuacct.usage",
+    "memory": "cgroup.procs memory.limit_in_bytes memory.memsw.limit_in_bytes memory.oom_control "
+    "memory.usage_in_bytes memory.stat",
+    "pids": "cgroup.procs pids.max pids.current",
+}
+
+
+@pytest.fixture(autouse=True)
+def groups_have_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A directory made below a tree gets its files, as the kernel does it; its removal takes them away."""
+    mkdir, rmdir = os.mkdir, os.rmdir
+
+    def kernel_mkdir(path: Any, *arguments: Any, **more: Any) -> None:
+        mkdir(path, *arguments, **more)
+        if str(path).startswith(f"{tmp_path}/v2/"):
+            names = V2_FILES.split()
+        else:
+            tree = next((c for c in V1_FILES if str(path).startswith(f"{tmp_path}/v1/{c}/")), "")
+            names = V1_FILES.get(tree, "").split()
+        for name in names:
+            Path(path, name).write_text("")
+        parent = Path(path).parent / "cgroup.subtree_control"
+        if "cgroup.controllers" in names and parent.exists():
+            Path(path, "cgroup.controllers").write_text(parent.read_text())
+
+    def kernel_rmdir(path: Any, *arguments: Any, **more: Any) -> None:
+        if str(path).startswith(str(tmp_path)):
+            for each in Path(path).iterdir():
+                if each.is_file():
+                    each.unlink()
+        rmdir(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "mkdir", kernel_mkdir)
+    monkeypatch.setattr(os, "rmdir", kernel_rmdir)
+
+
+@pytest.fixture
+def unified(tmp_path: Path) -> Path:
+    tree = tmp_path / "v2"
+    tree.mkdir()
+    for name in V2_FILES.split():
+        if name != "cgroup.type":  # the root has none
+            (tree / name).write_text("")
+    (tree / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    return tree
+
+
+@pytest.fixture
+def separate(tmp_path: Path) -> dict[str, str]:
+    for controller in V1_FILES:
+        (tmp_path / "v1" / controller).mkdir(parents=True)
+    return {controller: str(tmp_path / "v1" / controller) for controller in V1_FILES}
+
+
+# -- version 2 ---------------------------------------------------------------------------------------------------------
+
+
+def test_version_2_writes_every_limit_into_the_container_s_group(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified))
+    groups.create(f"{POD}/c1", LIMITED)
+    here = unified / POD / "c1"
+    assert (here / "memory.max").read_text() == str(64 << 20)
+    assert (here / "memory.swap.max").read_text() == "0", "a limit without swap is a limit"
+    assert (here / "cpu.max").read_text() == "20000 100000"
+    assert (here / "cpu.weight").read_text() == "20"
+    assert (here / "pids.max").read_text() == "100"
+    assert (here / "memory.oom.group").read_text() == "1"
+    assert groups.member_files(f"{POD}/c1") == [f"{here}/cgroup.procs"]
+
+
+def test_version_2_hands_the_controllers_down_at_every_level(unified: Path) -> None:
+    v2.CgroupsV2(str(unified)).create(f"{POD}/c1", {})
+    assert (unified / "cgroup.subtree_control").read_text() == "+pids", "one write for each, the last one stays here"
+
+
+def test_a_group_without_limits_is_unlimited_also_after_an_update(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified))
+    groups.create(POD, LIMITED)
+    groups.update(POD, {})
+    read = {name: (unified / POD / name).read_text() for name in ("memory.max", "cpu.max", "pids.max")}
+    assert read == {"memory.max": "max", "cpu.max": "max 100000", "pids.max": "max"}
+
+
+def test_version_2_reads_the_counter_of_out_of_memory_kills_and_the_usage(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified))
+    groups.create(POD, {})
+    here = unified / POD
+    (here / "memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n")
+    (here / "memory.current").write_text("5000\n")
+    (here / "memory.stat").write_text("anon 10\ninactive_file 2000\nactive_file 1\n")
+    (here / "cpu.stat").write_text("usage_usec 1500\nuser_usec 1\n")
+    (here / "pids.current").write_text("7\n")
+    assert groups.oom_kills(POD) == 3
+    usage = groups.usage(POD)
+    assert usage is not None
+    assert (usage.memory_bytes, usage.working_set_bytes, usage.cpu_ns, usage.pids) == (5000, 3000, 1_500_000, 7)
+    assert groups.oom_kills("kubepods/none") is None
+    assert groups.usage("kubepods/none") is None
+
+
+def test_a_missing_controller_does_not_keep_the_others_from_counting(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified))
+    groups.create(POD, {})
+    (unified / POD / "memory.swap.max").unlink()
+    groups.update(POD, LIMITED)
+    assert (unified / POD / "memory.max").read_text() == str(64 << 20)
+    assert not (unified / POD / "memory.swap.max").exists()
+
+
+def test_groups_are_removed_from_the_bottom(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified))
+    groups.create(f"{POD}/c1", LIMITED)
+    assert groups.remove("kubepods")
+    assert not (unified / "kubepods").exists()
+    assert groups.remove("kubepods"), "what is gone is removed"
+
+
+def test_the_weight_of_shares_spans_both_ranges() -> None:
+    assert [cpu_weight(shares) for shares in (0, 2, 1024, 262_144)] == [1, 1, 39, 10_000]
+
+
+# -- version 1 ---------------------------------------------------------------------------------------------------------
+
+
+def test_version_1_writes_each_limit_into_its_controller_s_tree(separate: dict[str, str]) -> None:
+    groups = v1.CgroupsV1(separate)
+    groups.create(f"{POD}/c1", LIMITED)
+
+    def read(controller: str, name: str) -> str:
+        return Path(separate[controller], POD, "c1", name).read_text()
+
+    assert read("memory", "memory.limit_in_bytes") == read("memory", "memory.memsw.limit_in_bytes") == str(64 << 20)
+    assert (read("cpu", "cpu.cfs_quota_us"), read("cpu", "cpu.cfs_period_us")) == ("20000", "100000")
+    assert (read("cpu", "cpu.shares"), read("pids", "pids.max")) == ("512", "100")
+    assert len(groups.member_files(f"{POD}/c1")) == 4
+
+
+def test_controllers_that_share_a_tree_are_joined_once(separate: dict[str, str]) -> None:
+    groups = v1.CgroupsV1({**separate, "cpuacct": separate["cpu"]})
+    assert len(groups.member_files(POD)) == 3
+
+
+def test_version_1_reads_the_counter_of_out_of_memory_kills_and_the_usage(separate: dict[str, str]) -> None:
+    groups = v1.CgroupsV1(separate)
+    groups.create(POD, {})
+    Path(separate["memory"], POD, "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+    Path(separate["memory"], POD, "memory.usage_in_bytes").write_text("100\n")
+    Path(separate["memory"], POD, "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 150\n")
+    Path(separate["cpuacct"], POD, "cpuacct.usage").write_text("42\n")
+    Path(separate["pids"], POD, "pids.current").write_text("3\n")
+    usage = groups.usage(POD)
+    assert groups.oom_kills(POD) == 2
+    assert usage is not None
+    assert (usage.memory_bytes, usage.working_set_bytes, usage.cpu_ns, usage.pids) == (100, 0, 42, 3)
+    assert groups.remove("kubepods")
+    assert not list(Path(separate["memory"]).iterdir())
+
+
+def test_without_groups_nothing_is_limited_and_nobody_counts() -> None:
+    groups = open_cgroups({"mode": "none", "why": "not here"})
+    assert isinstance(groups, NoCgroups)
+    groups.create(POD, LIMITED)
+    assert (groups.member_files(POD), groups.oom_kills(POD), groups.usage(POD)) == ([], None, None)
+    assert groups.remove(POD)
+
+
+# -- the place ---------------------------------------------------------------------------------------------------------
+
+HYBRID = """\
+23 27 0:22 / /sys rw,relatime - sysfs sysfs rw
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 /docker/a\\040b /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
+"""
+
+
+def test_mounts_and_groups_are_read_as_the_kernel_writes_them() -> None:
+    mounts = parse_mounts(HYBRID)
+    assert mounts["memory"] == ("/sys/fs/cgroup/memory", "/docker/a b")
+    assert mounts["cpu"] == mounts["cpuacct"] == ("/sys/fs/cgroup/cpu,cpuacct", "/")
+    assert mounts[""] == ("/sys/fs/cgroup/unified", "/")
+    groups = parse_groups("9:name=systemd:/\n3:cpu,cpuacct:/a:b\n0::/user.slice\n")
+    assert groups == {"name=systemd": "/", "cpu": "/a:b", "cpuacct": "/a:b", "": "/user.slice"}
+
+
+def mounted(tree: Path) -> str:
+    return f"41 31 0:38 / {tree} rw - cgroup2 cgroup2 rw\n"
+
+
+def group(tree: Path, path: str, *, enabled: str = "", members: str = "", controllers: str = "cpu memory pids") -> Path:
+    here = tree / path
+    here.mkdir(parents=True)
+    (here / "cgroup.controllers").write_text(controllers)
+    (here / "cgroup.subtree_control").write_text(enabled)
+    (here / "cgroup.procs").write_text(members)
+    return here
+
+
+def test_the_nearest_group_that_hands_its_controllers_down_is_the_place(unified: Path) -> None:
+    group(unified, "user.slice", enabled="memory pids")
+    group(unified, "user.slice/app.scope", members="1\n2\n")
+    found = make_place("demo", mounted(unified), "0::/user.slice/app.scope\n")
+    assert found.mode == "v2"
+    directory = Path(found.directories[""])
+    assert directory.parent == unified / "user.slice"
+    assert directory.name.startswith("lastcall-demo-ns") and directory.is_dir()
+    assert found.remove() and not directory.exists()
+
+
+def test_a_delegated_scope_of_our_own_is_emptied_into_a_leaf(unified: Path) -> None:
+    scope = group(unified, "run-1.scope", members=f"{os.getpid()}\n")
+    # The kernel would list the controller after "+memory" was written.
+    write = place.v2.enable_controllers
+
+    def enable(directory: str) -> None:
+        write(directory)
+        Path(directory, "cgroup.subtree_control").write_text("cpu memory pids")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place.v2, "enable_controllers", enable)
+        found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
+    assert (found.mode, found.emptied) == ("v2", str(scope))
+    assert (scope / "lastcall/cgroup.procs").read_text() == "0", "this process moved"
+    assert found.remove()
+    assert (scope / "cgroup.procs").read_text() == "0", "and came back"
+    assert sorted(path.name for path in scope.iterdir() if path.is_dir()) == []
+
+
+CANNOT: dict[str, tuple[dict[str, str], str]] = {
+    "a scope shared with others": ({"members": "1\n2\n"}, "other processes share this process's cgroup"),
+    "no memory controller": ({"controllers": "cpu pids"}, "has no memory controller"),
+}
+
+
+@pytest.mark.parametrize("case", CANNOT)
+def test_where_there_is_no_place_it_is_said_why(unified: Path, case: str) -> None:
+    fields, why = CANNOT[case]
+    group(unified, "run-1.scope", **fields)
+    found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
+    assert (found.mode, found.directories) == ("none", {})
+    assert why in found.why
+
+
+def test_no_hierarchy_at_all_is_said_too() -> None:
+    assert make_place("demo", "1 1 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n").why == "no cgroup hierarchy is mounted"
+
+
+def test_version_1_is_taken_where_version_2_has_no_controllers(unified: Path, separate: dict[str, str]) -> None:
+    (unified / "cgroup.controllers").write_text("hugetlb\n")
+    mounts = mounted(unified) + "".join(
+        f"1 1 0:1 / {path} rw - cgroup cgroup rw,{controller}\n" for controller, path in separate.items()
+    )
+    for path in separate.values():
+        Path(path, "outer").mkdir()
+    groups = "0::/\n" + "".join(f"1:{controller}:/outer\n" for controller in separate)
+    found = make_place("demo", mounts, groups)
+    assert found.mode == "v1"
+    assert {Path(path).parent.name for path in found.directories.values()} == {"outer"}, "outer limits still count"
+    assert found.remove()
+    assert not [each for path in separate.values() for each in Path(path, "outer").iterdir() if each.is_dir()]
+
+
+def test_only_what_a_dead_cluster_of_this_pid_namespace_left_is_swept(unified: Path) -> None:
+    own = os.stat("/proc/self/ns/pid").st_ino
+    alive = f"lastcall-a-ns{own}-{os.getpid()}-{place._start_time(os.getpid())}"
+    same_pid_other_time = f"lastcall-b-ns{own}-{os.getpid()}-1"
+    elsewhere = f"lastcall-c-ns{own + 1}-4194305-1"
+    dead = f"lastcall-d-ns{own}-4194305-77"
+    for name in (alive, same_pid_other_time, elsewhere, f"{dead}/kubepods/podx", "lastcall-like", "kubepods"):
+        (unified / name).mkdir(parents=True)
+    sweep(str(unified))
+    left = sorted(path.name for path in unified.iterdir() if path.is_dir())
+    assert left == sorted([alive, elsewhere, "lastcall-like", "kubepods"])
