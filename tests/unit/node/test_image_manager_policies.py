@@ -1,11 +1,14 @@
 """node-semantics 15 in virtual time."""
 
+import base64
+import json
 from typing import Any
 
 import pytest
 
-from lastcall.cri.api import SUBSTITUTE_FOR, Image, RuntimeServiceError
-from lastcall.node.image_manager import PodImageManager, default_pull_policy
+from lastcall.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, RuntimeServiceError
+from lastcall.node.environment import ContainerConfigError
+from lastcall.node.image_manager import PodImageManager, default_pull_policy, repository_of
 from lastcall.node.interfaces import ImagePullError
 from lastcall.node.status_features import status_features
 from lastcall.world.virtual import run_virtual
@@ -179,3 +182,119 @@ def test_a_substitute_is_named() -> None:
 )
 def test_the_default_policy_follows_the_tag(image: str, policy: str) -> None:
     assert default_pull_policy(image) == policy
+
+
+# -- imagePullSecrets ----------------------------------------------------------------------------------------------
+
+
+def pull_secret(**auths: str) -> Any:
+    config = {"auths": {key.replace("_", "."): {"username": user} for key, user in auths.items()}}
+    return {"data": {".dockerconfigjson": base64.b64encode(json.dumps(config).encode()).decode()}}
+
+
+SECRETS = {
+    "one": pull_secret(r_example="one", other_example="no"),
+    "two": pull_secret(r_example="two"),
+    "broken": {"data": {".dockerconfigjson": "eA=="}},
+    "unrelated": pull_secret(other_example="no"),
+}
+
+
+def pull_with(names: list[str], accepted: str = "") -> tuple[list[str], list[tuple[str, str, str]], str]:
+    """(users that were tried, "" for none; events; the error's text) of a pull of r.example/app:1."""
+
+    async def main(world: World) -> Any:
+        tried: list[str] = []
+
+        class Registry(Images):
+            async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
+                user = auth.username if auth is not None else ""
+                tried.append(user)
+                if user != accepted:
+                    raise RuntimeServiceError(f"{user or 'nobody'} is refused")
+                self.present = True
+                return "sha256:1"
+
+        class PlainSink(Sink):
+            def event(self, obj: Any, event_type: str, reason: str, message: str, *, field_path: str = "") -> None:
+                self.events.append((event_type, reason, message))
+
+        async def secret(namespace: str, name: str) -> Any:
+            assert namespace == "ns"
+            if name == "forbidden":
+                raise ContainerConfigError("forbidden")
+            return SECRETS.get(name)
+
+        sink = PlainSink()
+        manager = PodImageManager(
+            world=world,
+            images=Registry(world, False, None),
+            events=sink,
+            recorder=sink,  # type: ignore[arg-type]
+            features=status_features("1.36"),
+            pull_secrets=secret,
+        )
+        container = {"name": "app", "image": "r.example/app:1", "imagePullPolicy": "Always"}
+        references = [{"name": name} for name in names]
+        pod = {
+            "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+            "spec": {"containers": [container], "imagePullSecrets": references},
+        }
+        text = ""
+        try:
+            await manager.ensure_image_exists(pod, container)
+        except ImagePullError as error:
+            text = f"{error.reason}: {error}"
+        return tried, sink.events, text
+
+    result: Any = run_virtual(main)
+    return result
+
+
+def test_each_credential_of_the_pod_is_tried_until_one_is_taken() -> None:
+    assert pull_with(["one", "two"], "two")[0] == ["one", "two"]
+    assert pull_with(["one", "two"], "one")[0] == ["one"]
+
+
+def test_the_errors_of_several_credentials_are_told_together() -> None:
+    assert pull_with(["one", "two"], "x")[2] == "ErrImagePull: [one is refused, two is refused]"
+    assert pull_with(["one"], "x")[2] == "ErrImagePull: one is refused"
+
+
+@pytest.mark.parametrize("names", [[], ["unrelated"], [""]])
+def test_without_a_credential_for_the_registry_the_runtime_takes_what_it_knows(names: list[str]) -> None:
+    tried, events, _ = pull_with(names)
+    assert tried == [""]
+    assert [reason for _, reason, _ in events] == ["Pulling", "Pulled"]
+
+
+@pytest.mark.parametrize("lost", [["lost"], ["forbidden"], ["lost", "forbidden"]])
+def test_secrets_that_cannot_be_had_are_named_and_the_pull_is_tried(lost: list[str]) -> None:
+    tried, events, _ = pull_with([*lost, "one"], "one")
+    assert tried == ["one"]
+    text = f"Unable to retrieve some image pull secrets ({', '.join(lost)})"
+    assert events[0] == (
+        "Warning",
+        "FailedToRetrieveImagePullSecret",
+        f"{text}; attempting to pull the image may not succeed.",
+    )
+
+
+def test_a_secret_that_is_no_docker_config_fails_the_pull() -> None:
+    tried, _, text = pull_with(["broken", "one"], "one")
+    assert (tried, text) == ([], "ErrImagePull: imagePullSecret broken: it is not JSON")
+
+
+@pytest.mark.parametrize(
+    ("image", "repository"),
+    [
+        ("app", "docker.io/app"),
+        ("team/app:1", "docker.io/team/app"),
+        ("r.example/app", "r.example/app"),
+        ("r.example:5000/app:1", "r.example:5000/app"),
+        ("localhost/app@sha256:00", "localhost/app"),
+        ("r.example:5000/team/app:1@sha256:00", "r.example:5000/team/app"),
+    ],
+)
+def test_the_repository_of_an_image_name(image: str, repository: str) -> None:
+    assert repository_of(image) == repository

@@ -14,6 +14,7 @@ from typing import Any
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.downloads import Download
 from lastcall.cri.sandbox.image_layout import (
+    IMAGE_NAME,
     INDEXES,
     MAX_DOCUMENT,
     MAX_NESTING,
@@ -115,6 +116,7 @@ class _Pull:
         self._reference = reference
         self._platform = platform
         self._on_progress = on_progress
+        self._fetched = False
 
     async def run(self) -> Descriptor:
         digest, fetched = await self._resolve()  # a name that does not exist leaves nothing on the disk
@@ -131,9 +133,19 @@ class _Pull:
         await self._layers(layers)
         # Asked for by a platform of their own, an image is known by its own digest: the index would mean another one.
         named = top if self._platform is None else chosen
+        if not self._fetched and self._is_named(named):
+            return named
         named = Descriptor(named.media_type, named.digest, named.size, {PULLED: rfc3339(now(self._world.clock))})
         await asyncio.to_thread(self._layout.put, str(self._reference), named)
         return named
+
+    def _is_named(self, image: Descriptor) -> bool:
+        """Whether the index says all this already; writing it again would have every cluster read it again."""
+        name = str(self._reference)
+        return any(
+            entry.digest == image.digest and entry.annotations.get(IMAGE_NAME) == name and PULLED in entry.annotations
+            for entry in self._layout.index()
+        )
 
     # -- manifests ---------------------------------------------------------------------------------------------------
 
@@ -242,6 +254,7 @@ class _Pull:
             await download.resume()
             await self._fill(download, blob)
             await download.commit()
+            self._fetched = True
         finally:
             download.close()
 

@@ -262,6 +262,7 @@ class ImageStore:
                 found = found or self._substitute(image)
                 if found is not None and found.manifest_digest not in self._roots:
                     self._roots[found.manifest_digest] = self._unpack(found)
+                    found.layout.touch(found.manifest_digest)
         return found
 
     def _available(self, image: str) -> _Stored | None:
