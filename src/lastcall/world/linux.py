@@ -100,6 +100,7 @@ _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
 _prctl.restype = ctypes.c_int
+_fallocate = getattr(_libc, "fallocate64", _libc.fallocate)  # 64-bit offsets whatever the machine
 _before_fork = ctypes.pythonapi.PyOS_BeforeFork
 _after_fork_parent = ctypes.pythonapi.PyOS_AfterFork_Parent
 _after_fork_child = ctypes.pythonapi.PyOS_AfterFork_Child
@@ -271,6 +272,13 @@ def waitid_pidfd(pidfd: int, options: int = os.WEXITED | os.WNOHANG) -> os.waiti
 def close_range(first: int, last: int = 0xFFFF_FFFF, flags: int = 0) -> None:
     """Close (or, with CLOSE_RANGE_CLOEXEC, mark) every fd from `first` to `last`."""
     _call("close_range", _SYS_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(flags))
+
+
+def punch_hole(fd: int, start: int, length: int) -> None:
+    """Give back what a file keeps from `start` on, of which zeros are read from now on; its size stays."""
+    mode = 0x3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+    if _fallocate(ctypes.c_int(fd), ctypes.c_int(mode), ctypes.c_int64(start), ctypes.c_int64(length)) != 0:
+        raise _failure("fallocate")
 
 
 # -- mounts ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,297 @@
+"""The control socket of a staying cluster, and its client.
+
+One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "lastcall": …, "pid": …}`. Then a request
+`{"verb": …}` and its answers, the last of which has `"end": true`, or `"error"` with a text:
+
+- `status`: `{"status": {…}}` (front.py says what is in it)
+- `stop`: `{"stopping": true}`, and the end of the connection when the cluster is gone. Holds in every protocol version.
+- `records`, optional `podUid` and `follow`: `{"record": {…}}` for each that front keeps; followed, new ones as they come
+- `logs` with `role`, optional `follow`: `{"text": …}`, whole lines
+
+Only processes of the same user are answered (SO_PEERCRED), and a client talks to a front of its own user only.
+"""
+
+import errno
+import json
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any, cast
+
+from lastcall import __version__
+from lastcall.cluster.directory import DEFAULT_NAME, LOG, SOCKET, ClusterDirectory
+from lastcall.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
+from lastcall.timeline.record import Record
+from lastcall.world.blocking import monotonic, sleep
+
+Message = dict[str, Any]
+
+PROTOCOL = 1
+"""Verbs and answers."""
+RECORDS = 1
+"""The fields of a record, and the kinds and their facts."""
+
+LINE_BYTES = 4 << 20
+ANSWER_SECONDS = 5.0
+"""Within this front says its first line; it is never busy for longer, but it may be stopped."""
+CLAIM_SECONDS = 10.0
+"""So long a start or an end may take before another command gives up waiting for the name."""
+_POLL_SECONDS = 0.02
+_CREDENTIALS = struct.Struct("3i")
+
+
+def hello() -> Message:
+    """Front's first line."""
+    return {"protocol": PROTOCOL, "records": RECORDS, "lastcall": __version__, "pid": os.getpid()}
+
+
+def encode(message: Message) -> bytes:
+    """One line."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
+
+
+def record_message(record: Record) -> Message:
+    """A record as the socket carries it."""
+    return {"record": {field: getattr(record, field) for field in Record.__slots__}}
+
+
+def read_record(message: Message) -> Record:
+    """The record of a message. Fields that this version does not know are left out."""
+    fields = message["record"]
+    return Record(**{field: fields[field] for field in Record.__slots__ if field in fields})
+
+
+def peer(sock: socket.socket) -> tuple[int, int]:
+    """(pid, uid) of the other end of a Unix socket, as the kernel knows them."""
+    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, uid
+
+
+def socket_address(directory: ClusterDirectory) -> str:
+    """The socket's path, whatever the length of the directory's: an address has 108 bytes at most."""
+    return f"/proc/self/fd/{directory.fd}/{SOCKET}"
+
+
+class Connection:
+    """A connection that front has greeted. Blocking; a context manager."""
+
+    def __init__(self, name: str, sock: socket.socket, greeting: Message) -> None:
+        self.name = name
+        self.socket = sock
+        self.greeting = greeting
+        self.pid = peer(sock)[0]
+        """Front's."""
+
+    def ask(self, verb: str, **arguments: Any) -> Iterator[Message]:
+        """Send a request and yield its answers until the last one. Raises ControlError, NewerVersion."""
+        self.check_protocol(verb)
+        self.send(verb, **arguments)
+        with self.socket.makefile("rb") as lines:
+            for line in lines:
+                message = decode(line)
+                if "error" in message:
+                    raise ControlError(f"cluster {self.name!r}: {message['error']}")
+                yield message
+                if message.get("end"):
+                    return
+        if verb != "stop":
+            raise ControlError(f"cluster {self.name!r} ended while it was asked for its {verb}")
+
+    def send(self, verb: str, **arguments: Any) -> None:
+        """Send a request. Raises ControlError when front is gone."""
+        try:
+            self.socket.sendall(encode({"verb": verb, **arguments}))
+        except OSError as error:
+            raise ControlError(f"cluster {self.name!r} ended meanwhile") from error
+
+    def check_protocol(self, verb: str) -> None:
+        """Raises NewerVersion when this lastcall cannot understand front's answers to `verb`."""
+        if verb == "stop":
+            return
+        for what, ours in (("protocol", PROTOCOL), ("records", RECORDS)):
+            theirs = self.greeting.get(what, 0)
+            if isinstance(theirs, int) and theirs > ours and (what == "protocol" or verb == "records"):
+                raise NewerVersion(
+                    f"cluster {self.name!r} was started by lastcall {self.greeting.get('lastcall')}, whose {what} "
+                    f"version is {theirs}; this lastcall {__version__} knows {ours}: use that one, or end the cluster "
+                    f"(lastcall down {self.name})"
+                )
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ControlClient:
+    """The client of the cluster of that name. Blocking, but for `records`."""
+
+    def __init__(self, name: str = DEFAULT_NAME) -> None:
+        self.name = name
+
+    def connect(self, timeout: float = ANSWER_SECONDS) -> Connection:
+        """A connection. What a killed front left is cleared on the way.
+
+        Raises NotRunning; ControlError while the cluster starts or ends, or when front is silent for `timeout` seconds;
+        ClusterUsageError for a name that is none; DirectoryError.
+        """
+        directory = ClusterDirectory.find(self.name)
+        if directory is None:
+            raise NotRunning(_not_running(self.name))
+        with directory:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.settimeout(timeout)
+            try:
+                sock.connect(socket_address(directory))
+                greeting = _greeting(sock, self.name)
+                sock.settimeout(None)
+                return Connection(self.name, sock, greeting)
+            except (FileNotFoundError, ConnectionRefusedError):
+                sock.close()
+                raise self._nobody(directory) from None
+            except (TimeoutError, BlockingIOError) as error:
+                sock.close()
+                pid = directory.facts().get("pid")
+                raise ControlError(
+                    f"cluster {self.name!r} does not answer within {timeout:g} s: is its front process (pid {pid}) stopped?"
+                ) from error
+            except BaseException:
+                sock.close()
+                raise
+
+    def _nobody(self, directory: ClusterDirectory) -> Exception:
+        """Nobody listens: nothing runs, or not yet, or not any more."""
+        if directory.lock(make=False):
+            note = what_is_left(directory)
+            directory.remove()
+            return NotRunning(f"{_not_running(self.name)}{note}")
+        again = ClusterDirectory.find(self.name)
+        if again is None:
+            return NotRunning(_not_running(self.name))
+        with again:
+            return ControlError(f"cluster {self.name!r} is just starting or ending: try again in a moment")
+
+    def status(self) -> Message:
+        """What front says of its cluster."""
+        with self.connect() as connection:
+            for message in connection.ask("status"):
+                return cast(Message, message["status"])
+        raise ControlError(f"cluster {self.name!r} has no answer")
+
+    async def records(self, follow: bool = False, pod_uid: str = "") -> AsyncIterator[Record]:
+        """The records that front keeps, of all Pods or of one, and with `follow` new ones until the cluster ends.
+
+        `async for record in await client.records(): …`. Raises what `connect` and `Connection.ask` raise.
+        """
+        import asyncio
+
+        connection = self.connect()
+        connection.check_protocol("records")
+        connection.send("records", follow=follow, podUid=pod_uid)
+        connection.socket.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=connection.socket, limit=LINE_BYTES)
+
+        async def read() -> AsyncIterator[Record]:
+            try:
+                while line := await reader.readline():
+                    message = decode(line)
+                    if "error" in message:
+                        raise ControlError(f"cluster {self.name!r}: {message['error']}")
+                    if "record" in message:
+                        yield read_record(message)
+                    if message.get("end"):
+                        return
+                if not follow:
+                    raise ControlError(f"cluster {self.name!r} ended while it was asked for its records")
+            finally:
+                writer.close()
+
+        return read()
+
+
+def claim(name: str) -> ClusterDirectory:
+    """The directory of that name for a new cluster: made, locked and empty. Close it, or `remove` it, in the end.
+
+    Waits a little while another cluster of that name ends. Raises AlreadyRunning, ClusterUsageError, DirectoryError,
+    OSError (a full disk).
+    """
+    deadline = monotonic() + CLAIM_SECONDS
+    while True:
+        with suppress(FileNotFoundError):
+            directory = ClusterDirectory.make(name)
+            if directory.lock():
+                directory.clear()
+                return directory
+            directory.close()
+        with suppress(NotRunning, ControlError), ControlClient(name).connect(1.0) as connection:
+            raise AlreadyRunning(
+                f"a cluster named {name!r} runs already (pid {connection.pid}): use it (lastcall kubeconfig {name}), "
+                f"end it (lastcall down {name}), or give the new one another name (--name)"
+            )
+        if monotonic() >= deadline:
+            raise AlreadyRunning(
+                f"another process has been starting or ending a cluster named {name!r} for {CLAIM_SECONDS:g} s: "
+                f"give the new one another name (--name), or end that process ({_holder(name)})"
+            )
+        sleep(_POLL_SECONDS)
+
+
+def _holder(name: str) -> str:
+    directory = ClusterDirectory.find(name)
+    if directory is None:
+        return "it is gone"
+    with directory:
+        facts = directory.facts()
+        return f"pid {facts['pid']}" if "pid" in facts else f"the one that has {directory.path}/lock open"
+
+
+def what_is_left(directory: ClusterDirectory) -> str:
+    """A sentence on a cluster that ended without being asked to, "" when nothing tells of it."""
+    facts = directory.facts()
+    if not facts:
+        return ""
+    words = ""
+    with suppress(OSError):
+        lines = directory.read(LOG).splitlines()
+        words = f"; the last line of its log: {lines[-1]}" if lines else ""
+    return f" (one with pid {facts.get('pid')} ended without being asked to{words})"
+
+
+def decode(line: bytes) -> Message:
+    """One line's object. Raises ControlError."""
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise ControlError(f"the control socket said something that is no JSON: {line[:80]!r}") from error
+    if not isinstance(message, dict):
+        raise ControlError(f"the control socket said something that is no object: {line[:80]!r}")
+    return message
+
+
+def _greeting(sock: socket.socket, name: str) -> Message:
+    """Front's first line, read byte by byte so that none of the next is taken."""
+    if peer(sock)[1] != os.geteuid():
+        raise ControlError(f"the control socket of {name!r} is of another user (uid {peer(sock)[1]})")
+    line = b""
+    while not line.endswith(b"\n"):
+        try:
+            byte = sock.recv(1)
+        except ConnectionResetError:
+            byte = b""
+        if not byte or len(line) > 4096:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "front ended")
+        line += byte
+    message = decode(line)
+    if "error" in message:
+        raise ControlError(f"cluster {name!r}: {message['error']}")
+    return message
+
+
+def _not_running(name: str) -> str:
+    return f"no cluster named {name!r} is running"

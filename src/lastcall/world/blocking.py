@@ -1,0 +1,18 @@
+"""Time for code without an event loop: the short commands, which do not import asyncio, and what runs before a fork."""
+
+import time
+
+
+def sleep(seconds: float) -> None:
+    """Block this thread."""
+    time.sleep(seconds)
+
+
+def monotonic() -> float:
+    """Seconds on the machine's monotonic clock."""
+    return time.monotonic()
+
+
+def wall() -> float:
+    """Seconds since the Unix epoch."""
+    return time.time()
