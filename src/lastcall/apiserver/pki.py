@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 VALID_FOR = timedelta(days=365)
+AUTHORITY_VALID_FOR = timedelta(days=3650)
+"""As kubeadm has it: a kept authority outlives the certificates that it issues anew for every start."""
 CLOCK_SKEW = timedelta(minutes=5)
 """Certificates begin this much in the past, so that a machine whose clock is set back a little still accepts them."""
 
@@ -38,7 +40,7 @@ class ClusterCA:
         key = _new_key()
         name = _name(common_name, ())
         builder = (
-            _builder(name, name, key)
+            _builder(name, name, key, AUTHORITY_VALID_FOR)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(sign_certificates=True), critical=True)
         )
@@ -167,7 +169,9 @@ def _name(common_name: str, organizations: Sequence[str]) -> "x509.Name":
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _builder(subject: "x509.Name", issuer: "x509.Name", key: "ec.EllipticCurvePrivateKey") -> "x509.CertificateBuilder":
+def _builder(
+    subject: "x509.Name", issuer: "x509.Name", key: "ec.EllipticCurvePrivateKey", valid_for: timedelta = VALID_FOR
+) -> "x509.CertificateBuilder":
     from cryptography import x509
 
     # Certificates are judged by the machine's own clock on every side, so this is real time in every world.
@@ -179,7 +183,7 @@ def _builder(subject: "x509.Name", issuer: "x509.Name", key: "ec.EllipticCurvePr
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + VALID_FOR)
+        .not_valid_after(now + valid_for)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

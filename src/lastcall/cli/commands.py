@@ -12,6 +12,11 @@ from lastcall import __version__
 COMMANDS = {
     "run": ("lastcall.cli.run:run", "End Pods and show how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
+    "up": ("lastcall.cli.up:up", "Start a cluster that stays."),
+    "down": ("lastcall.cli.down:down", "End a cluster that stays."),
+    "status": ("lastcall.cli.status:status", "Show the clusters that stay."),
+    "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Say where a cluster's kubeconfig is."),
+    "logs": ("lastcall.cli.logs:logs", "Show what the processes of a cluster printed."),
     "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
     "image": ("lastcall.cli.image:image", "Show, make and remove images."),
 }

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -38,6 +39,12 @@ class Interrupted(CommandError):
         self.exit_status = exit_status
 
 
+def start_failure(error: Any) -> WorldError:
+    """ClusterStartError in one line, with the setting that is missing and the command that fixes it."""
+    need = f" [{error.need}]" if error.need is not None else ""
+    return WorldError(f"the cluster cannot start: {error}{need} (`lastcall doctor` looks at everything it needs)")
+
+
 _HINTS = {
     errno.ENOSPC: "free some space, or set TMPDIR to a place that has some",
     errno.EDQUOT: "your quota is used up: free some space, or set TMPDIR to a place that has some",
@@ -58,53 +65,62 @@ def describe_os_error(error: OSError) -> str:
     return f"{where}{what}" + (f" ({hint})" if hint else "")
 
 
-def guarded(command: Callable[[], int]) -> int:
-    """Run a command; its exit status, with every error said in plain words on stderr."""
+Tell = Callable[[str], None]
+"""Says one line to the user."""
+
+
+def say_on_stderr(line: str) -> None:
+    """Where errors are said."""
+    click.echo(f"lastcall: {line}", err=True)
+
+
+def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
+    """Run a command; its exit status, with every error told in plain words."""
     try:
         return command()
     except CommandError as error:
-        return _say(str(error), error.exit_status, error)
+        return _say(tell, str(error), error.exit_status, error)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.Abort as error:
-        return _say("interrupted", INTERRUPTED, error)
+        return _say(tell, "interrupted", INTERRUPTED, error)
     except click.ClickException as error:
         if not isinstance(error, click.UsageError):
-            return _say(error.format_message(), error.exit_code, error)
+            return _say(tell, error.format_message(), error.exit_code, error)
         _debug(error)
         error.show()
         return error.exit_code
     except KeyboardInterrupt as error:
-        return _say("interrupted", INTERRUPTED, error)
+        return _say(tell, "interrupted", INTERRUPTED, error)
     except BrokenPipeError as error:
         # Whoever read our output has gone (`lastcall run … | head`): nothing is left to be told.
         _silence_stdout()
         _debug(error)
         return WORLD
     except OSError as error:
-        return _say(describe_os_error(error), WORLD, error)
+        return _say(tell, describe_os_error(error), WORLD, error)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else WORLD
     except RecursionError as error:
-        return _say("the input is nested too deeply", USAGE, error)
+        return _say(tell, "the input is nested too deeply", USAGE, error)
     except ExceptionGroup as group:
         # What happened first in a task group is what happened.
         first = group.exceptions[0]
-        return guarded(lambda: _reraise(first))
+        return guarded(lambda: _reraise(first), tell)
     except Exception as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         text = f"internal error: {what} (LASTCALL_DEBUG=1 shows where; please report it)"
-        return _say(text, WORLD, error)
+        return _say(tell, text, WORLD, error)
 
 
 def _reraise(error: Exception) -> int:
     raise error
 
 
-def _say(text: str, status: int, error: BaseException) -> int:
+def _say(tell: Tell, text: str, status: int, error: BaseException) -> int:
     _debug(error)
     for line in text.splitlines() or [""]:
-        click.echo(f"lastcall: {line}", err=True)
+        tell(line)
     return status
 
 

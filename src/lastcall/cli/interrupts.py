@@ -23,10 +23,15 @@ class Interrupts:
     Nothing is raised from the handler: an exception between two bytecodes of an import is lost or, in the start-up code
     of some extension modules, fatal."""
 
-    def __init__(self, leave: Callable[[int], None] = os._exit) -> None:
+    def __init__(
+        self,
+        leave: Callable[[int], None] = os._exit,
+        message: str = "nothing more is deleted, the cluster is torn down",
+    ) -> None:
         self.on_first: Callable[[], None] | None = None
         self.number = 0
         self._leave = leave
+        self._message = message
         self._pid = os.getpid()
         self._old: dict[int, object] = {}
 
@@ -56,7 +61,7 @@ class Interrupts:
     def error(self) -> Interrupted:
         """What to raise for the signal that came."""
         name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
-        return Interrupted(f"{name}: nothing more is deleted, the cluster is torn down", self.exit_status)
+        return Interrupted(f"{name}: {self._message}", self.exit_status)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:

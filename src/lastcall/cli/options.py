@@ -15,7 +15,8 @@ KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
 _SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
 
 
-def _size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: a size as mount(8) takes it."""
     if not _SIZE.fullmatch(value):
         raise click.BadParameter(f"{value!r} is not a size: write 512m, 4g, or 50% of the machine's memory")
     return value
@@ -64,7 +65,7 @@ _OPTIONS = [
         metavar="SIZE",
         default="50%",
         show_default=True,
-        callback=_size,
+        callback=checked_size,
         help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
     ),
     click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),

@@ -10,7 +10,7 @@ import click
 
 from lastcall import __version__
 from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, WorldError
+from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
@@ -74,12 +74,6 @@ def _start(cluster: Cluster) -> None:
         cluster.start()
     except ClusterStartError as error:
         raise start_failure(error) from error
-
-
-def start_failure(error: Any) -> WorldError:
-    """ClusterStartError in one line, with the setting that is missing and the command that fixes it."""
-    need = f" [{error.need}]" if error.need is not None else ""
-    return WorldError(f"the cluster cannot start: {error}{need} (`lastcall doctor` looks at everything it needs)")
 
 
 async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts) -> int:

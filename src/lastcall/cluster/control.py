@@ -4,16 +4,17 @@ One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "last
 `{"verb": …}` and its answers, the last of which has `"end": true`, or `"error"` with a text:
 
 - `status`: `{"status": {…}}` (front.py says what is in it)
-- `stop`: `{"stopping": true}`, and the end of the connection when the cluster is gone. Holds in every protocol version.
-- `records`, optional `podUid` and `follow`: `{"record": {…}}` for each that front keeps; followed, new ones as they come
+- `stop`: `{"stopping": true}`; the connection ends when the cluster does. Holds in every protocol version.
+- `records`, optional `podUid` and `follow`: `{"record": {…}}` for each that front keeps; followed, new ones as they
+  come
 - `logs` with `role`, optional `follow`: `{"text": …}`, whole lines
 
 Only processes of the same user are answered (SO_PEERCRED), and a client talks to a front of its own user only.
 """
 
-import errno
 import json
 import os
+import signal
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
@@ -49,7 +50,9 @@ def hello() -> Message:
 
 def encode(message: Message) -> bytes:
     """One line."""
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
+    return (
+        json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
+    )
 
 
 def record_message(record: Record) -> Message:
@@ -141,6 +144,21 @@ class ControlClient:
         Raises NotRunning; ControlError while the cluster starts or ends, or when front is silent for `timeout` seconds;
         ClusterUsageError for a name that is none; DirectoryError.
         """
+        sock = self._dial(timeout)
+        try:
+            return Connection(self.name, sock, _greeting(sock, self.name))
+        except (TimeoutError, BlockingIOError) as error:
+            sock.close()
+            raise ControlError(
+                f"cluster {self.name!r} does not answer within {timeout:g} s: "
+                f"is its front process (pid {peer(sock)[0]}) stopped?"
+            ) from error
+        except BaseException:
+            sock.close()
+            raise
+
+    def _dial(self, timeout: float) -> socket.socket:
+        """A connected socket, before the greeting. Raises NotRunning, ControlError."""
         directory = ClusterDirectory.find(self.name)
         if directory is None:
             raise NotRunning(_not_running(self.name))
@@ -149,21 +167,18 @@ class ControlClient:
             sock.settimeout(timeout)
             try:
                 sock.connect(socket_address(directory))
-                greeting = _greeting(sock, self.name)
-                sock.settimeout(None)
-                return Connection(self.name, sock, greeting)
             except (FileNotFoundError, ConnectionRefusedError):
                 sock.close()
                 raise self._nobody(directory) from None
-            except (TimeoutError, BlockingIOError) as error:
+            except BaseException as error:
                 sock.close()
-                pid = directory.facts().get("pid")
-                raise ControlError(
-                    f"cluster {self.name!r} does not answer within {timeout:g} s: is its front process (pid {pid}) stopped?"
-                ) from error
-            except BaseException:
-                sock.close()
+                if isinstance(error, TimeoutError | BlockingIOError):
+                    raise ControlError(f"cluster {self.name!r} takes no connection: is its front stopped?") from error
                 raise
+            if peer(sock)[1] != os.geteuid():
+                sock.close()
+                raise ControlError(f"the control socket of {self.name!r} is of another user (uid {peer(sock)[1]})")
+            return sock
 
     def _nobody(self, directory: ClusterDirectory) -> Exception:
         """Nobody listens: nothing runs, or not yet, or not any more."""
@@ -183,6 +198,55 @@ class ControlClient:
             for message in connection.ask("status"):
                 return cast(Message, message["status"])
         raise ControlError(f"cluster {self.name!r} has no answer")
+
+    def stop(self, timeout: float) -> str:
+        """End the cluster and return when all of it is gone: `ended`, or `killed` when that took `timeout` seconds.
+
+        Raises NotRunning with what is known about it, ControlError when even SIGKILL does not end front.
+        """
+        deadline = monotonic() + timeout
+        how = ""
+        while True:
+            try:
+                self._stop_once(deadline)
+            except NotRunning:
+                if how:
+                    return how
+                raise
+            except ControlError:
+                pass  # it starts, ends, or is stopped
+            else:
+                how = how or "ended"
+            if monotonic() >= deadline:
+                if how == "killed":
+                    raise ControlError(
+                        f"cluster {self.name!r} does not end, not even by SIGKILL ({_holder(self.name)})"
+                    )
+                self._kill()
+                how, deadline = "killed", monotonic() + ANSWER_SECONDS
+            sleep(_POLL_SECONDS)
+
+    def _stop_once(self, deadline: float) -> None:
+        """Ask front to stop, and wait for its end at most until `deadline`."""
+        left = max(0.1, deadline - monotonic())
+        with self.connect(min(left, ANSWER_SECONDS)) as connection:
+            connection.socket.settimeout(left)
+            try:
+                for _ in connection.ask("stop"):
+                    pass
+                while connection.socket.recv(4096):
+                    pass
+            except OSError:
+                return
+
+    def _kill(self) -> None:
+        """SIGKILL to front: the kernel then ends its tree. The pid is the listening socket's, so it is front's."""
+        with suppress(NotRunning, ControlError, OSError), self._dial(1.0) as sock:
+            pidfd = os.pidfd_open(peer(sock)[0])
+            try:
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            finally:
+                os.close(pidfd)
 
     async def records(self, follow: bool = False, pod_uid: str = "") -> AsyncIterator[Record]:
         """The records that front keeps, of all Pods or of one, and with `follow` new ones until the cluster ends.
@@ -276,8 +340,6 @@ def decode(line: bytes) -> Message:
 
 def _greeting(sock: socket.socket, name: str) -> Message:
     """Front's first line, read byte by byte so that none of the next is taken."""
-    if peer(sock)[1] != os.geteuid():
-        raise ControlError(f"the control socket of {name!r} is of another user (uid {peer(sock)[1]})")
     line = b""
     while not line.endswith(b"\n"):
         try:
@@ -285,7 +347,7 @@ def _greeting(sock: socket.socket, name: str) -> Message:
         except ConnectionResetError:
             byte = b""
         if not byte or len(line) > 4096:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "front ended")
+            raise ControlError(f"cluster {name!r} is just ending")
         line += byte
     message = decode(line)
     if "error" in message:

@@ -1,8 +1,8 @@
 """The directory of a staying cluster on the host: `$XDG_STATE_HOME/lastcall/<name>/` (0700).
 
-It holds `lock`, `front.json`, `front.sock`, `front.log` and `kubeconfig` (0600), and is gone when the cluster is. Whether
-a cluster lives is told by the lock, which front and what it forked hold by flock(2), never by a pid: a directory whose
-lock is free is what a killed front left, and whoever meets it clears it.
+It holds `lock`, `front.json`, `front.sock`, `front.log` and `kubeconfig` (0600), and is gone when the cluster is.
+Whether a cluster lives is told by the lock, which front and what it forked hold by flock(2), never by a pid: a
+directory whose lock is free is what a killed front left, and whoever meets it clears it.
 
 Everything is reached through directory file descriptors: no name in a path can be swapped for a link meanwhile.
 """
@@ -37,7 +37,7 @@ def check_name(name: str) -> str:
     """The name itself. Raises ClusterUsageError: it becomes a directory, a host name and a kubeconfig's context."""
     if not _NAME.fullmatch(name):
         raise ClusterUsageError(
-            f"{name!r} is no name for a cluster: at most 63 lower-case letters, digits and '-', none of them first or last"
+            f"{name!r} is no name for a cluster: at most 63 lower-case letters, digits and '-', with no '-' at its ends"
         )
     return name
 
@@ -290,9 +290,7 @@ def own_directory(fd: int, path: str, way_out: str = "remove it, or set XDG_STAT
     found = os.fstat(fd)
     try:
         if found.st_uid != os.geteuid():
-            raise DirectoryError(
-                f"{path} belongs to uid {found.st_uid} and this is uid {os.geteuid()}: {way_out}"
-            )
+            raise DirectoryError(f"{path} belongs to uid {found.st_uid} and this is uid {os.geteuid()}: {way_out}")
         if stat.S_IMODE(found.st_mode) != 0o700:
             os.fchmod(fd, 0o700)
     except BaseException:

@@ -26,7 +26,7 @@ from lastcall.cluster.channel import ChannelReader, Message
 from lastcall.cluster.egress import EgressServer
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.options import NODE_NAME, ClusterOptions
-from lastcall.cluster.plan import ROLES, Plan, make_plan
+from lastcall.cluster.plan import ROLES, Identity, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux, needs
@@ -58,8 +58,11 @@ class EmbeddedCluster:
 
     client: HTTPClient
 
-    def __init__(self, options: ClusterOptions) -> None:
+    def __init__(self, options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> None:
+        """`identity` and `api_port` as in `make_plan`."""
         self._options = options
+        self._identity = identity
+        self._api_port = api_port
         self._plan: Plan | None = None
         self._init_pid = 0
         self._channel: ChannelReader | None = None
@@ -84,9 +87,11 @@ class EmbeddedCluster:
         if threading.active_count() != 1:
             raise RuntimeError("the process tree must be made before any thread exists")
         try:
-            plan = self._plan = make_plan(self._options)
+            plan = self._plan = make_plan(self._options, self._identity, self._api_port)
         except OSError as error:
             raise ClusterStartError(f"cannot open what the cluster needs: {error}") from error
+        except ValueError as error:
+            raise ClusterStartError(f"the cluster's keys cannot be used: {error}") from error
         ours, theirs = socket.socketpair()
         go_read, go_write = os.pipe()
         gc.collect()
@@ -173,6 +178,12 @@ class EmbeddedCluster:
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
         self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
         await self._unless_dead(self.client.list(NODES))
+
+    @property
+    def api_port(self) -> int:
+        """The port of the host's loopback on which the API server listens."""
+        assert self._plan is not None
+        return self._plan.api_port
 
     @property
     def server(self) -> str:
@@ -312,6 +323,11 @@ class EmbeddedCluster:
             os.fchmod(self._kubeconfig_fd, 0o600)
             os.write(self._kubeconfig_fd, self.kubeconfig().encode())
         return f"/proc/{os.getpid()}/fd/{self._kubeconfig_fd}"
+
+    def role_logs(self) -> dict[str, int]:
+        """Role → fd of what it printed, for all roles but front."""
+        assert self._plan is not None
+        return self._plan.logs
 
     def last_words(self, role: str, lines: int = 20) -> str:
         """The end of what a role printed; "" when it printed nothing."""

@@ -22,7 +22,7 @@ class ClusterUsageError(Exception):
     """What the user asked for cannot be: a name, a directory or a version that does not fit."""
 
 
-class NotRunning(ClusterUsageError):
+class NotRunning(Exception):
     """No cluster of that name runs."""
 
 

@@ -50,7 +50,7 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
         os.setsid()
         linux.set_process_name("lastcall-init")
         os.umask(0o022)
-        make_root(plan.options.state_size)
+        make_root(plan.options.state_size, plan.options.state)
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
         # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.

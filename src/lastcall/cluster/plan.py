@@ -1,9 +1,11 @@
 """Everything the roles inherit: made by front before the clone, so that nothing has to be sent or written to disk."""
 
+import errno
 import os
 import secrets
 import socket
 from dataclasses import dataclass, field
+from typing import Self
 
 from lastcall.apiserver.pki import ClusterCA
 from lastcall.cluster.egress import egress_pair
@@ -21,6 +23,22 @@ class KeyPair:
 
     certificate: bytes
     key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What has to stay the same for a kubeconfig or a token to go on working: all secrets, PEM but for the token."""
+
+    ca_certificate: bytes
+    ca_key: bytes = field(repr=False)
+    service_account_key: bytes = field(repr=False)
+    admin_token: str = field(repr=False)
+
+    @classmethod
+    def new(cls) -> Self:
+        """A fresh one."""
+        ca = ClusterCA.create()
+        return cls(ca.certificate_pem, ca.key_pem, ca.new_key_pem(), secrets.token_urlsafe(32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +77,9 @@ class Plan:
     cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
 
 
-def issue_credentials() -> Credentials:
-    """A fresh authority and its certificates (EC P-256; a few milliseconds)."""
-    ca = ClusterCA.create()
+def issue_credentials(identity: Identity) -> Credentials:
+    """The certificates that the identity's authority issues (EC P-256; a few milliseconds). Raises ValueError."""
+    ca = ClusterCA.load(identity.ca_certificate, identity.ca_key)
 
     def server(*names: str) -> KeyPair:
         return KeyPair(*ca.issue_server(list(names)))
@@ -71,7 +89,7 @@ def issue_credentials() -> Credentials:
 
     return Credentials(
         ca_certificate=ca.certificate_pem,
-        service_account_key=ca.new_key_pem(),
+        service_account_key=identity.service_account_key,
         api_server=server(
             "localhost",
             "kubernetes",
@@ -86,20 +104,21 @@ def issue_credentials() -> Credentials:
         api_server_client=client("kube-apiserver-kubelet-client", "system:masters"),
         kubelet_server=server(NODE_NAME, NODE_IP),
         kubelet_client=client(f"system:node:{NODE_NAME}", "system:nodes"),
-        admin_token=secrets.token_urlsafe(32),
+        admin_token=identity.admin_token,
     )
 
 
-def make_plan(options: ClusterOptions) -> Plan:
-    """Open the listening socket (127.0.0.1, a free port), make the rings and the credentials. Raises OSError."""
-    api_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    api_socket.bind(("127.0.0.1", 0))
-    api_socket.listen(1024)
+def make_plan(options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> Plan:
+    """Open the listening socket on 127.0.0.1, make the rings and the credentials. Raises OSError, ValueError.
+
+    `identity` None is a fresh one. `api_port` is taken when it is free, else (and for 0) another one.
+    """
+    api_socket = _listen(api_port)
     wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     egress_front, egress_node = egress_pair()
     return Plan(
         options=options,
-        credentials=issue_credentials(),
+        credentials=issue_credentials(identity or Identity.new()),
         api_socket=api_socket,
         api_port=api_socket.getsockname()[1],
         rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in ROLES},
@@ -110,3 +129,19 @@ def make_plan(options: ClusterOptions) -> Plan:
         egress_front=egress_front,
         egress_node=egress_node,
     )
+
+
+def _listen(port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if port:
+            # Connections of the cluster that had it before may still be in TIME_WAIT.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+        sock.listen(1024)
+    except OSError as error:
+        sock.close()
+        if port and error.errno in (errno.EADDRINUSE, errno.EACCES):
+            return _listen(0)
+        raise
+    return sock

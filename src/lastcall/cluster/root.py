@@ -8,15 +8,18 @@ lets an ordinary user have a directory of its own there without one on the host.
 import os
 import stat
 
-from lastcall.cluster.options import STATE_DIR
+from lastcall.cluster.options import DURABLE_DIR, STATE_DIR
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
 _OLD = ".host"
 
 
-def make_root(state_size: str) -> None:
-    """Give this process's (already private) mount namespace its new root. Raises OSError."""
+def make_root(state_size: str, durable: str = "") -> None:
+    """Give this process's (already private) mount namespace its new root. Raises OSError.
+
+    `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is part of the tmpfs.
+    """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     place = next(path for path in _CANDIDATES if os.path.isdir(path))
     linux.mount("lastcall", place, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
@@ -27,6 +30,9 @@ def make_root(state_size: str) -> None:
         _bring_in(entry)
     os.mkdir(STATE_DIR, 0o755)
     linux.mount("lastcall", STATE_DIR, "tmpfs", 0, f"mode=755,size={state_size}")
+    os.mkdir(DURABLE_DIR, 0o700)
+    if durable:
+        linux.mount(f"/{_OLD}{durable}", DURABLE_DIR, None, linux.MS_BIND | linux.MS_REC)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
     os.rmdir(f"/{_OLD}")
 

@@ -1,0 +1,54 @@
+"""What the commands for staying clusters share: names, errors, texts."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cluster.directory import DEFAULT_NAME, check_name, names
+from lastcall.cluster.errors import ClusterDied, ClusterUsageError, ControlError, DirectoryError, NotRunning
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@contextmanager
+def cluster_errors() -> Iterator[None]:
+    """Turn the errors of clusters into those of a command."""
+    try:
+        yield
+    except ClusterUsageError as error:
+        raise UserError(str(error)) from error
+    except NotRunning as error:
+        others = names()
+        way_out = f"there is: {', '.join(others)}" if others else "lastcall up starts one"
+        raise WorldError(f"{error}; {way_out}") from error
+    except (ControlError, DirectoryError, ClusterDied) as error:
+        raise WorldError(str(error)) from error
+
+
+def checked_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A click callback."""
+    try:
+        return None if value is None else check_name(value)
+    except ClusterUsageError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def name_argument(command: F) -> F:
+    """`[NAME]`: the keyword argument `name`."""
+    return click.argument("name", default=DEFAULT_NAME, callback=checked_name)(command)
+
+
+def output_option(command: F) -> F:
+    """`--output text|json`: the keyword argument `output`."""
+    return click.option(
+        "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
+    )(command)
+
+
+def show_json(schema: str, content: dict[str, Any]) -> None:
+    """A document on stdout."""
+    click.echo(json.dumps({"schema": schema, **content}, indent=2, ensure_ascii=False))

@@ -1,0 +1,124 @@
+"""`lastcall status`: the clusters of this user that stay."""
+
+from typing import Any
+
+import click
+
+from lastcall.cli.clusters import checked_name, cluster_errors, output_option, show_json
+from lastcall.cluster.control import ControlClient
+from lastcall.cluster.directory import names
+from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
+
+Status = dict[str, Any]
+
+
+@click.command()
+@click.argument("name", required=False, callback=checked_name)
+@output_option
+def status(name: str | None, output: str) -> None:
+    """Show the clusters of this user, or the cluster NAME alone."""
+    with cluster_errors():
+        found = [_with_memory(ControlClient(name).status())] if name is not None else _all()
+    if output == "json":
+        show_json("lastcall/clusters/v1", {"clusters": found})
+        return
+    if not found:
+        click.echo("no cluster is running: lastcall up starts one")
+    for index, each in enumerate(found):
+        click.echo(("\n" if index else "") + text_of(each))
+
+
+def _all() -> list[Status]:
+    found: list[Status] = []
+    for name in names():
+        try:
+            found.append(_with_memory(ControlClient(name).status()))
+        except NotRunning as error:
+            click.echo(f"lastcall: {error}", err=True)
+        except (ControlError, NewerVersion) as error:
+            found.append({"name": name, "phase": "unknown", "message": str(error)})
+    return found
+
+
+def text_of(cluster: Status) -> str:
+    """One cluster for people."""
+    head = f"{cluster['name']} · {cluster['phase']}"
+    if "message" in cluster:
+        return f"{head}\n  {cluster['message']}"
+    node, pods = cluster["node"], cluster["pods"]
+    ready = {True: "Ready", False: "not Ready", None: "unknown"}[node["ready"]]
+    about = "" if node["ready"] or not node["message"] else f": {node['message']}"
+    lines = [
+        f"{head} since {cluster['since']} · Kubernetes {cluster['kubernetesVersion']}",
+        f"  API server  {cluster['server']}",
+        f"  kubeconfig  {cluster['kubeconfig']}",
+        f"  state       {cluster['state'] or 'in memory, gone with the cluster'}",
+        f"  {node['name']}      {ready}{about}",
+        f"  Pods        {'unknown' if pods is None else _pods(pods)}",
+        "",
+        f"  {'process':14} {'pid':>8} {'PSS':>11}  restarts",
+    ]
+    for process in cluster["processes"]:
+        pid, restarts = process["pid"], str(process["restarts"])
+        if "lastDeath" in process:
+            restarts += f" ({process['lastDeath']}, {process['lastDeathAt']})"
+        lines.append(f"  {process['role']:14} {pid or '-':>8} {_size(process.get('pss')):>11}  {restarts}")
+    containers = cluster["containers"]
+    lines.append(f"  {'in containers':14} {containers['processes']:>8} {_size(containers['pss']):>11}")
+    lines.append(f"  {'all':14} {'':8} {_size(cluster['pss']):>11}")
+    return "\n".join(lines)
+
+
+def _pods(counts: dict[str, int]) -> str:
+    phases = ", ".join(f"{count} {phase}" for phase, count in counts.items() if phase != "total")
+    return f"{counts['total']}" + (f" ({phases})" if phases else "")
+
+
+def _size(size: int | None) -> str:
+    return "-" if size is None else f"{size / (1 << 20):.1f} MiB"
+
+
+# -- memory: read here, so that front need not -------------------------------------------------------------------------
+
+
+def _with_memory(cluster: Status) -> Status:
+    """Add the proportional set sizes in bytes (null where /proc does not tell), and the containers' processes."""
+    shim = None
+    for process in cluster["processes"]:
+        process["pss"] = pss(process["pid"])
+        if process["role"] == "shim-1":
+            shim = process["pid"]
+    inside = descendants(shim) if shim else []
+    sizes = [size for size in map(pss, inside) if size is not None]
+    cluster["containers"] = {"processes": len(inside), "pss": sum(sizes)}
+    cluster["pss"] = sum(sizes) + sum(process["pss"] or 0 for process in cluster["processes"])
+    return cluster
+
+
+def pss(pid: int | None) -> int | None:
+    """The proportional set size of a process in bytes."""
+    if pid is None:
+        return None
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) << 10
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below a process."""
+    found = []
+    waiting = [pid]
+    while waiting:
+        try:
+            with open(f"/proc/{(each := waiting.pop())}/task/{each}/children") as file:
+                children = [int(word) for word in file.read().split()]
+        except OSError:
+            continue
+        found += children
+        waiting += children
+    return found

@@ -1,0 +1,167 @@
+"""`lastcall up`: a cluster that stays."""
+
+import sys
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from lastcall.cli.clusters import checked_name, output_option, show_json
+from lastcall.cli.errors import guarded
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import KUBERNETES_VERSIONS, checked_size
+from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
+from lastcall.cluster import detach
+from lastcall.cluster.directory import DEFAULT_NAME
+
+
+@click.command()
+@click.option(
+    "--name", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="Several clusters may run by name."
+)
+@click.option("--detach", "-d", "detached", is_flag=True, help="Return when the node is Ready; lastcall down ends it.")
+@click.option(
+    "--state",
+    metavar="DIR",
+    default="",
+    help="Keep objects and credentials in DIR, for the next start. Default: nothing is kept.",
+)
+@click.option(
+    "--kubernetes-version",
+    type=click.Choice(KUBERNETES_VERSIONS),
+    default="1.36",
+    show_default=True,
+    help="Whose rules to follow.",
+)
+@click.option(
+    "--state-size",
+    metavar="SIZE",
+    default="50%",
+    show_default=True,
+    callback=checked_size,
+    help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=86400),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="How long the node may take to be Ready.",
+)
+@output_option
+def up(detached: bool, **options: Any) -> None:
+    """Start a cluster and leave it running.
+
+    In the foreground until Ctrl-C; with --detach until `lastcall down`. kubectl reaches it with the kubeconfig that is
+    named. Exit status: 0 it was up and ended as asked, 2 bad input, 1 anything else.
+    """
+    asked = UpOptions(**options)
+    raise SystemExit(in_background(asked) if detached else in_foreground(asked))
+
+
+# -- in the foreground ------------------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """Tells on stdout and stderr. A terminal that is gone is no error."""
+
+    def __init__(self, output: str, way_out: str) -> None:
+        self._output = output
+        self._way_out = way_out
+
+    def note(self, text: str) -> None:
+        with suppress(OSError):
+            click.echo(f"lastcall: {text}", err=True)
+
+    def ready(self, facts: Facts) -> None:
+        with suppress(OSError):
+            if self._output == "json":
+                show_json("lastcall/cluster/v1", facts)
+            else:
+                click.echo(f"{ready_text(facts)}\n{self._way_out}")
+            sys.stdout.flush()
+
+
+def ready_text(facts: Facts) -> str:
+    """What somebody who has just started a cluster wants to know."""
+    import shlex
+
+    state = facts["state"] or "in memory, gone with the cluster (--state DIR keeps it)"
+    return (
+        f"cluster {facts['name']} is up: Kubernetes {facts['kubernetesVersion']}, its node is Ready\n\n"
+        f"  API server  {facts['server']}\n"
+        f"  kubeconfig  {facts['kubeconfig']}\n"
+        f"  state       {state}\n\n"
+        f"  export KUBECONFIG={shlex.quote(facts['kubeconfig'])}\n"
+    )
+
+
+def in_foreground(options: UpOptions) -> int:
+    """Stay until a signal or `lastcall down`; the exit status. Raises CommandError."""
+    teller = Terminal(options.output, "Ctrl-C ends it.")
+    status = stay(options, teller)
+    teller.note(f"cluster {options.name} is gone")
+    return status
+
+
+# -- in the background ------------------------------------------------------------------------------------------------
+
+
+class _Reporter:
+    """Tells the process that started this one, once: afterwards there is nobody."""
+
+    def __init__(self, report: detach.Report) -> None:
+        self.report = report
+
+    def note(self, text: str) -> None:
+        self.report.send({"note": text})
+
+    def ready(self, facts: Facts) -> None:
+        self.report.send({"ready": facts})
+
+
+def in_background(options: UpOptions) -> int:
+    """Start the cluster in a process of its own; the exit status when its node is Ready, or when it failed."""
+    import os
+
+    if options.state:
+        options = UpOptions(**{**_as_dict(options), "state": os.path.abspath(options.state)})
+
+    def main(report: detach.Report) -> int:
+        teller = _Reporter(report)
+        return guarded(lambda: stay(options, teller, report), teller.note)
+
+    starting = detach.start(main)
+    teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
+    with Interrupts(lambda status: _leave(starting, status), TORN_DOWN) as interrupts:
+        interrupts.on_first = starting.terminate
+        facts = None
+        for message in starting.messages():
+            if "note" in message:
+                teller.note(message["note"])
+            if "ready" in message:
+                facts = message["ready"]
+                break
+        if facts is None:
+            status = starting.wait()
+            if interrupts.number:
+                raise interrupts.error()
+            return status or 1
+        if interrupts.number:
+            starting.wait()
+            raise interrupts.error()
+        teller.ready(facts)
+        return 0
+
+
+def _as_dict(options: UpOptions) -> dict[str, Any]:
+    return {field: getattr(options, field) for field in UpOptions.__slots__}
+
+
+def _leave(starting: detach.Background, status: int) -> None:
+    """The second Ctrl-C."""
+    import os
+
+    starting.kill()
+    os._exit(status)

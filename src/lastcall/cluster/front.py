@@ -1,0 +1,304 @@
+"""Front of a staying cluster, from the finished process tree to the end: `lastcall up`.
+
+It answers the control socket, keeps the records, logs what happens to the roles and bounds what is logged. A role that
+dies is started again by init; only init's own death is the end.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lastcall import __version__
+from lastcall.api import pods
+from lastcall.api.errors import StatusError
+from lastcall.api.resources import NODES, PODS
+from lastcall.client.api import Client, ConnectionLost
+from lastcall.cluster import control_server
+from lastcall.cluster.control import PROTOCOL, RECORDS, Message, encode, record_message
+from lastcall.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
+from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
+from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
+from lastcall.cluster.options import NODE_NAME, ClusterOptions
+from lastcall.timeline import kinds
+from lastcall.timeline.keep import RecordKeeper
+from lastcall.timeline.record import Record
+from lastcall.timeline.signal_names import signal_name
+from lastcall.world.clock import RealClock, now, rfc3339
+from lastcall.world.tasks import Tasks, unless
+
+ROLES = ("front", "init", "control-plane", "shim-1", "node-1")
+API_SECONDS = 2.0
+"""So long `status` waits for the API server, which may be starting again."""
+FOLLOW_SECONDS = 0.2
+"""Between two looks at a followed log."""
+TEND_SECONDS = 30.0
+"""Between two looks at how long the logs have become."""
+FOLLOWED_RECORDS = 20_000
+"""A follower that is so many behind is told that it is too slow."""
+
+
+class Cluster(Protocol):
+    """What is needed of `lastcall.cluster.embedded.EmbeddedCluster`."""
+
+    client: Any
+
+    @property
+    def server(self) -> str: ...
+    async def connect(self) -> None: ...
+    async def wait_node_ready(self) -> None: ...
+    def on_record(self, callback: Callable[[Record], None]) -> None: ...
+    def on_process_died(self, callback: Callable[[str, int, int | None, int | None], None]) -> None: ...
+    def kubeconfig(self) -> str: ...
+    def last_words(self, role: str, lines: int = 20) -> str: ...
+    def role_logs(self) -> dict[str, int]: ...
+    def host_pids(self) -> dict[str, int]: ...
+
+
+@dataclass(slots=True)
+class _Deaths:
+    """Of one role, since the cluster was started."""
+
+    restarts: int = 0
+    last: str = ""
+    at: str = ""
+
+
+@dataclass(slots=True)
+class Front:
+    """`run` once, inside asyncio. `state` is the state directory's path, "" for none."""
+
+    cluster: Cluster
+    options: ClusterOptions
+    directory: ClusterDirectory
+    log: FrontLog
+    state: str = ""
+    detached: bool = False
+    clock: RealClock = field(default_factory=RealClock)
+    keeper: RecordKeeper = field(default_factory=RecordKeeper)
+    phase: str = "starting"
+    since: str = ""
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _death: str = ""
+    _deaths: dict[str, _Deaths] = field(default_factory=dict)
+    _followers: dict[int, "_Follower"] = field(default_factory=dict)
+
+    async def run(self, ready: Callable[[Message], None], timeout: float) -> None:
+        """Return when `stop` is asked for. `ready` is called with `facts` when the node is Ready.
+
+        Raises ClusterStartError (also when that takes more than `timeout` seconds), ClusterDied, OSError (a full disk).
+        """
+        self.since = rfc3339(now(self.clock))
+        self.cluster.on_record(self._record)
+        self.cluster.on_process_died(self._died)
+        listening = control_server.listen(self.directory)
+        self.directory.write(FACTS, encode(self.facts()).decode())
+        async with Tasks() as tasks:
+            tasks.spawn(control_server.serve(listening, self, self.log.write), name="control socket")
+            tasks.spawn(self._tend(), name="logs")
+            failure: Exception | None = None
+            try:
+                await unless(self._start(timeout), self._stop)
+                if not self._stop.is_set():
+                    ready(self.facts())
+                    await self._stop.wait()
+            except Exception as error:
+                failure = error  # said without the task group around it
+            finally:
+                self.phase = "ending"
+                tasks.cancel()
+        with suppress(ConnectionLost, OSError, AttributeError):
+            await self.cluster.client.close()
+        if failure is not None:
+            raise failure
+        if self._death:
+            raise ClusterDied(self._death)
+
+    async def _start(self, timeout: float) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self.cluster.connect()
+                self.directory.write(KUBECONFIG, self.cluster.kubeconfig())
+                await self.cluster.wait_node_ready()
+        except TimeoutError:
+            words = self.cluster.last_words("node-1", 1)
+            raise ClusterStartError(
+                f"{NODE_NAME} is not Ready within {timeout:g} s (--timeout){f': {words}' if words else ''}"
+            ) from None
+        self.phase = "running"
+        self.log.write(f"{NODE_NAME} is Ready, the API server is {self.cluster.server}")
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether init died."""
+        return bool(self._death)
+
+    # -- what happens meanwhile --------------------------------------------------------------------------------------
+
+    def _record(self, record: Record) -> None:
+        self.keeper.add(record)
+        for follower in self._followers.values():
+            follower.offer(record)
+        if record.kind == kinds.PROCESS_DIED and record.facts.get("role") in ROLES:
+            self._role_died(record)
+        elif record.kind == kinds.PROCESS_RESTARTED:
+            role = str(record.facts["role"])
+            self._deaths.setdefault(role, _Deaths()).restarts += 1
+            self.log.write(f"{role} runs again (pid {record.facts['pid']} inside the cluster)")
+
+    def _role_died(self, record: Record) -> None:
+        role = str(record.facts["role"])
+        deaths = self._deaths.setdefault(role, _Deaths())
+        number, code = record.facts.get("signal"), record.facts.get("exitCode")
+        deaths.last = f"killed by {signal_name(number)}" if number else f"exited with {code}"
+        deaths.at = rfc3339(now(self.clock))
+        words = self.cluster.last_words(role, 1) if code else ""
+        seconds = record.facts.get("restartsIn")
+        then = f"it is started again in {seconds:g} s" if seconds is not None else "it is not started again"
+        self.log.write(f"{role} {deaths.last}{f': {words}' if words else ''}; {then}")
+
+    def _died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
+        """A death for good. While the cluster starts it is told by `connect` or `wait_node_ready`."""
+        if role != "init" or self._death:
+            return
+        how = f"was killed by {signal_name(number)}" if number else f"exited with {exit_code}"
+        self._death = f"the cluster's init {how}, and with it the kernel ended the cluster"
+        self.log.write(self._death)
+        if self.phase == "running":
+            self._stop.set()
+
+    async def _tend(self) -> None:
+        while True:
+            await self.clock.sleep(TEND_SECONDS)
+            self.log.bound()
+            for fd in self.cluster.role_logs().values():
+                forget_all_but_the_end(fd)
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    def facts(self) -> Message:
+        """What does not change: `front.json`, and the greater part of `status`."""
+        return {
+            "name": self.directory.name,
+            "phase": self.phase,
+            "since": self.since,
+            "pid": os.getpid(),
+            "detached": self.detached,
+            "server": self.cluster.server,
+            "kubeconfig": f"{self.directory.path}/{KUBECONFIG}",
+            "kubernetesVersion": self.options.kubernetes_version,
+            "state": self.state,
+            "directory": self.directory.path,
+            "lastcall": __version__,
+            "protocol": PROTOCOL,
+            "records": RECORDS,
+        }
+
+    # -- the verbs of the control socket -----------------------------------------------------------------------------
+
+    async def status(self, request: Message) -> AsyncIterator[Message]:
+        yield {"status": {**self.facts(), **await self._from_the_api(), "processes": self._processes()}}
+
+    async def stop(self, request: Message) -> AsyncIterator[Message]:
+        self.log.write("asked to stop")
+        yield {"stopping": True}
+        self._stop.set()
+
+    async def records(self, request: Message) -> AsyncIterator[Message]:
+        uid = str(request.get("podUid") or "")
+        kept = self.keeper.records(uid or None)  # what comes from here on is the follower's
+        follower = _Follower(uid)
+        if request.get("follow"):
+            self._followers[id(follower)] = follower
+        try:
+            for record in kept:
+                yield record_message(record)
+            while request.get("follow"):
+                yield record_message(await follower.next())
+        finally:
+            self._followers.pop(id(follower), None)
+
+    async def logs(self, request: Message) -> AsyncIterator[Message]:
+        wanted = request.get("role") or ""
+        fds = {"front": self.log.fd, **self.cluster.role_logs()}
+        if wanted and wanted not in fds:
+            raise ControlError(f"there is no role {wanted!r}: {', '.join(ROLES)}")
+        tails = {role: LogTail(fds[role]) for role in ROLES if role in fds and wanted in ("", role)}
+        while True:
+            for role, tail in tails.items():
+                for line in tail.read():
+                    yield {"role": role, "text": line}
+            if not request.get("follow"):
+                break
+            await self.clock.sleep(FOLLOW_SECONDS)
+        for role, tail in tails.items():
+            for line in tail.rest():
+                yield {"role": role, "text": line}
+
+    async def _from_the_api(self) -> Message:
+        """Node and Pods as the API server tells them; null with the reason in `node.message` when it does not."""
+        unknown: Message = {
+            "node": {"name": NODE_NAME, "ready": None, "message": "the cluster is starting"},
+            "pods": None,
+        }
+        if self.phase != "running":
+            return unknown
+        client: Client = self.cluster.client
+        try:
+            async with asyncio.timeout(API_SECONDS):
+                node = await client.get(NODES, NODE_NAME)
+                listed = await client.list(PODS)
+        except (TimeoutError, ConnectionLost, StatusError, OSError) as error:
+            unknown["node"]["message"] = f"the API server does not answer: {error or 'it takes too long'}"
+            return unknown
+        ready = pods.get_condition(node.get("status") or {}, "Ready") or {}
+        counts: dict[str, int] = {"total": len(listed.items)}
+        for pod in listed.items:
+            phase = str((pod.get("status") or {}).get("phase") or "Unknown")
+            counts[phase] = counts.get(phase, 0) + 1
+        message = str(ready.get("message") or "")
+        return {
+            "node": {"name": NODE_NAME, "ready": ready.get("status") == "True", "message": message},
+            "pods": counts,
+        }
+
+    def _processes(self) -> list[Message]:
+        pids = {"front": os.getpid(), **self.cluster.host_pids()}
+        found = []
+        for role in ROLES:
+            deaths = self._deaths.get(role, _Deaths())
+            entry: Message = {"role": role, "pid": pids.get(role), "restarts": deaths.restarts}
+            if deaths.last:
+                entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at}
+            found.append(entry)
+        return found
+
+
+class _Follower:
+    """The records that a follower has not yet been given."""
+
+    def __init__(self, pod_uid: str) -> None:
+        self._pod_uid = pod_uid
+        self._waiting: deque[Record] = deque()
+        self._there = asyncio.Event()
+        self._too_slow = False
+
+    def offer(self, record: Record) -> None:
+        if self._pod_uid not in ("", record.pod_uid):
+            return
+        if len(self._waiting) >= FOLLOWED_RECORDS:
+            self._too_slow = True
+        else:
+            self._waiting.append(record)
+        self._there.set()
+
+    async def next(self) -> Record:
+        while not self._waiting:
+            if self._too_slow:
+                raise ControlError(f"this follower was more than {FOLLOWED_RECORDS} records behind: ask again")
+            self._there.clear()
+            await self._there.wait()
+        return self._waiting.popleft()
