@@ -62,6 +62,7 @@ THROUGH_THE_WALL = {
 STARTS_PROCESSES = {
     "world/linux.py",  # clone3, newuidmap
     "world/probes.py",  # a child tries what the machine allows
+    "cluster/detach.py",  # forks the front that outlives its terminal
     "cluster/init.py",  # forks the roles, executes the shim
     "cluster/host_credentials.py",  # docker's credential helpers
     "cri/sandbox/from_host.py",  # asks busybox for its commands
