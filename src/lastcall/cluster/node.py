@@ -1,6 +1,8 @@
 """The node's role: the kubelet on the sandbox runtime."""
 
+import hashlib
 import socket
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -82,6 +84,8 @@ async def _run(plan: Plan) -> None:
         kubernetes_version=VERSIONS[plan.options.kubernetes_version],
         capacity=capacity,
         allocatable=allocatable,
+        boot_id=plan.boot_id,
+        system_uuid=_machine_uuid(credentials.ca_certificate),
     )
     async with Tasks() as tasks:
         events = EventRecorder(client, world, "kubelet", NODE_NAME)
@@ -118,6 +122,7 @@ async def _run(plan: Plan) -> None:
             client=client,
             config=node_config,
             not_ready=lambda: "" if kubelet.ready else "the sync loop is not running yet",
+            events=events,
         )
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(_warm(images), name="warm images")
@@ -152,6 +157,11 @@ async def _warm(images: ImageStore) -> None:
     """Unpack what most Pods will ask for. What goes wrong here is told to the Pod that asks."""
     with suppress(RuntimeServiceError, OSError):
         await images.image_status("busybox:1.36")
+
+
+def _machine_uuid(ca_certificate: bytes) -> str:
+    """One for each cluster, as long as it keeps its certificate authority; no process of it has to remember it."""
+    return str(uuid.UUID(bytes=hashlib.sha256(ca_certificate).digest()[:16], version=4))
 
 
 def _text(path: str) -> str:

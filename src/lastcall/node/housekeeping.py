@@ -78,7 +78,8 @@ class Housekeeping:
         self._probes.cleanup_pods({uid for uid, state in states.items() if state in (State.SYNC, State.TERMINATING)})
         uids = {uid_of(pod) for pod in pods}
         self._statuses.remove_orphaned_statuses(uids)
-        await self._volumes.remove_orphans(uids | set(self._workers.known_uids()))
+        running = {uid for uid, status in in_runtime.items() if status.running_containers()}
+        await self._volumes.remove_orphans(uids | set(self._workers.known_uids()) | running)
         self._restart_forgotten_pods()
         self._finish_terminal_pods(in_runtime)
         # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.

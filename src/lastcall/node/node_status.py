@@ -14,6 +14,7 @@ from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_
 from lastcall.api.meta import Object, copy_object, name_of, uid_of
 from lastcall.api.resources import LEASES, NODES
 from lastcall.client.api import Client, ConnectionLost
+from lastcall.node.interfaces import EventRecorder
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -34,7 +35,11 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686"
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text."""
+    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text.
+
+    `boot_id` is another one after each start of the cluster, "" for the machine's own; `system_uuid` stays the same for
+    ever, "" for one that nobody has seen before.
+    """
 
     name: str
     ip: str
@@ -44,6 +49,8 @@ class NodeConfig:
     capacity: dict[str, str] = field(default_factory=dict)
     allocatable: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    boot_id: str = ""
+    system_uuid: str = ""
 
 
 def machine_capacity(state_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -139,7 +146,7 @@ def node_info(config: NodeConfig, system_uuid: str) -> dict[str, str]:
     return {
         "machineID": system_uuid.replace("-", ""),
         "systemUUID": system_uuid,
-        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
+        "bootID": config.boot_id or _first_line("/proc/sys/kernel/random/boot_id"),
         "kernelVersion": uname.release,
         "osImage": _os_image(),
         "containerRuntimeVersion": f"lastcall://{__version__}",
@@ -176,15 +183,24 @@ def _os_image() -> str:
 class NodeStatusManager:
     """Registers the Node and keeps its lease and status fresh.
 
-    `not_ready()` answers why the node is not Ready, "" when it is.
+    `not_ready()` answers why the node is not Ready, "" when it is. `events` hears of a reboot.
     """
 
-    def __init__(self, *, world: World, client: Client, config: NodeConfig, not_ready: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        *,
+        world: World,
+        client: Client,
+        config: NodeConfig,
+        not_ready: Callable[[], str],
+        events: EventRecorder | None = None,
+    ) -> None:
         self._world = world
         self._client = client
         self._config = config
         self._not_ready = not_ready
-        self._info = node_info(config, world.new_uid())
+        self._events = events
+        self._info = node_info(config, config.system_uuid or world.new_uid())
         self._node: Object = {}
         self._reported_ns = 0
 
@@ -244,10 +260,21 @@ class NodeStatusManager:
             if any(node["metadata"].get("labels", {}).get(key) != value for key, value in labels.items()):
                 node = await self._client.patch(NODES, self._config.name, {"metadata": {"labels": labels}})
         old: Object = node.get("status") or {}
+        before: str = (old.get("nodeInfo") or {}).get("bootID", "")
         fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old)
         if _without_heartbeats(fresh) != _without_heartbeats(old):
             node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
+            self._notice_reboot(before)
         return node
+
+    def _notice_reboot(self, before: str) -> None:
+        """`before` is the boot id that the API had, "" for none (nodestatus/setters.go:MachineInfo)."""
+        boot = self._info["bootID"]
+        if before and before != boot and self._events is not None:
+            # The kubelet's reference to its Node has the name for a uid, and no apiVersion (kubelet.go:nodeRef).
+            name = self._config.name
+            node = {"kind": "Node", "apiVersion": "", "metadata": {"name": name, "uid": name}}
+            self._events.event(node, "Warning", "Rebooted", f"Node {name} has been rebooted, boot id: {boot}")
 
     async def _update_status_forever(self) -> None:
         while True:

@@ -1,5 +1,6 @@
 """The Node object and its lease, in virtual time against a small API."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,6 +122,36 @@ def test_a_restarted_node_takes_its_object_over() -> None:
     first = len(api.requests)
     play(api, 1)
     assert api.requests[first : first + 2] == [("create", "nodes"), ("patch", "nodes")]
+
+
+class Events:
+    def __init__(self) -> None:
+        self.said: list[tuple[str, ...]] = []
+
+    def event(self, obj: Any, event_type: str, reason: str, message: str, *, field_path: str = "") -> None:
+        self.said.append((obj["kind"], obj["metadata"]["uid"], event_type, reason, message))
+
+
+def register(api: Api, boot_id: str) -> Events:
+    events = Events()
+    config = replace(CONFIG, boot_id=boot_id, system_uuid="6b0e")
+
+    async def main(world: World) -> None:
+        manager = NodeStatusManager(world=world, client=api, config=config, not_ready=lambda: "", events=events)  # type: ignore[arg-type]
+        await manager.register()
+
+    run_virtual(main)
+    return events
+
+
+def test_a_node_with_another_boot_id_says_that_it_was_rebooted() -> None:
+    api = Api()
+    assert register(api, "boot-1").said == []
+    assert register(api, "boot-1").said == [], "a node process that starts again is no reboot"
+    message = "Node node-1 has been rebooted, boot id: boot-2"
+    assert register(api, "boot-2").said == [("Node", "node-1", "Warning", "Rebooted", message)]
+    info = api.objects["nodes/node-1"]["status"]["nodeInfo"]
+    assert (info["bootID"], info["systemUUID"], info["machineID"]) == ("boot-2", "6b0e", "6b0e")
 
 
 def test_the_capacity_of_this_machine(tmp_path: Any) -> None:

@@ -17,8 +17,6 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 PROBE_TYPES: tuple[ProbeType, ...] = ("startup", "readiness", "liveness")
-RESTART_MARGIN = 10.0
-"""Seconds: containers started this long before the kubelet keep their readiness over its restart (1.35)."""
 
 
 class PodProbeManager:
@@ -127,11 +125,15 @@ class PodProbeManager:
         return False
 
     def _before_restart(self, pod: Object, container: Object) -> Object | None:
-        """What the API said of a container that runs since well before this kubelet, else None."""
+        """What the API said of a container that ran before this kubelet, else None (since 1.35).
+
+        Kubernetes takes only those that were started 10 s before it, for want of anything better to tell them by. That
+        the API knows the container's id says it as well, and a node that is back in 20 ms makes no young Pod unready.
+        """
         if not self._context.features.preserve_on_restart:
             return None
         started = parse_rfc3339(container["state"]["running"]["startedAt"]).timestamp()
-        if started > self._context.started_at - RESTART_MARGIN:
+        if started > self._context.started_at:
             return None
         before = find_container_status(pod.get("status") or {}, container["name"])
         return before if before and before["containerID"] == container["containerID"] else None
