@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import ssl
 import tarfile
 import threading
 from collections.abc import Callable
@@ -65,7 +66,15 @@ class Registry:
     `auth` is "", "basic" or "bearer"; then `user` and `password` are asked for. `ranges` False ignores Range headers.
     """
 
-    def __init__(self, port: int = 0, *, auth: str = "", user: str = "me", password: str = "secret") -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        auth: str = "",
+        user: str = "me",
+        password: str = "secret",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.auth, self.user, self.password = auth, user, password
         self.ranges = True
         self.blobs: dict[str, bytes] = {}
@@ -75,6 +84,7 @@ class Registry:
         self.sent = 0
         self.on_request: Callable[[str], None] = lambda _: None
         self._port = port
+        self._tls = tls
         self._tokens = 0
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -170,7 +180,7 @@ class Registry:
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", self._port, reuse_address=True)
+        site = web.TCPSite(runner, "127.0.0.1", self._port, reuse_address=True, ssl_context=self._tls)
         await site.start()
         self.port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
         self._ready.set()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import zstandard
 from oci_registry import DOCKER_LIST, DOCKER_MANIFEST, INDEX, MANIFEST, Fault, Registry, digest_of, gzipped, tar_of
 
+from lastcall.apiserver.pki import ClusterCA
 from lastcall.cluster.egress import EgressClient, local_way_out
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.image_layout import ImageError, ImageLayout
@@ -382,6 +384,34 @@ async def test_a_redirect_to_elsewhere_is_refused(registry: Registry, pull: Pull
     registry.add("app:v1", FILES)
     registry.faults.append(Fault("blobs", times=99, status=307, headers={"Location": location}))
     assert text in str(await pull.failure(f"{registry.host}/app:v1"))
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_certificate_must_be_of_an_authority_this_machine_trusts(
+    registry: Registry, pull: Puller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    authority = ClusterCA.create()
+    certificate, key = authority.issue_server(["127.0.0.1"])
+    for name, data in (("cert", certificate), ("key", key), ("ca", authority.certificate_pem)):
+        (tmp_path / name).write_bytes(data)
+    if known:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    registry.add("app:v1", FILES)
+    with Registry(tls=context) as other:
+        other.blobs = registry.blobs
+        for digest in registry.blobs:
+            location = f"https://{other.host}/v2/x/blobs/{digest}"
+            registry.faults.append(Fault(f"GET .*{digest}", times=9, status=307, headers={"Location": location}))
+        if known:
+            await pull(f"{registry.host}/app:v1")
+            assert pull.file(f"{registry.host}/app:v1") == FILES["bin/app"]
+            assert len(other.requests) == 2
+        else:
+            error = await pull.failure(f"{registry.host}/app:v1")
+            assert "tls: failed to verify certificate: " in str(error)
+            assert other.requests == []
 
 
 # -- who asks ------------------------------------------------------------------------------------------------------
