@@ -41,7 +41,7 @@ class Authenticator:
 
     def __init__(self, tokens: Mapping[str, UserInfo], verify_token: VerifyToken) -> None:
         # By digest, so that how long a lookup takes says nothing about a token.
-        self._tokens = {_digest(token): user for token, user in tokens.items()}
+        self._tokens = {_digest(token): _authenticated(user) for token, user in tokens.items()}
         self._verify_token = verify_token
 
     async def authenticate(self, authorization: str, peer_certificate: Mapping[str, Any] | None) -> UserInfo:
@@ -61,9 +61,13 @@ class Authenticator:
         user = self._tokens.get(_digest(token)) or await self._verify_token(token)
         if user is None:
             raise status_failure(401, "Unauthorized", "Unauthorized")
-        if ALL_AUTHENTICATED in user.groups:
-            return user
-        return UserInfo(user.name, (*user.groups, ALL_AUTHENTICATED), user.uid, user.extra)
+        return _authenticated(user)
+
+
+def _authenticated(user: UserInfo) -> UserInfo:
+    if ALL_AUTHENTICATED in user.groups:
+        return user
+    return UserInfo(user.name, (*user.groups, ALL_AUTHENTICATED), user.uid, user.extra)
 
 
 def _digest(token: str) -> bytes:

@@ -8,6 +8,7 @@ Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/res
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from lastcall.api.errors import StatusError, status_failure
@@ -39,6 +40,7 @@ class MediaType:
 PLAIN = MediaType()
 
 
+@lru_cache(maxsize=256)
 def negotiate(accept: str, *, list_: bool, table: bool = True) -> MediaType:
     """The first clause of `accept` that can be served. Raises the 406 StatusError.
 

@@ -5,6 +5,7 @@ Source: apiserver pkg/endpoints/request/requestinfo.go:NewRequestInfo.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -35,6 +36,11 @@ def is_true(query: Mapping[str, str], name: str) -> bool:
 
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:
     """Resolve a request. `path` is percent-decoded; a trailing slash does not matter."""
+    return _resolved(method, path, is_true(query, "watch"))
+
+
+@lru_cache(maxsize=512)
+def _resolved(method: str, path: str, watch: bool) -> RequestInfo:
     parts = [part for part in path.split("/") if part]
     plain = RequestInfo(False, path, method.lower())
     if parts[:1] == ["api"] and len(parts) >= 3:
@@ -59,7 +65,7 @@ def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInf
     subresource = rest[2] if len(rest) > 2 else ""
     if not name:
         if verb == "get":
-            verb = "watch" if is_true(query, "watch") else "list"
+            verb = "watch" if watch else "list"
         elif verb == "delete":
             verb = "deletecollection"
     return RequestInfo(True, path, verb, group, version, namespace, resource, name, subresource, tuple(rest[3:]))

@@ -6,7 +6,7 @@ Sources: pkg/serviceaccount/{claims,jwt,openidmetadata}.go.
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ EXTENDED_EXPIRATION = 365 * 24 * 3600
 BOUND_LEEWAY = timedelta(seconds=60)
 """How long a token outlives the deletionTimestamp of what it is bound to."""
 
+VERIFIED_TOKENS = 4096
+
 GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
 """(resource, namespace, name) → the object, None when it is not there."""
 
@@ -41,6 +43,8 @@ class TokenIssuer:
     issuer: str
     private_key: "ec.EllipticCurvePrivateKey"
     key_id: str
+    verified: dict[bytes, Object] = field(default_factory=dict)
+    """The claims of tokens whose signature was good, by the token's SHA-256; the last `VERIFIED_TOKENS` of them."""
 
     @classmethod
     def load(cls, world: World, issuer: str, key_pem: bytes) -> "TokenIssuer":
@@ -98,6 +102,20 @@ class TokenIssuer:
 
     def claims(self, token: str) -> Object | None:
         """The claims of a token that this issuer signed for itself and that has not expired, else None."""
+        # A good signature stays good, and checking it is most of the work; everything else is judged each time.
+        digest = hashlib.sha256(token.encode()).digest()
+        claims = self.verified.get(digest)
+        if claims is None:
+            claims = self._signed_claims(token)
+            if claims is None:
+                return None
+            if len(self.verified) >= VERIFIED_TOKENS:
+                del self.verified[next(iter(self.verified))]
+            self.verified[digest] = claims
+        moment = now(self.world.clock).timestamp()
+        return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
+
+    def _signed_claims(self, token: str) -> Object | None:
         import jwt
 
         try:
@@ -112,8 +130,7 @@ class TokenIssuer:
             )
         except jwt.PyJWTError:
             return None
-        moment = now(self.world.clock).timestamp()
-        return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
+        return claims
 
     def jwks(self) -> Object:
         """The public key as a JSON Web Key Set."""

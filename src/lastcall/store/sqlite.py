@@ -23,7 +23,7 @@ from lastcall.world.world import World
 GROUP_WRITES = 256
 GROUP_BYTES = 4 << 20
 """A group is at most this large (one write always fits)."""
-TRIM_ROWS = 1000
+TRIM_ROWS = 250
 """So many rows wait to be dropped from the file together."""
 SLOW_SECONDS = 1.0
 """A group that takes longer is worth a warning, as etcd's is."""

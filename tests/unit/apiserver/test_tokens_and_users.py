@@ -5,10 +5,12 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, NODES, PODS, SERVICEACCOUNTS
+from lastcall.apiserver import tokens
 from lastcall.apiserver.auth import ANONYMOUS, Authenticator, UserInfo, authorize, bearer_token, impersonated
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.requestinfo import request_info
 from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
+from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 ISSUER = "https://issuer"
@@ -82,6 +84,32 @@ async def test_a_token_that_is_no_longer_or_never_was_good(world: World, issuer:
     token = signer.issue(ACCOUNT, audiences=[audience], seconds=seconds, bound=("Pod", POD))
     verifier = ServiceAccountVerifier(issuer, world.clock, known.get_object)
     assert await verifier.verify("garbage" if why == "garbage" else token) is None
+
+
+def test_a_token_that_was_good_before_is_judged_again() -> None:
+    async def scenario(world: World) -> None:
+        issuer = TokenIssuer.load(world, ISSUER, new_key_pem())
+        known = objects()
+        verifier = ServiceAccountVerifier(issuer, world.clock, known.get_object)
+        token = issuer.issue(ACCOUNT, audiences=[ISSUER], seconds=600, bound=("Pod", POD))
+        assert await verifier.verify(token) is not None
+        pod = known.pop(("pods", "ns", "p"))
+        assert await verifier.verify(token) is None
+        known["pods", "ns", "p"] = pod
+        assert await verifier.verify(token) is not None
+        await world.clock.sleep(601)
+        assert await verifier.verify(token) is None
+
+    run_virtual(scenario)
+
+
+async def test_only_the_last_good_signatures_are_remembered(
+    world: World, issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "VERIFIED_TOKENS", 3)
+    for _ in range(5):
+        assert issuer.claims(issuer.issue(ACCOUNT, audiences=[ISSUER], seconds=600)) is not None
+    assert len(issuer.verified) == 3
 
 
 async def test_an_unsigned_token_is_refused(world: World, issuer: TokenIssuer) -> None:

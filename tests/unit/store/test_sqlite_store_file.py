@@ -124,8 +124,8 @@ async def test_the_file_does_not_grow_with_the_number_of_writes(path: Path) -> N
                 entries = await asyncio.gather(*writes)
                 await asyncio.gather(*(store.delete(each.key, each.revision, text("gone")) for each in entries))
             sizes.append(sum(file.stat().st_size for file in path.parent.iterdir()))
-    # 800 objects of 4 kB a turn, 32 MB in all; the write-ahead log keeps its highest size.
-    assert sizes[-1] <= sizes[1] + (1 << 20)
+    # 800 objects of 4 kB a turn, 32 MB in all; the write-ahead log grows to 16 MB and is used again.
+    assert sizes[-1] <= sizes[6] + (1 << 20)
     assert sizes[-1] < 24 << 20
 
 
