@@ -19,6 +19,7 @@ from lastcall.cri.sandbox.image_layout import CONFIG, LAYER, MANIFEST
 from lastcall.cri.sandbox.images import ImageContent, ImageStore
 from lastcall.cri.sandbox.spec import RootFilesystem
 from lastcall.world import linux
+from lastcall.world.id_maps import write_id_maps
 
 PLACE = "/tmp"
 
@@ -183,6 +184,6 @@ if __name__ == "__main__":
         linux.mount("state", PLACE, "tmpfs")
         print(json.dumps({**globals()[sys.argv[1]](), "capEff": capabilities}))
         sys.exit(0)
-    linux.write_id_maps(pid, os.getuid(), os.getgid())
+    write_id_maps(pid, os.getuid(), os.getgid())
     os.close(write)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

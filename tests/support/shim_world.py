@@ -40,6 +40,7 @@ from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
 from lastcall.timeline.record import Record
 from lastcall.timeline.ring import Ring, RingReader
 from lastcall.world import linux
+from lastcall.world.id_maps import write_id_maps
 from lastcall.world.world import World
 
 STATE = "/mnt"
@@ -225,7 +226,7 @@ def main(path: str, name: str) -> int:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    linux.write_id_maps(pid, uid, gid)
+    write_id_maps(pid, uid, gid)
     os.write(go, b"g")
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

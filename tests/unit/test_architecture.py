@@ -60,7 +60,8 @@ THROUGH_THE_WALL = {
 """Exceptions, each with its reason."""
 
 STARTS_PROCESSES = {
-    "world/linux.py",  # clone3, newuidmap
+    "world/id_maps.py",  # newuidmap
+    "world/linux.py",  # clone3
     "world/probes.py",  # a child tries what the machine allows
     "cluster/detach.py",  # forks the front that outlives its terminal
     "cluster/init.py",  # forks the roles, executes the shim

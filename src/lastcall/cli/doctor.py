@@ -1,12 +1,15 @@
 """`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
 
+import errno
 import json
 from collections.abc import Sequence
 
 import click
 
+from lastcall.cri.sandbox.cgroups.place import make_place
 from lastcall.world import needs
 from lastcall.world.needs import Need
+from lastcall.world.probes import Probe
 
 SCHEMA = "lastcall/doctor/v1"
 
@@ -23,13 +26,24 @@ def doctor(output: str) -> None:
     Every need is really tried in a short-lived process: ok, degraded (what you lose) or missing (what to do).
     Exit status 0 when nothing is missing, 1 otherwise.
     """
-    found = needs.check()
+    found = needs.check(_try_cgroups())
     if output == "json":
         click.echo(render_json(found))
     else:
         _print_table(found)
     if any(need.status == "missing" for need in found):
         raise SystemExit(1)
+
+
+def _try_cgroups() -> Probe:
+    """Make the directories that a cluster would make, and take them away again."""
+    place = make_place("doctor")
+    try:
+        if place.mode == "none":
+            return Probe(errno.ENOENT, place.why)
+        return Probe(0, f"{place.mode}: {' '.join(place.controllers())}")
+    finally:
+        place.remove()
 
 
 def render_json(found: Sequence[Need]) -> str:

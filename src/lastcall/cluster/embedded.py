@@ -31,6 +31,7 @@ from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux, needs
 from lastcall.world.clock import RealClock
+from lastcall.world.id_maps import write_id_maps
 from lastcall.world.tasks import unless
 
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class EmbeddedCluster:
         os.close(go_read)
         self._channel = ChannelReader(ours)
         try:
-            linux.write_id_maps(pid, os.getuid(), os.getgid())
+            write_id_maps(pid, os.getuid(), os.getgid())
             os.write(go_write, b"g")
         except OSError as error:
             self.stop()

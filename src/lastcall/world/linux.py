@@ -6,7 +6,6 @@ that "mount: Operation not permitted" never has to be guessed from a bare errno.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import fcntl
@@ -441,81 +440,20 @@ def clear_ambient_set() -> None:
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
 
 
-# -- user namespaces ---------------------------------------------------------------------------------------------------
+# -- seccomp -----------------------------------------------------------------------------------------------------------
+
+SECCOMP_FILTER_FLAG_NEW_LISTENER = 0x8
+_SECCOMP_SET_MODE_FILTER = 1
+_SYS_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277, "ppc64le": 358, "s390x": 348}
 
 
-def write_id_maps(pid: int, uid: int, gid: int) -> None:
-    """Map ids into the new user namespace of child `pid`, of which `uid` and `gid` become root.
+def install_seccomp_filter(program: bytes, flags: int = 0) -> int:
+    """Filter this thread's system calls, and those of its children, for good; `program` is BPF (`struct sock_filter`s).
 
-    As root every id of its own user namespace maps to itself. An ordinary user gets the ranges of /etc/subuid and
-    /etc/subgid by newuidmap and newgidmap where these exist and work, else only the own id (and setgroups is denied,
-    as the kernel demands).
-    Raises OSError when the kernel refuses even that.
+    With SECCOMP_FILTER_FLAG_NEW_LISTENER the answer is a close-on-exec fd that hears of the calls for which the filter
+    says so. Needs CAP_SYS_ADMIN in the user namespace, or no_new_privs.
     """
-    if uid == 0 and _has_setuid():
-        _write_map(pid, "uid_map", _identity("uid_map"))
-        _write_map(pid, "gid_map", _identity("gid_map"))
-    elif not _map_subordinate_ids(pid, uid, gid):
-        _write_map(pid, "uid_map", f"0 {uid} 1")
-        _write_map(pid, "setgroups", "deny")
-        _write_map(pid, "gid_map", f"0 {gid} 1")
-
-
-def _identity(name: str) -> str:
-    """A map of every id this process's user namespace has to itself (in a container that is not all there are)."""
-    with open(f"/proc/self/{name}") as file:
-        ranges = [line.split() for line in file]
-    return "\n".join(f"{first} {first} {count}" for first, _, count in ranges)
-
-
-def _has_setuid() -> bool:
-    wanted = capability_mask(("SETUID", "SETGID"))
-    return capget()[0] & wanted == wanted
-
-
-def _write_map(pid: int, name: str, text: str) -> None:
-    path = f"/proc/{pid}/{name}"
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, text.encode())
-        finally:
-            os.close(fd)
-    except OSError as error:
-        raise _failure("write", f"{text!r} to {path}", error.errno) from error
-
-
-def _map_subordinate_ids(pid: int, uid: int, gid: int) -> bool:
-    """Whether newuidmap and newgidmap mapped the subordinate ranges."""
-    import shutil
-    import subprocess
-
-    uids, gids = subordinate_range("/etc/subuid", uid), subordinate_range("/etc/subgid", uid)
-    programs = shutil.which("newuidmap"), shutil.which("newgidmap")
-    if uids is None or gids is None or programs[0] is None or programs[1] is None:
-        return False
-    for program, own, (first, count) in ((programs[0], uid, uids), (programs[1], gid, gids)):
-        command = [program, str(pid), "0", str(own), "1", "1", str(first), str(count)]
-        # A fixed program of the distribution with numbers only; when it fails the map is still unwritten.
-        if subprocess.run(command, capture_output=True, check=False).returncode != 0:  # noqa: S603
-            return False
-    return True
-
-
-def subordinate_range(path: str, uid: int) -> tuple[int, int] | None:
-    """(first, count) of the first range that /etc/subuid or /etc/subgid gives to a user, by name or number."""
-    import pwd
-
-    names = [str(uid)]
-    with contextlib.suppress(KeyError):
-        names.append(pwd.getpwuid(uid).pw_name)
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                owner, _, rest = line.strip().partition(":")
-                first, _, count = rest.partition(":")
-                if owner in names and first.isdecimal() and count.isdecimal() and int(count) > 0:
-                    return int(first), int(count)
-    except OSError:
-        return None
-    return None
+    code = ctypes.create_string_buffer(program, len(program))
+    # struct sock_fprog: the number of instructions, and where they are
+    header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(code))
+    return _call("seccomp", _SYS_SECCOMP[_MACHINE], _long(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), header)

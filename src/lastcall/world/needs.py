@@ -7,7 +7,7 @@ before.
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lastcall.world.probes import NAMESPACES, Machine, Probe, look
@@ -41,9 +41,15 @@ class Need:
         return f"{self.name}: {self.found}" + (f"; to fix it: {self.fix}" if self.fix else "")
 
 
-def check() -> list[Need]:
-    """All needs, judged on this machine now. Takes about 0.1 s."""
-    return decide(look())
+def check(cgroups: Probe | None = None) -> list[Need]:
+    """All needs, judged on this machine now. Takes about 0.1 s.
+
+    `cgroups` is what became of the try to make control groups (the runtime's part): `v2: cpu memory pids`, or why not.
+    """
+    machine = look()
+    if cgroups is not None:
+        machine = replace(machine, probes={**machine.probes, "cgroups": cgroups})
+    return decide(machine)
 
 
 def first_missing() -> Need | None:
@@ -182,33 +188,70 @@ def _nftables(machine: Machine) -> Need:
 def _subordinate_ids(machine: Machine) -> Need:
     name = "subordinate user ids"
     probe = machine.probes.get("user namespace", _NOT_TRIED)
-    count = int(probe.detail) if probe.ok and probe.detail.isdecimal() else 0
+    ids, _, why = probe.detail.partition(" ")
+    count = int(ids) if probe.ok and ids.isdecimal() else 0
     if count > 1:
-        return Need(name, "ok", f"{count} ids")
-    found = "only one user id" if count else "could not be tried, because of the above"
-    lose = "containers have one user id: images that change owners or users (nginx, postgres, redis) fail"
-    fix = "sudo apt-get install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"
-    return Need(name, "degraded", found, lose, fix)
+        return Need(name, "ok", f"{count} ids" + ("" if machine.uid == 0 else " by newuidmap"))
+    found = "only one user id" + (f": {why}" if why else "") if count else "could not be tried, because of the above"
+    lose = (
+        "files of containers have one owner; a change of owner or user is answered with success, but only a program "
+        "started after it is the new user"
+    )
+    return Need(name, "degraded", found, lose, _subordinate_fix(why))
+
+
+def _subordinate_fix(why: str) -> str:
+    install = "sudo apt-get install uidmap"
+    ranges = "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"
+    if "not installed" in why:
+        return install
+    return ranges if "no range" in why else f"{install} && {ranges}"
+
+
+def _seccomp_filters(machine: Machine) -> Need:
+    name = "seccomp filters"
+    probe = machine.probes.get("seccomp filter", _NOT_TRIED)
+    if probe.ok:
+        return Need(name, "ok", "can be installed")
+    lose = "seccompProfile RuntimeDefault and Localhost, and images that drop privileges with a single user id"
+    if probe is _NOT_TRIED:
+        return Need(name, "degraded", "could not be tried, because of the above", lose)
+    fix = "boot a kernel built with CONFIG_SECCOMP_FILTER=y" if probe.errno == errno.EINVAL else ""
+    return Need(name, "degraded", f"cannot be installed ({probe.detail})", lose, fix)
 
 
 def _cgroups(machine: Machine) -> Need:
     name = "cgroups"
     probe = machine.probes.get("cgroups", _NOT_TRIED)
-    wanted = ("memory", "pids", "cpu")
-    lose = "no memory, CPU and process limits; an out-of-memory kill is inferred, not observed"
-    scope = "systemd-run --user --scope -p Delegate=yes lastcall …"
-    unified = "boot with systemd.unified_cgroup_hierarchy=1"
-    if probe.ok:
-        have = [controller for controller in wanted if controller in probe.detail.split()]
-        if len(have) == len(wanted):
-            return Need(name, "ok", f"cgroup v2, delegated: {', '.join(have)}")
-        found = "cgroup v2 without the controllers " + ", ".join(c for c in wanted if c not in have)
-        found += " (cgroup v1 has them)" if machine.cgroup_v1 else ""
-        return Need(name, "degraded", found, lose, unified if machine.cgroup_v1 else scope)
-    if probe.errno == errno.ENOENT:
-        found = "cgroup v1 only" if machine.cgroup_v1 else "no cgroup hierarchy is mounted"
-        return Need(name, "degraded", found, lose, unified if machine.cgroup_v1 else "")
-    return Need(name, "degraded", f"cgroup v2 is not delegated to this user ({probe.detail})", lose, scope)
+    lose = (
+        "no memory, CPU and process limits (only RLIMIT_NPROC bounds processes); "
+        "an out-of-memory kill is inferred, not observed"
+    )
+    if not probe.ok:
+        return Need(name, "degraded", probe.detail, lose, _cgroups_fix(machine, probe.detail))
+    mode, _, have = probe.detail.partition(": ")
+    missing = [controller for controller in ("memory", "cpu", "pids") if controller not in have.split()]
+    if not missing:
+        return Need(name, "ok", f"cgroup {mode}: {have}")
+    found = f"cgroup {mode} without {', '.join(missing)}"
+    lose = f"no limits for {', '.join(missing)}" + (
+        "; an out-of-memory kill is inferred" if "memory" in missing else ""
+    )
+    return Need(name, "degraded", found, lose, _DELEGATE)
+
+
+_SCOPE = "systemd-run --user --scope -p Delegate=yes lastcall …"
+_UNIFIED = "boot with systemd.unified_cgroup_hierarchy=1"
+_DELEGATE = (
+    "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
+    "sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload, and log in again"
+)
+
+
+def _cgroups_fix(machine: Machine, why: str) -> str:
+    if "not delegated" in why or "other processes" in why:
+        return _SCOPE
+    return _UNIFIED if machine.cgroup_v1 else ""
 
 
 _RULES: tuple[Callable[[Machine], Need], ...] = (
@@ -224,6 +267,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _forwarding,
     _nftables,
     _subordinate_ids,
+    _seccomp_filters,
     _cgroups,
 )
 

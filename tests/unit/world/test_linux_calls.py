@@ -59,19 +59,3 @@ def test_capability_names_and_masks():
     assert linux.CAPABILITIES["CHECKPOINT_RESTORE"] == 40
     effective, permitted, _ = linux.capget()
     assert effective & ~permitted == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("other:1:2\n4711:100000:65536\n", (100000, 65536)),
-        ("4711:x:5\n4711:7:0\n", None),
-        ("", None),
-        ("4711\n4711:\n:1:2\n4711:5:6:7\n4711:8:9\n", (8, 9)),
-    ],
-)
-def test_subordinate_ranges_are_read_and_nonsense_is_skipped(tmp_path, text, expected):
-    path = tmp_path / "subuid"
-    path.write_text(text)
-    assert linux.subordinate_range(str(path), 4711) == expected
-    assert linux.subordinate_range(str(tmp_path / "absent"), 4711) is None

@@ -12,6 +12,7 @@ from lastcall.world.probes import NAMESPACES, Machine, Probe
 _NAMES = [
     "cgroups",
     "clone3",
+    "seccomp filter",
     "user namespace",
     *(f"{name} namespace" for name in NAMESPACES),
     "tmpfs",
@@ -23,7 +24,7 @@ _NAMES = [
 ]
 _GOOD = {name: Probe() for name in _NAMES} | {
     "user namespace": Probe(0, "65537"),
-    "cgroups": Probe(0, "cpu memory pids"),
+    "cgroups": Probe(0, "v2: cpu memory pids"),
 }
 GOOD = Machine(release="6.1.0-18-amd64", uid=1000, sysctls={"user.max_user_namespaces": 15000}, probes=_GOOD)
 APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
@@ -45,7 +46,7 @@ def test_a_good_machine_needs_nothing() -> None:
     assert all(not need.fix and not need.lose for need in decide(GOOD))
 
 
-AFTER_USER = tuple(name for name in _NAMES if name not in ("cgroups", "clone3", "user namespace"))
+AFTER_USER = tuple(name for name in _NAMES if name not in ("cgroups", "clone3", "seccomp filter", "user namespace"))
 EPERM, EACCES, ENOSPC, ENOSYS = errno.EPERM, errno.EACCES, errno.ENOSPC, errno.ENOSYS
 
 FORBIDDEN = {
@@ -179,26 +180,32 @@ def test_what_could_not_be_tried_is_never_called_ok(name: str) -> None:
 DEGRADED = {
     "no nftables": (machine(probes={"nftables": EPERM}), "nftables", "Services", "modprobe nf_tables"),
     "one user id": (
-        replace(GOOD, probes=_GOOD | {"user namespace": Probe(0, "1")}),
+        replace(GOOD, probes=_GOOD | {"user namespace": Probe(0, "1 /etc/subuid gives this user no range")}),
         "subordinate user ids",
-        "one user id",
+        "one owner",
         "usermod --add-subuids",
     ),
-    "cgroups not delegated": (machine(probes={"cgroups": EACCES}), "cgroups", "limits", "Delegate=yes"),
-    "a delegation without controllers": (
-        replace(GOOD, probes=_GOOD | {"cgroups": Probe(0, "pids")}),
+    "one user id without the program": (
+        replace(GOOD, probes=_GOOD | {"user namespace": Probe(0, "1 newuidmap is not installed")}),
+        "subordinate user ids",
+        "one owner",
+        "apt-get install uidmap",
+    ),
+    "no seccomp": (machine(probes={"seccomp filter": errno.EINVAL}), "seccomp filters", "RuntimeDefault", "CONFIG_"),
+    "cgroups not delegated": (
+        replace(GOOD, probes=_GOOD | {"cgroups": Probe(EACCES, "cgroup v2 is not delegated to this user")}),
         "cgroups",
         "limits",
         "Delegate=yes",
     ),
-    "cgroup v1": (
-        machine(probes={"cgroups": errno.ENOENT}, cgroup_v1=True),
+    "a delegation without controllers": (
+        replace(GOOD, probes=_GOOD | {"cgroups": Probe(0, "v2: pids memory")}),
         "cgroups",
         "limits",
-        "systemd.unified_cgroup_hierarchy=1",
+        "Delegate=cpu memory pids",
     ),
-    "both cgroup versions": (
-        replace(GOOD, cgroup_v1=True, probes=_GOOD | {"cgroups": Probe(0, "misc")}),
+    "cgroup v1": (
+        replace(GOOD, cgroup_v1=True, probes=_GOOD | {"cgroups": Probe(errno.ENOENT, "cgroup v1 belongs to root")}),
         "cgroups",
         "limits",
         "systemd.unified_cgroup_hierarchy=1",

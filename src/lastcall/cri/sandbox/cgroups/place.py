@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from lastcall.cri.sandbox.cgroups.api import Cgroups
 
-SCOPE = "systemd-run --user --scope -p Delegate=yes lastcall …"
 _STALE = re.compile(r"lastcall-.*-ns(\d+)-(\d+)-(\d+)")
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -35,6 +34,14 @@ class Place:
     def facts(self) -> dict[str, Any]:
         """For JSON, on the shim's command line."""
         return {"mode": self.mode, "directories": self.directories, "why": self.why}
+
+    def controllers(self) -> list[str]:
+        """What can be limited and counted here, of cpu, memory and pids."""
+        if self.mode == "v2":
+            have = files.read(f"{self.directories['']}/cgroup.controllers").split()
+        else:
+            have = list(self.directories)
+        return [controller for controller in v2.CONTROLLERS if controller in have]
 
     def remove(self) -> bool:
         """End what still lives in the groups and take them away; True when nothing is left. Idempotent.
@@ -131,11 +138,11 @@ def _move_to_leaf(own: str) -> str:
     if missing:
         return f"cgroup v2 has no {' and no '.join(missing)} controller here"
     if not _writable(own):
-        return f"cgroup v2 is not delegated to this user; start with: {SCOPE}"
+        return "cgroup v2 is not delegated to this user"
     is_root = not os.path.exists(f"{own}/cgroup.type")
     members = files.read(f"{own}/cgroup.procs").split()
     if not is_root and members != [str(os.getpid())]:
-        return f"other processes share this process's cgroup; start with: {SCOPE}"
+        return "other processes share this process's cgroup, which keeps its controllers from being handed down"
     try:
         if not is_root:
             with contextlib.suppress(FileExistsError):
