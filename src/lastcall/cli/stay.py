@@ -1,5 +1,6 @@
 """The life of a staying cluster in this process, from the claim of its name to its end."""
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,12 +46,11 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
     Raises CommandError. What a cluster in the background leaves when it ended by itself is its directory with the log:
     the next command tells of it.
     """
+    os.umask(0o077)  # a umask may also take too much away
     with cluster_errors():
         directory: list[ClusterDirectory] = []
 
         def leave(status: int) -> None:
-            import os
-
             for each in directory:
                 each.remove()
             os._exit(status)
@@ -104,8 +104,6 @@ class _Life:
         return state
 
     def _with_state(self, state: "StateDirectory | None") -> int:
-        import os
-
         self._interrupts.check()
         from lastcall.cluster.embedded import EmbeddedCluster
         from lastcall.cluster.errors import ClusterStartError

@@ -138,7 +138,7 @@ def in_background(options: UpOptions) -> int:
         interrupts.on_first = starting.terminate
         facts = None
         for message in starting.messages():
-            if "note" in message:
+            if "note" in message and not interrupts.number:
                 teller.note(message["note"])
             if "ready" in message:
                 facts = message["ready"]

@@ -148,10 +148,10 @@ class ControlClient:
         try:
             return Connection(self.name, sock, _greeting(sock, self.name))
         except (TimeoutError, BlockingIOError) as error:
+            pid = peer(sock)[0]
             sock.close()
             raise ControlError(
-                f"cluster {self.name!r} does not answer within {timeout:g} s: "
-                f"is its front process (pid {peer(sock)[0]}) stopped?"
+                f"cluster {self.name!r} does not answer within {timeout:g} s: is its front process (pid {pid}) stopped?"
             ) from error
         except BaseException:
             sock.close()

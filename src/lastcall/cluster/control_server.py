@@ -86,6 +86,9 @@ class _Conversation:
                 return
             try:
                 request = decode(line)
+                if request.get("verb") not in VERBS:
+                    known = ", ".join(VERBS)
+                    raise ControlError(f"unknown verb {request.get('verb')!r}: lastcall {__version__} knows {known}")
                 if request.get("follow"):
                     await self._answer_while_there(request)
                     return
@@ -94,10 +97,7 @@ class _Conversation:
                 await self._say({"error": str(error)})
 
     async def _answer(self, request: Message) -> None:
-        verb = request.get("verb")
-        if verb not in VERBS:
-            raise ControlError(f"unknown verb {verb!r}: lastcall {__version__} knows {', '.join(VERBS)}")
-        answer: Callable[[Message], AsyncIterator[Message]] = getattr(self._answers, verb)
+        answer: Callable[[Message], AsyncIterator[Message]] = getattr(self._answers, request["verb"])
         async with aclosing(answer(request)) as messages:  # type: ignore[type-var]  # they are generators
             async for message in messages:
                 await self._say(message)

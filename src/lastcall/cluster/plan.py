@@ -134,10 +134,12 @@ def make_plan(options: ClusterOptions, identity: Identity | None = None, api_por
 def _listen(port: int) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
+        # Also for the next time: connections of a server that had the port before may still be in TIME_WAIT, and then
+        # both sockets need the option.
         if port:
-            # Connections of the cluster that had it before may still be in TIME_WAIT.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.listen(1024)
     except OSError as error:
         sock.close()
