@@ -310,10 +310,12 @@ class VirtualCluster:
                 created.append(await self.client.create(resource, document, namespace))
         return created
 
-    async def delete(self, what: str = "pod/p", grace: int | None = None) -> Object:
-        """DELETE `kind/name`; `grace` is gracePeriodSeconds."""
+    async def delete(self, what: str = "pod/p", grace: int | None = None, propagation: str | None = None) -> Object:
+        """DELETE `kind/name`; `grace` is gracePeriodSeconds, `propagation` propagationPolicy."""
         resource, name, namespace = self._locate(what)
-        return await self.client.delete(resource, name, namespace, grace_period_seconds=grace)
+        return await self.client.delete(
+            resource, name, namespace, grace_period_seconds=grace, propagation_policy=propagation
+        )
 
     async def patch(self, what: str, body: Any, *, content_type: str = MERGE_PATCH, subresource: str = "") -> Object:
         resource, name, namespace = self._locate(what)

@@ -9,6 +9,7 @@ from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.controllers.deployment import DeploymentController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
+from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.namespace import NamespaceController
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
@@ -31,6 +32,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "replicaset-controller": ReplicaSetController,
     "replication-controller": partial(ReplicaSetController, kind=REPLICATION_CONTROLLER),
     "deployment-controller": DeploymentController,
+    "garbage-collector-controller": GarbageCollector,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

@@ -46,6 +46,10 @@ RULES: dict[str, str] = {
         "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
     ),
     # owners
+    "garbagecollector.go:attemptToDeleteItem": (
+        "An object whose owners are all gone, or wait for it in a foreground deletion, is deleted. What else it owns "
+        "follows by the same rule."
+    ),
     "replica_set.go:getPodsToDelete": (
         "Of too many Pods those go first that are not assigned, not Running, not Ready, cheaper by annotation, crowded "
         "on their node, Ready for a shorter time, restarted more often or younger; the first difference decides."
