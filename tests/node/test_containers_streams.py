@@ -7,7 +7,7 @@ import signal
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import ContainerStreams, RuntimeServiceError
+from lastcall.cri.api import ContainerStreams, LinuxContainerSecurityContext, RuntimeServiceError
 
 
 async def all_of(read) -> bytes:
@@ -343,3 +343,18 @@ async def test_execs_of_a_node_that_is_gone_are_killed(world: ShimWorld):
     await world.runtime.exec(container, ("sleep", "201"), tty=True, stdin=True)
     await world.runtime.close()
     await world.until(lambda: list(world.processes().values()) == ["sleep 100 "])
+
+
+@inside
+async def test_a_user_may_open_the_streams_it_was_given_once_more(world: ShimWorld):
+    """As programs do that log to /dev/stdout. Source: runc init_linux.go:fixStdioPermissions."""
+    context = LinuxContainerSecurityContext(run_as_user=1000)
+    script = "echo out > /dev/stdout; echo err > /dev/stderr; test -O /dev/stdout && echo own"
+    container = await world.start(await world.sandbox(), "sh", "-c", f"{script}; sleep 100", security_context=context)
+    await world.printed(container, "own")
+    for tty in (False, True):
+        streams = await world.runtime.exec(container, ("sh", "-c", script), tty=tty, stdin=True)
+        said = await all_of(streams.read_stdout)
+        assert said.replace(b"\r", b"") == (b"out\nerr\nown\n" if tty else b"out\nown\n")
+        await streams.close()
+    await world.runtime.stop_container(container, 0)

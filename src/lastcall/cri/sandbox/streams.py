@@ -37,10 +37,8 @@ class Descriptor:
                 return os.read(self._fd, CHUNK)
             except BlockingIOError:
                 await self._ready("read")
-            except OSError as error:
-                if error.errno in (errno.EIO, errno.ECONNRESET):  # EIO: the last holder of a terminal has closed it
-                    return b""
-                raise
+            except OSError:  # EIO: the last holder of a terminal has closed it; a connection was reset, timed out, …
+                return b""
         return b""
 
     async def write(self, data: bytes) -> None:
@@ -54,9 +52,7 @@ class Descriptor:
             except BlockingIOError:
                 await self._ready("write")
             except OSError as error:
-                if error.errno in (errno.EIO, errno.ECONNRESET):
-                    raise BrokenPipeError(error.errno, error.strerror) from error
-                raise
+                raise BrokenPipeError(errno.EPIPE, error.strerror) from error
 
     async def _ready(self, direction: str) -> None:
         future = self._loop.create_future()

@@ -106,6 +106,7 @@ def _run(
         _stdio(spec, status, stdio)
         _limits()
         who = identity.resolve(spec["user"])
+        _give_stdio(who.uid)
         environment = _environment(spec, who.home)
         _change_directory(spec["cwd"] or "/", create_cwd)
         identity.assume(who, identity.capability_mask(spec), maps)
@@ -162,6 +163,16 @@ def _stdio(spec: dict[str, Any], status: socket.socket, stdio: Stdio) -> None:
         fds = (stdin, stdio.stdout, stdio.stderr)
     for target, fd in enumerate(fds):
         os.dup2(fd, target)
+
+
+def _give_stdio(uid: int) -> None:
+    """Programs open /dev/stdout once more, so it is the user's own. Source: runc init_linux.go:fixStdioPermissions."""
+    for fd in range(3):
+        facts = os.fstat(fd)
+        is_null = stat.S_ISCHR(facts.st_mode) and facts.st_rdev == os.makedev(1, 3)
+        if facts.st_uid != uid and not is_null:
+            with contextlib.suppress(OSError):  # an id that is not mapped: then it is ours under another name
+                os.fchown(fd, uid, -1)
 
 
 def _terminal(status: socket.socket) -> int:
