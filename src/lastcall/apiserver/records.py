@@ -5,6 +5,7 @@ from lastcall.api.resources import PODS, Resource
 from lastcall.apiserver.auth import NODES_GROUP
 from lastcall.apiserver.context import RequestContext
 from lastcall.timeline import kinds
+from lastcall.timeline.pod_facts import container_facts
 from lastcall.timeline.record import Recorder
 
 RULE_CREATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Create"
@@ -21,7 +22,8 @@ class WriteRecords:
 
     def created(self, context: RequestContext, resource: Resource, pod: Object) -> None:
         if resource is PODS:
-            facts = {"namespace": namespace_of(pod), "name": name_of(pod), "user": context.user.name}
+            facts: Object = {"namespace": namespace_of(pod), "name": name_of(pod), "user": context.user.name}
+            facts["containers"] = container_facts(pod)
             self._write(kinds.POD_CREATED, pod, RULE_CREATE, facts)
 
     def updated(self, context: RequestContext, resource: Resource, pod: Object, old: Object, subresource: str) -> None:

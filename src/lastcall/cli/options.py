@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.session import RunOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,14 +32,6 @@ _OPTIONS = [
         show_default=True,
         help="Whose rules to follow.",
     ),
-    click.option(
-        "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="How to tell the story. json (lastcall/ending/v1) goes to stdout alone.",
-    ),
-    click.option("--explain", is_flag=True, help="Name the Kubernetes rule and source function behind each step."),
     click.option(
         "--grace",
         type=click.IntRange(min=0, max=2**31 - 1),
@@ -76,12 +70,13 @@ def run_options(command: F) -> F:
     """Add the options to a command; it gets them as keyword arguments of `make_options`."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return output_options(command)
 
 
 def make_options(
     kubernetes_version: str,
-    output: str,
+    output: str | None,
+    output_file: Path | None,
     explain: bool,
     grace: int | None,
     after: float,
@@ -89,5 +84,15 @@ def make_options(
     state_size: str,
     keep: bool,
 ) -> RunOptions:
-    """The options as given on the command line."""
-    return RunOptions(kubernetes_version, output, explain, grace, after, timeout, keep, state_size)
+    """The options as given on the command line. Raises click.UsageError."""
+    return RunOptions(
+        kubernetes_version=kubernetes_version,
+        output=checked_output(output, output_file),
+        explain=explain,
+        grace=grace,
+        after=after,
+        timeout=timeout,
+        keep=keep,
+        state_size=state_size,
+        output_file=output_file,
+    )

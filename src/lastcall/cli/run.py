@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall import __version__
 from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
 from lastcall.cli.options import make_options, run_options
+from lastcall.cli.output import stdout_console, takes_stdout, tell
 from lastcall.cli.session import Cluster, RunOptions, Session
 from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-PIPED_WIDTH = 100
-"""Columns when stdout is no terminal and COLUMNS does not say."""
 
 MakeCluster = Callable[[RunOptions], Cluster]
 
@@ -89,9 +86,8 @@ async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOpti
     interrupts.on_first = cancel
     interrupts.check()
     out, progress = consoles(options)
-    session = Session(
-        cluster, options, LiveTimeline(progress if options.output == "json" else out, progress, options.explain)
-    )
+    timeline = progress if takes_stdout(options.output, options.output_file) else out
+    session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
     try:
         return await _tell(session, manifests, options, out, interrupts)
     except ClusterStartError as error:
@@ -133,35 +129,20 @@ async def _keep(session: Session, interrupts: Interrupts) -> None:
 
 def consoles(options: RunOptions) -> tuple["Console", "Console"]:
     """One for the story (stdout), one for progress (stderr)."""
-    import os
-
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
-    return Console(width=width, highlight=False), Console(stderr=True, highlight=False)
+    return stdout_console(), Console(stderr=True, highlight=False)
 
 
 def show(out: "Console", endings: Sequence[Ending], options: RunOptions, status: int, error: str = "") -> None:
-    """The stories, as text or as JSON."""
-    if options.output == "json":
-        import json
-
-        from lastcall.timeline.render.json_v1 import endings_document
-
-        document = endings_document(
-            endings,
-            kubernetes_version=options.kubernetes_version,
-            lastcall_version=__version__,
-            exit_status=status,
-            error=error,
-        )
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-        return
-    if out.is_terminal:
-        from lastcall.timeline.render.text import print_endings
-
-        print_endings(out, endings, explain=options.explain)
-        return
-    from lastcall.timeline.render.plain import plain_text
-
-    click.echo(plain_text(endings, out.width, explain=options.explain), nl=False)
+    """The stories as they were asked for."""
+    tell(
+        out,
+        endings,
+        options.output,
+        options.output_file,
+        kubernetes_version=options.kubernetes_version,
+        status=status,
+        explain=options.explain,
+        error=error,
+    )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -51,7 +52,10 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`grace` None is the Pod's own. `after` and `timeout` are seconds, `state_size` is as mount(8) takes it."""
+    """`grace` None is the Pod's own. `after` and `timeout` are seconds, `state_size` is as mount(8) takes it.
+
+    `output` is one of `lastcall.cli.output.FORMATS`; it goes to `output_file`, to stdout when that is None.
+    """
 
     kubernetes_version: str = "1.36"
     output: str = "text"
@@ -61,6 +65,7 @@ class RunOptions:
     timeout: float = 60.0
     keep: bool = False
     state_size: str = "50%"
+    output_file: Path | None = None
 
 
 @dataclass(slots=True)

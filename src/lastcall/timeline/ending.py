@@ -27,6 +27,7 @@ from lastcall.timeline.story import (
     PodFacts,
     SentSignal,
 )
+from lastcall.timeline.verdict import is_ongoing
 
 _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)
 """What the times count from, best first."""
@@ -37,10 +38,11 @@ def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubern
     ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
     deaths = [record for record in ordered if record.kind == kinds.PROCESS_DIED]
-    return [
-        build_ending(pod, [r for r in ordered if r.pod_uid == pod.uid], deaths, causes, kubernetes_version)
-        for pod in pods
-    ]
+    own: dict[str, list[Record]] = {pod.uid: [] for pod in pods}
+    for record in ordered:
+        if record.pod_uid in own:
+            own[record.pod_uid].append(record)
+    return [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version) for pod in pods]
 
 
 def build_ending(
@@ -59,7 +61,7 @@ def build_ending(
     entries = [entry(record) for record in records]
     orphans = [entry(r) for r in deaths if r.facts.get("role") == "orphan"]
     containers = _containers(pod, entries, orphans)
-    gone = next((e.at for e in entries if e.record.kind == kinds.POD_GONE_SEEN), None)
+    gone = _gone(entries)
     endpoints = tuple(_endpoint(e) for e in entries if e.record.kind in _ENDPOINT_KINDS and e.at >= 0)
     grace = accepted.facts.get("gracePeriodSeconds") if accepted else None
     budget = decide_budget(_effective_grace(grace, entries), containers)
@@ -80,7 +82,11 @@ def build_ending(
         gone=gone,
         overhead=decide_overhead(gone, budget, containers) if accepted else None,
     )
-    ending = replace(ending, spans=decide_spans(containers, endpoints, entries, gone), not_known=_not_known(ending))
+    ending = replace(
+        ending,
+        spans=decide_spans(containers, endpoints, entries, gone),
+        not_known=_not_known(ending),
+    )
     return replace(ending, findings=findings_of(ending, kubernetes_version))
 
 
@@ -93,6 +99,7 @@ def _merged(pod: PodFacts, recorded: PodFacts) -> PodFacts:
         namespace=pod.namespace or recorded.namespace,
         name=pod.name or recorded.name,
         node=pod.node or recorded.node,
+        phase=pod.phase or recorded.phase,
         containers=recorded.containers,
     )
 
@@ -111,9 +118,18 @@ def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | 
     return first if first is not None else accepted
 
 
+def _gone(entries: Sequence[Entry]) -> float | None:
+    """When a client saw it go; in a cluster where none looked on, when the API server removed the object."""
+    for kind in (kinds.POD_GONE_SEEN, kinds.OBJECT_REMOVED):
+        for entry in entries:
+            if entry.record.kind == kind:
+                return entry.at
+    return None
+
+
 def _is_within(entry: Entry, entries: Sequence[Entry]) -> bool:
     """Whether the death of a process falls into the end of this Pod."""
-    gone = next((e.at for e in entries if e.record.kind == kinds.POD_GONE_SEEN), None)
+    gone = _gone(entries)
     return entry.at >= 0 and (gone is None or entry.at <= gone)
 
 
@@ -133,14 +149,17 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
     if ending.zero_kind != kinds.DELETE_ACCEPTED:
         since = f"times count from {ending.zero_kind}" if ending.zero_kind else "times count from the first record"
         said.append(f"When the API server accepted the DELETE is not known; {since}.")
+    ongoing = is_ongoing(ending)
     for container in ending.containers:
-        if container.started and container.exited_at is None:
+        if container.started and container.exited_at is None and not ongoing:
             if container.exit_code is None:
                 said.append(f"How {container.name} ended is not known: nobody lived to record its exit.")
             else:
                 said.append(f"When {container.name} ended is not known; its exit code is from the Pod's status.")
-        if container.pre_stop and container.pre_stop.outcome == "unknown":
+        if container.pre_stop and container.pre_stop.outcome == "unknown" and not ongoing:
             said.append(f"How the preStop hook of {container.name} ended is not known.")
+    if ongoing:
+        said.append("It had not ended yet when this was told.")
     if ending.gone is None:
         said.append("The object was not seen to go.")
     return tuple(said)

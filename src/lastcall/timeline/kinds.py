@@ -9,7 +9,7 @@ POD_READY_SEEN = "PodReadySeen"  # resourceVersion
 POD_GONE_SEEN = "PodGoneSeen"  # resourceVersion: the client saw the DELETED watch event
 
 # apiserver
-POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user
+POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user, containers (list of name, kind: container|sidecar|init, preStop: the handler or "")
 POD_BOUND = "PodBound"  # node, resourceVersion
 DELETE_ACCEPTED = (
     "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end

@@ -52,15 +52,35 @@ def _container_facts(container: Object, kind: ContainerKind, terminated: Object)
     )
 
 
+def container_facts(pod: Object) -> list[dict[str, str]]:
+    """What a PodCreated record says of a Pod's containers, for a story without the object."""
+    return [
+        {"name": facts.name, "kind": facts.kind, "preStop": facts.pre_stop}
+        for facts in (_container_facts(container, kind, {}) for kind, container in _containers(pod.get("spec") or {}))
+    ]
+
+
 def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
     """The same from records alone, for a Pod whose object nobody saw."""
-    namespace = name = node = ""
-    containers: dict[str, None] = {}
+    namespace = name = node = phase = ""
+    containers: dict[str, ContainerFacts] = {}
     for record in records:
         if record.kind == kinds.POD_CREATED:
             namespace, name = str(record.facts.get("namespace", "")), str(record.facts.get("name", ""))
+            containers = {each.name: each for each in _recorded(record)} | containers
         elif record.kind in (kinds.POD_BOUND, kinds.POD_SCHEDULED):
             node = str(record.facts.get("node", ""))
+        elif record.kind == kinds.POD_STATUS_WRITTEN:
+            phase = str(record.facts.get("phase") or phase)
         if record.container:
-            containers.setdefault(record.container)
-    return PodFacts(uid, namespace, name or uid, node, "", tuple(ContainerFacts(each) for each in containers))
+            containers.setdefault(record.container, ContainerFacts(record.container))
+    return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
+
+
+_KINDS: dict[str, ContainerKind] = {"container": "container", "sidecar": "sidecar", "init": "init"}
+
+
+def _recorded(created: Record) -> Iterable[ContainerFacts]:
+    for each in created.facts.get("containers") or []:
+        kind = _KINDS.get(str(each.get("kind")), "container")
+        yield ContainerFacts(str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""))

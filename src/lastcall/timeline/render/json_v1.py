@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lastcall.timeline.story import Budget, ContainerEnding, Ending, Entry, PreStop
+from lastcall.timeline.verdict import is_ongoing
 
 SCHEMA = "lastcall/ending/v1"
 
@@ -36,6 +37,7 @@ def ending_document(ending: Ending) -> Json:
         "graceSeconds": ending.grace_seconds,
         "deletedAt": _wall(ending.deleted_at_ns),
         "outcome": ending.outcome,
+        "ongoing": is_ongoing(ending),
         "records": [_record(entry) for entry in ending.entries],
         "containers": [_container(container) for container in ending.containers],
         "budget": _budget(ending.budget),

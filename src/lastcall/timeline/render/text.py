@@ -15,6 +15,7 @@ from lastcall.timeline.explain import explain
 from lastcall.timeline.render import bars
 from lastcall.timeline.render.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
+from lastcall.timeline.verdict import had_ended, is_ongoing, outcome_words
 
 STYLES: dict[Style, str] = {
     "": "",
@@ -36,10 +37,10 @@ _LANE_STYLES = {
     "object": "cyan",
 }
 _OUTCOMES = {
-    "graceful": ("ended gracefully", "bold green"),
-    "killed": ("was killed", "bold red"),
-    "hookFailed": ("ended, but its preStop hook failed", "bold yellow"),
-    "unknown": ("how it ended is not known", "bold yellow"),
+    "graceful": "bold green",
+    "killed": "bold red",
+    "hookFailed": "bold yellow",
+    "unknown": "bold yellow",
 }
 _MARKS = {"info": ("i", "blue"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
@@ -61,7 +62,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False) -> Renderable
     """One Pod's story for a console of `width` columns."""
     parts: list[RenderableType] = [_headline(ending), Text("─" * width, style="dim")]
     parts.append(_steps(ending, with_rules))
-    if not _had_ended(ending):
+    if not had_ended(ending):
         parts += [Text(), *_lanes(ending, width)]
     if ending.budget is not None:
         parts += [Text(), *_budget(ending, width)]
@@ -73,9 +74,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False) -> Renderable
 
 
 def _headline(ending: Ending) -> Text:
-    words, style = _OUTCOMES[ending.outcome]
-    if ending.outcome == "graceful" and _had_ended(ending):
-        words = "had ended by itself"
+    words, style = outcome_words(ending), _OUTCOMES[ending.outcome]
     pod = ending.pod
     line = Text(printable(f"{pod.namespace}/{pod.name}"), style="bold")
     line.append(" ").append(words, style=style)
@@ -85,12 +84,6 @@ def _headline(ending: Ending) -> Text:
     if ending.gone is not None:
         facts.append(f"gone after {ending.gone:.2f} s")
     return line.append("".join(f" · {fact}" for fact in facts))
-
-
-def _had_ended(ending: Ending) -> bool:
-    """Whether there was nothing left to stop when the DELETE came."""
-    started = [container for container in ending.containers if container.started]
-    return bool(started) and all(container.ended_before_delete for container in started)
 
 
 # -- steps ----------------------------------------------------------------------------------------------------------
@@ -204,8 +197,9 @@ def _facts(ending: Ending) -> RenderableType:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold", ratio=1)
+    ongoing = is_ongoing(ending)
     for container in ending.containers:
-        table.add_row(Text(container.name), Text(_container_words(container)))
+        table.add_row(Text(container.name), Text(_container_words(container, ongoing)))
     for group in _by_endpoint(ending.endpoints):
         table.add_row(Text("endpoint"), Text(_endpoint_words(group)))
     if ending.gone is not None:
@@ -217,10 +211,12 @@ def _facts(ending: Ending) -> RenderableType:
     return table
 
 
-def _container_words(c: ContainerEnding) -> str:
+def _container_words(c: ContainerEnding, ongoing: bool) -> str:
     if not c.started and c.exit_code is None:
         return "never started"
-    if c.exit_code is None:
+    if c.exit_code is None and ongoing:
+        words = "still runs" if c.term_at is None else f"still runs, {c.stop_signal} was sent at {c.term_at:+.3f}s"
+    elif c.exit_code is None:
         words = "how it ended is not known"
     else:
         words = f"exit code {c.exit_code} ({c.reason or 'no reason'})"
@@ -235,6 +231,8 @@ def _container_words(c: ContainerEnding) -> str:
         return words
     if hook.outcome == "skipped":
         return f"{words}; preStop not run"
+    if hook.outcome == "unknown" and ongoing:
+        return f"{words}; preStop {hook.handler} still runs"
     return f"{words}; preStop {hook.handler} {hook.outcome} after {seconds(hook.seconds)}"
 
 

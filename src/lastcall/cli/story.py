@@ -1,0 +1,174 @@
+"""`lastcall story`: how a Pod of a cluster that stays ended, from the records that its front keeps."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from lastcall.cli.clusters import checked_name, cluster_errors, show_json
+from lastcall.cli.errors import UserError
+from lastcall.cli.exit_status import exit_status
+from lastcall.cli.output import checked_output, output_options, stdout_console, tell
+from lastcall.cluster.control import ControlClient
+from lastcall.cluster.directory import DEFAULT_NAME
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.record import Record
+from lastcall.timeline.story import Ending, PodFacts
+from lastcall.timeline.verdict import is_ongoing, outcome_words
+
+SCHEMA = "lastcall/endings/v1"
+
+MOST_TOGETHER = 50
+"""Pods in one page or trace, when no Pod is named."""
+
+_NAMED = 12
+"""Pods that an error names."""
+
+
+@click.command()
+@click.argument("pod", required=False)
+@click.option("--namespace", "-n", metavar="NAMESPACE", help="The Pod's.  [default: default; without POD: all]")
+@click.option(
+    "--name",
+    "cluster",
+    metavar="CLUSTER",
+    default=DEFAULT_NAME,
+    show_default=True,
+    callback=checked_name,
+    help="Of which cluster.",
+)
+@click.option(
+    "--uid", metavar="UID", help="Which of several Pods of one name; its beginning is enough.  [default: the latest]"
+)
+@output_options
+def story(
+    pod: str | None,
+    namespace: str | None,
+    cluster: str,
+    uid: str | None,
+    output: str | None,
+    output_file: Path | None,
+    explain: bool,
+) -> None:
+    """Tell how POD ended, or how far its end has come. Without POD: show all endings that are known.
+
+    For clusters that stay (lastcall up). Exit status as for `lastcall run`: 0 all ended gracefully, 3 something was
+    SIGKILLed or a preStop hook failed, 1 how it ended is not known. A Pod that is still ending counts as graceful.
+    """
+    format_ = checked_output(output, output_file)
+    client = ControlClient(cluster)
+    with cluster_errors():
+        version = str(client.status().get("kubernetesVersion") or "")
+        records = asyncio.run(_records(client))
+    known = known_endings(records, version)
+    if pod is None and uid is None:
+        ended = [e for e in known if e.zero_kind and namespace in (None, e.pod.namespace)]
+        if format_ in ("text", "json"):
+            _show_list(ended, len(known), cluster, format_, output_file)
+            return
+        chosen = ended[-MOST_TOGETHER:]
+        if len(chosen) < len(ended):
+            click.echo(f"the {MOST_TOGETHER} latest of {len(ended)} endings", err=True)
+    else:
+        chosen = [find_ending(known, pod, namespace, uid, cluster)]
+    status = exit_status([ending for ending in chosen if not is_ongoing(ending)])
+    tell(stdout_console(), chosen, format_, output_file, kubernetes_version=version, status=status, explain=explain)
+    raise SystemExit(status)
+
+
+async def _records(client: ControlClient) -> list[Record]:
+    return [record async for record in await client.records()]
+
+
+def known_endings(records: Sequence[Record], kubernetes_version: str) -> list[Ending]:
+    """The story of every Pod of which there are records, the latest end last. Pods that run have no `zero_kind`."""
+    uids = dict.fromkeys(record.pod_uid for record in records if record.pod_uid)
+    endings = build_endings(
+        {record.id: record for record in records}.values(),  # a follower may hear a record twice
+        [PodFacts(uid, "", "") for uid in uids],
+        kubernetes_version=kubernetes_version,
+    )
+    return sorted(endings, key=lambda ending: ending.zero_ns)
+
+
+def find_ending(
+    known: Sequence[Ending], name: str | None, namespace: str | None, uid: str | None, cluster: str
+) -> Ending:
+    """The ending asked for; of several Pods of one name the latest that ended. UserError names what is known."""
+    where = namespace or "default"
+    wanted = name or ""
+    if uid is not None:
+        found = [e for e in known if e.pod.uid.startswith(uid) and name in (None, e.pod.name)]
+        found = [e for e in found if namespace in (None, e.pod.namespace)]
+        if len({e.pod.uid for e in found}) > 1:
+            raise UserError(f"--uid {uid}: {len(found)} Pods have a uid that begins so: write more of it")
+        wanted = f"{wanted} with uid {uid}".strip()
+    else:
+        found = [e for e in known if e.pod.name == name and e.pod.namespace == where]
+    told = [e for e in found if e.zero_kind]
+    if told:
+        return told[-1]
+    if found:
+        there = found[-1].pod
+        raise UserError(
+            f"Pod {there.namespace}/{there.name} of cluster {cluster!r} runs: there is no end to tell of "
+            f"(kubectl delete pod {there.name} -n {there.namespace} ends it)"
+        )
+    raise UserError(f"cluster {cluster!r} knows no Pod {wanted} in namespace {where}; {_known(known)}")
+
+
+def _known(known: Sequence[Ending]) -> str:
+    names = list(dict.fromkeys(f"{e.pod.namespace}/{e.pod.name}" for e in reversed(known) if e.zero_kind))
+    if not names:
+        return "no Pod of it has ended yet"
+    more = f" and {len(names) - _NAMED} more (lastcall story shows all)" if len(names) > _NAMED else ""
+    return f"the endings it knows are of {', '.join(names[:_NAMED])}{more}"
+
+
+# -- all of them ----------------------------------------------------------------------------------------------------
+
+
+def _show_list(ended: Sequence[Ending], pods: int, cluster: str, format_: str, file: Path | None) -> None:
+    if file is not None:
+        raise click.UsageError("--output-file needs POD, or --output html or chrome-trace for all Pods together")
+    if format_ == "json":
+        show_json(SCHEMA, {"cluster": cluster, "endings": [_entry(ending) for ending in ended]})
+        return
+    if not ended:
+        running = f"; {pods} of its Pods run" if pods else ""
+        click.echo(f"no Pod of cluster {cluster!r} has ended yet{running}")
+        return
+    rows: list[tuple[str, ...]] = [("NAMESPACE", "NAME", "UID", "DELETED", "GRACE", "GONE AFTER", "HOW IT ENDED")]
+    rows += [_row(ending) for ending in ended]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for row in rows:
+        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]]))
+
+
+def _row(ending: Ending) -> tuple[str, ...]:
+    wall = ending.deleted_at_ns
+    return (
+        ending.pod.namespace,
+        ending.pod.name,
+        ending.pod.uid[:8],
+        datetime.fromtimestamp(wall / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S") if wall is not None else "-",
+        f"{ending.grace_seconds} s" if ending.grace_seconds is not None else "-",
+        f"{ending.gone:.2f} s" if ending.gone is not None else "-",
+        outcome_words(ending),
+    )
+
+
+def _entry(ending: Ending) -> dict[str, object]:
+    wall = ending.deleted_at_ns
+    return {
+        "namespace": ending.pod.namespace,
+        "name": ending.pod.name,
+        "uid": ending.pod.uid,
+        "deletedAt": datetime.fromtimestamp(wall / 1e9, UTC).isoformat().replace("+00:00", "Z") if wall else None,
+        "graceSeconds": ending.grace_seconds,
+        "outcome": ending.outcome,
+        "ongoing": is_ongoing(ending),
+        "gone": None if ending.gone is None else round(ending.gone, 6),
+    }

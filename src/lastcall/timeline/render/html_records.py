@@ -1,0 +1,205 @@
+"""A Pod's records as tables and its output as a list: what the picture shows, to be read, searched and heard."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.timeline import kinds
+from lastcall.timeline.explain import explain
+from lastcall.timeline.lanes import Picture, is_about_the_end
+from lastcall.timeline.render.html_picture import at_words
+from lastcall.timeline.render.markup import Markup, tag
+from lastcall.timeline.render.wording import NOISE, actor_label, printable, words_for
+from lastcall.timeline.story import Ending, Entry, OutputLine
+
+MOST_OTHERS = 300
+"""Rows of records that are not in the picture."""
+
+_FACT_LIMIT = 400
+
+
+@dataclass(slots=True)
+class Rules:
+    """Every rule of the page once, in the order in which they are met."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def link(self, rule: str) -> Markup | None:
+        """`pod_workers.go:UpdatePod`, leading to its explanation."""
+        if not rule:
+            return None
+        number = self.numbers.setdefault(rule, len(self.numbers) + 1)
+        return tag("a", rule.rpartition("/")[2], href=f"#rule{number}", class_="rule")
+
+    def section(self) -> Markup | None:
+        """The glossary."""
+        if not self.numbers:
+            return None
+        rows = [
+            tag(
+                "div",
+                tag("dt", tag("code", rule)),
+                tag("dd", explain(rule) or "No explanation yet."),
+                id=f"rule{number}",
+            )
+            for rule, number in self.numbers.items()
+        ]
+        return tag(
+            "section", tag("h2", "The rules", id="rules"), tag("dl", rows, class_="rules"), aria_labelledby="rules"
+        )
+
+
+def steps_table(ending: Ending, picture: Picture, page_id: str, rules: Rules) -> Markup:
+    """All records but output: those of the picture first, the others below, folded away."""
+    numbers = {mark.entry.record.id: mark.number for mark in picture.marks}
+    shown = [mark.entry for mark in picture.marks]
+    rest = [e for e in ending.entries if e.record.id not in numbers and e.record.kind != kinds.OUTPUT]
+    parts = [_table("Steps of the end", shown, numbers, page_id, rules)]
+    before = [e for e in rest if not is_about_the_end(e, ending)]
+    others = [e for e in rest if is_about_the_end(e, ending)]
+    if picture.left_out:
+        parts.append(tag("p", f"{picture.left_out} records are not in the picture: they were too many.", class_="note"))
+    parts += _folded(f"{_count(len(before), 'record')} from before the DELETE", before, numbers, page_id, rules)
+    what = f"{_count(len(others), 'more record')} of the end (probes, exec processes)"
+    parts += _folded(what, others, numbers, page_id, rules)
+    return tag("div", parts, class_="steps")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _folded(
+    title: str, entries: Sequence[Entry], numbers: Mapping[str, int], page_id: str, rules: Rules
+) -> list[Markup]:
+    if not entries:
+        return []
+    kept = entries[-MOST_OTHERS:]
+    note = None
+    if len(kept) < len(entries):
+        note = tag(
+            "p",
+            f"The {len(entries) - len(kept)} oldest of them are left out here; --output json has them.",
+            class_="note",
+        )
+    return [tag("details", tag("summary", title), note, _table(title, kept, numbers, page_id, rules))]
+
+
+def _table(caption: str, entries: Sequence[Entry], numbers: Mapping[str, int], page_id: str, rules: Rules) -> Markup:
+    head = tag("tr", [tag("th", name, scope="col") for name in ("#", "when", "who", "what", "rule and evidence")])
+    rows = [_row(entry, numbers, page_id, rules) for entry in entries]
+    return tag(
+        "div",
+        tag("table", tag("caption", caption), tag("thead", head), tag("tbody", rows)),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption,
+    )
+
+
+def _row(entry: Entry, numbers: Mapping[str, int], page_id: str, rules: Rules) -> Markup:
+    record = entry.record
+    words = words_for(record)
+    number = numbers.get(record.id)
+    cause = numbers.get(entry.cause_id or "")
+    because = None
+    if cause is not None:
+        because = tag("span", "because of ", tag("a", cause, href=f"#{page_id}r{cause}"), class_="why")
+    facts = _facts(record.facts)
+    return tag(
+        "tr",
+        tag("td", number),
+        tag("td", at_words(entry.at)),
+        tag("td", actor_label(record), tag("b", record.container) if record.container else None),
+        tag(
+            "td",
+            tag("span", words.text, class_=f"w s-{words.style}" if words.style else "w"),
+            tag("span", facts, class_="facts") if facts else None,
+        ),
+        tag(
+            "td",
+            rules.link(record.rule),
+            because,
+            None if record.evidence == "observed" else tag("em", record.evidence),
+        ),
+        id=f"{page_id}r{number}" if number is not None else None,
+        class_="noise" if words.level >= NOISE else None,
+    )
+
+
+def _facts(facts: Mapping[str, object]) -> str:
+    """`gracePeriodSeconds 30 · user kubernetes-admin`; what is empty is left out."""
+    said = []
+    for name, value in facts.items():
+        if value is None or value == "" or value == []:
+            continue
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, float):
+            shown = f"{value:.6g}"
+        said.append(f"{printable(name, 80)} {printable(shown, _FACT_LIMIT)}")
+    return " · ".join(said)
+
+
+# -- output ---------------------------------------------------------------------------------------------------------
+
+
+def output_list(ending: Ending, most_bytes: int) -> Markup | None:
+    """The lines that the containers printed since the DELETE, within about `most_bytes` of page."""
+    lines = ending.output
+    dropped = sum(
+        int(e.record.facts.get("dropped") or 0) for e in ending.entries if e.record.kind == kinds.OUTPUT and e.at >= 0
+    )
+    if not lines and not dropped:
+        return None
+    several = len({line.container for line in lines}) > 1
+    head, tail = _within(lines, most_bytes)
+    items = [_line(line, several) for line in head]
+    left_out = len(lines) - len(head) - len(tail)
+    if left_out:
+        items.append(
+            tag("li", f"… {left_out} lines are left out of this page; --output json has them …", class_="note")
+        )
+    items += [_line(line, several) for line in tail]
+    note = None
+    if dropped:
+        note = tag(
+            "p",
+            f"{dropped} more lines came too fast to be recorded; the container's log has all of them.",
+            class_="note",
+        )
+    return tag(
+        "div", note, tag("ol", items, class_="log", tabindex="0", aria_label="Lines that the containers printed")
+    )
+
+
+def _within(lines: Sequence[OutputLine], most_bytes: int) -> tuple[Sequence[OutputLine], Sequence[OutputLine]]:
+    """The first and the last lines that fit: a third for the beginning, the rest for the end."""
+    sizes = [len(line.text[:_FACT_LIMIT]) + len(line.container) + 70 for line in lines]
+    if sum(sizes) <= most_bytes:
+        return lines, ()
+    first = _fitting(sizes, most_bytes / 3)
+    last = _fitting(sizes[::-1], most_bytes * 2 / 3)
+    last = min(last, len(lines) - first)
+    return lines[:first], lines[len(lines) - last :]
+
+
+def _fitting(sizes: Sequence[int], room: float) -> int:
+    count = 0
+    for size in sizes:
+        room -= size
+        if room < 0:
+            break
+        count += 1
+    return count
+
+
+def _line(line: OutputLine, several: bool) -> Markup:
+    return tag(
+        "li",
+        tag("time", at_words(line.at)),
+        tag("b", line.container) if several else None,
+        tag("code", printable(line.text, _FACT_LIMIT)),
+        data_t=round(line.at, 6),
+        class_="err" if line.stream == "stderr" else None,
+    )

@@ -1,0 +1,63 @@
+"""HTML and SVG from Python: everything that is not `Markup` is escaped, so nothing a container prints becomes a tag."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import TypeAlias
+
+from lastcall.timeline.render.wording import printable
+
+
+class Markup(str):
+    """Text that is markup already. Made by `tag`, `join` and from the package's own assets only."""
+
+    __slots__ = ()
+
+
+Content: TypeAlias = "str | int | float | Iterable[Content] | None"
+
+_VOID = frozenset(("meta", "link", "br", "hr", "input", "col"))
+
+
+def text(value: object, limit: int = 4000) -> Markup:
+    """Escaped text in one line; control characters, direction marks and lone surrogates are shown as escapes."""
+    return value if isinstance(value, Markup) else Markup(escape(printable(str(value), limit)))
+
+
+def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
+    """`tag("a", "x < y", href="#p1", class_="m")`.
+
+    A trailing `_` of an attribute name is dropped and others become `-`; None and False leave the attribute out, True
+    writes it without a value.
+    """
+    head = [name]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        written = key.rstrip("_").replace("_", "-")
+        head.append(written if value is True else f'{written}="{text(value)}"')
+    opening = " ".join(head)
+    body = join(content)
+    if not body and name in _VOID:
+        return Markup(f"<{opening}>")
+    return Markup(f"<{opening}>{body}</{name}>")
+
+
+def svg(name: str, /, *content: Content, **attributes: object) -> Markup:
+    """The same for an element of SVG: without content it closes itself."""
+    element = tag(name, *content, **attributes)
+    end = f"></{name}>"
+    return Markup(f"{element[: -len(end)]}/>") if element.endswith(end) else element
+
+
+def join(content: Content) -> Markup:
+    """All of `content` one after the other; None is nothing."""
+    if content is None:
+        return Markup("")
+    if isinstance(content, str | int | float):
+        return text(content)
+    return Markup("".join(map(join, content)))
+
+
+def percent(share: float) -> str:
+    """A share of the width, 0 to 1, with the digits that a wide screen can show."""
+    return f"{share * 100:.2f}".rstrip("0").rstrip(".") + "%"
