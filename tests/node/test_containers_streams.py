@@ -358,3 +358,25 @@ async def test_a_user_may_open_the_streams_it_was_given_once_more(world: ShimWor
         assert said.replace(b"\r", b"") == (b"out\nerr\nown\n" if tty else b"out\nown\n")
         await streams.close()
     await world.runtime.stop_container(container, 0)
+
+
+@inside
+async def test_the_next_node_process_enters_and_attaches_to_what_it_adopted(world: ShimWorld):
+    container = await world.start(
+        await world.sandbox(), "sh", "-c", "read x; echo got $x; cat; echo over", stdin=True, stdin_once=True
+    )
+    before = await world.runtime.attach(container, stdin=False, stdout=True, stderr=True)
+    await world.runtime.close()
+    await before.close()
+    world.runtime = world.new_runtime()
+    await world.runtime.adopt()
+    inside_it = await world.runtime.exec(container, ("echo", "here"), tty=False, stdin=False)
+    assert await all_of(inside_it.read_stdout) == b"here\n"
+    assert await inside_it.wait() == 0
+    await inside_it.close()
+    streams = await world.runtime.attach(container, stdin=True, stdout=True, stderr=True)
+    await streams.write_stdin(b"hello\n")
+    await streams.close_stdin()
+    assert await all_of(streams.read_stdout) == b"got hello\nover\n"
+    await streams.close()
+    assert (await world.ended(container)).exit_code == 0

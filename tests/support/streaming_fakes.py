@@ -68,6 +68,8 @@ class FakeStreams:
 
     async def wait(self) -> int:
         await self.exited.wait()
+        if self.exit_code < 0:
+            raise RuntimeServiceError("the connection to the shim is gone")
         return self.exit_code
 
     async def close(self) -> None:

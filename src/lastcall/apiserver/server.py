@@ -197,10 +197,12 @@ class APIServer:
         from aiohttp import web
 
         from lastcall.apiserver.http import HTTPFace
+        from lastcall.streaming.upgrade import LONGEST_HEADER
 
         face = HTTPFace(self._world, self.operations, self._authenticator, self._discovery, self._openapi, self._issuer)
         runner = web.ServerRunner(
-            web.Server(face.handle, access_log=None, handler_cancellation=True), shutdown_timeout=SHUTDOWN_SECONDS
+            web.Server(face.handle, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER),
+            shutdown_timeout=SHUTDOWN_SECONDS,
         )
         await runner.setup()
         try:

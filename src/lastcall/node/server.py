@@ -57,9 +57,12 @@ class KubeletServer:
         """
         from aiohttp import web
 
+        from lastcall.streaming.upgrade import LONGEST_HEADER
+
         if tls is not None:
             tls.verify_mode = ssl.CERT_REQUIRED
-        runner = web.AppRunner(self._application(authenticate=tls is not None), access_log=None, shutdown_timeout=0.1)
+        app = self._application(authenticate=tls is not None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, max_line_size=LONGEST_HEADER)
         await runner.setup()
         await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()
         return runner

@@ -12,6 +12,8 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
+LONGEST_HEADER = 1 << 20
+"""Bytes of a request line that servers take: a long command stands in the URL (Go's DefaultMaxHeaderBytes)."""
 CHUNK = 64 << 10
 """Bytes read at once, and the most that waits unread per direction (twice as much is held back in the kernel)."""
 

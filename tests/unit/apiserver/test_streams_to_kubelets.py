@@ -140,7 +140,8 @@ async def test_refusals_come_in_kubernetes_s_order_and_words() -> None:
 async def test_websocket_and_spdy_reach_the_container_and_every_byte_comes_back() -> None:
     async with cluster() as it:
         it.runtime.prepare = lambda streams: setattr(streams, "echo", True)
-        path = f"{PODS_PATH}/p/exec?command=a+b&command=%2F%3F%26&stdin=true&stdout=true&stderr=1"
+        long = "x" * 100_000
+        path = f"{PODS_PATH}/p/exec?command=a+b&command=%2F%3F%26&command={long}&stdin=true&stdout=true&stderr=1"
         data = os.urandom(1 << 20)
         async with it.websocket(path, V5) as socket:
             assert socket.protocol == V5
@@ -160,7 +161,7 @@ async def test_websocket_and_spdy_reach_the_container_and_every_byte_comes_back(
                     got += message.data[1:]
             await sending
             assert got == data
-        assert it.runtime.calls == [("exec", "c-id", ("a b", "/?&"), False, True)]
+        assert it.runtime.calls == [("exec", "c-id", ("a b", "/?&", long), False, True)]
         async with await it.spdy(path, V4) as client:
             opened = await client.remote_command("stdin", "stdout", "stderr")
             sending = asyncio.create_task(opened["stdin"].write(data))

@@ -176,6 +176,24 @@ async def test_a_command_that_cannot_start_is_an_internal_error_told_twice_to_v5
         assert said[V5]["message"] == f"Internal error occurred: Internal error occurred: {text}"
 
 
+async def test_a_runtime_that_is_gone_is_an_error_like_any_other() -> None:
+    async with kubelet() as node:
+        async with node.websocket("/exec/default/p/c?command=x&output=1", V4) as socket:
+            (await node.streams()).exit(-1)
+            status = json.loads((await frames(socket))[-1][1])
+        assert (status["reason"], status["code"]) == ("InternalError", 500)
+        assert status["message"].endswith("container: the connection to the shim is gone")
+
+
+async def test_a_command_may_be_as_long_as_go_lets_a_header_be() -> None:
+    async with kubelet() as node:
+        text = "x" * 300_000
+        async with node.websocket(f"/exec/default/p/c?command=sh&command={text}&output=1", V4) as socket:
+            (await node.streams()).exit()
+            await frames(socket)
+        assert node.runtime.calls[0][2] == ("sh", text)
+
+
 async def test_a_client_that_goes_away_lets_go_of_the_command() -> None:
     async with kubelet() as node:
         socket = await node.websocket("/exec/default/p/c?command=x&output=1&input=1", V5)

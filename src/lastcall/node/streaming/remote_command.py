@@ -115,13 +115,15 @@ async def serve(
             else:
                 try:
                     status = exit_status(await session.join(tasks, streams))
+                except RuntimeServiceError as error:  # the runtime does not know any more
+                    status = client.internal_error(f"{doing}: {error}")
                 finally:
                     await streams.close()
             session.finished = True
             await client.finish(status)
             tasks.cancel()
-    except* (ConnectionError, TimeoutError):
-        pass  # the client went away, or never came
+    except* (ConnectionError, TimeoutError, RuntimeServiceError):
+        pass  # the client went away, or never came; or the runtime did
 
 
 class _Session:
