@@ -34,6 +34,7 @@ from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, PODS, SERVICEACCOU
 from lastcall.client.api import ConnectionLost
 from lastcall.cluster.embedded import EmbeddedCluster
 from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.state import StateDirectory
 from lastcall.timeline.record import Record
 
 Scenario = Callable[["StayingCluster"], Awaitable[None]]
@@ -154,6 +155,7 @@ class StayingCluster:
         mounts = Path(f"/proc/{self.init}/mountinfo").read_text().splitlines()
         return [
             *(f"process {cmdline(pid)}" for pid in children(shim)),
+            *(f"cgroup {path}" for path in self._cgroups()),
             *(f"link {word}" for word in links if word.startswith("veth")),
             *(f"mount {line}" for line in mounts if "/lastcall/pods/" in line or "/shm" in line.split(" ")[4][9:]),
             *(f"file {path}" for path in (root / "containers").glob("*") if path.name != "records"),
@@ -163,6 +165,11 @@ class StayingCluster:
             *(f"volumes {path}" for path in (root / "pods/pods").glob("*")),
         ]
 
+    def _cgroups(self) -> list[str]:
+        """The groups of Pods in every tree that this cluster has a place in."""
+        places = self.embedded._plan.cgroups.directories.values()
+        return [str(path) for place in places for path in Path(place).glob("kubepods/**/pod*")]
+
     async def nothing_left(self) -> None:
         deadline = time.monotonic() + 15
         while left := self.left():
@@ -170,13 +177,14 @@ class StayingCluster:
             await asyncio.sleep(0.05)
 
 
-def staying(scenario: Scenario | None = None, *, store: str = "sqlite", timeout: float = 90) -> Any:
-    """See the module's docstring."""
+def staying(scenario: Scenario | None = None, *, then: Scenario | None = None, timeout: float = 90) -> Any:
+    """See the module's docstring. `then` is a scenario of the cluster's next start on the same state directory."""
     if scenario is None:
-        return functools.partial(staying, store=store, timeout=timeout)
+        return functools.partial(staying, then=then, timeout=timeout)
 
     def test(user: str, **named: Any) -> None:
-        run(user, sys.modules[scenario.__module__].__file__, scenario.__name__, named, store, timeout)
+        names = [scenario.__name__, *([then.__name__] if then else [])]
+        run(user, sys.modules[scenario.__module__].__file__, names, named, timeout)
 
     functools.update_wrapper(test, scenario)
     del test.__wrapped__
@@ -187,35 +195,48 @@ def staying(scenario: Scenario | None = None, *, store: str = "sqlite", timeout:
     return pytest.mark.real_kernel(pytest.mark.parametrize("user", USERS)(test))
 
 
-def run(user: str, path: str, name: str, named: dict[str, Any], store: str, timeout: float) -> None:
-    """Run one scenario in a process of its own, and see that nothing is left. Raises AssertionError."""
+def run(user: str, path: str, names: list[str], named: dict[str, Any], timeout: float) -> None:
+    """Run scenarios, each in a process of its own, and see that nothing is left. Raises AssertionError."""
     home = Path(tempfile.mkdtemp(prefix="lastcall-test-"))
     home.chmod(0o755)
     (home / "home").mkdir(mode=0o777)
     (home / "home").chmod(0o777)
+    state = tempfile.mkdtemp(prefix="lastcall-test-state-")
+    os.chmod(state, 0o777)
     before = MachineState.take(home)
     command = [*command_prefix(user), "env", f"HOME={home}/home", "PYTHONDONTWRITEBYTECODE=1", sys.executable]
+    kept = f"{state}/kept" if len(names) > 1 else ""
     try:
-        result = subprocess.run(
-            [*command, __file__, path, name, json.dumps(named), store],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            cwd="/",
-        )
-        assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
-        assert_clean(before, home, json.loads(result.stdout.splitlines()[0]))
+        for name in names:
+            result = subprocess.run(
+                [*command, __file__, path, name, json.dumps(named), kept],
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+                cwd="/",
+            )
+            assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
+            assert_clean(before, home, json.loads(result.stdout.splitlines()[0]))
     finally:
+        shutil.rmtree(state, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
 
 
 # -- the other side ----------------------------------------------------------------------------------------------------
 
 
-def main(path: str, name: str, named: str, store: str) -> int:
-    embedded = EmbeddedCluster(ClusterOptions(store=store, restart_roles=True))
-    embedded.start()
+def main(path: str, name: str, named: str, kept: str) -> int:
+    if kept:
+        state = StateDirectory.open(kept)
+        identity, port = state.credentials()
+        options = ClusterOptions(store="sqlite", restart_roles=True, state=state.durable)
+        embedded = EmbeddedCluster(options, identity, port)
+        embedded.start()
+        state.keep_credentials(identity, embedded.api_port)
+    else:
+        embedded = EmbeddedCluster(ClusterOptions(store="sqlite", restart_roles=True))
+        embedded.start()
     try:
         init = embedded.host_pids()["init"]
         namespaces = {ns: os.readlink(f"/proc/{init}/ns/{ns}") for ns in ("pid", "net", "mnt", "user")}
@@ -224,7 +245,8 @@ def main(path: str, name: str, named: str, store: str) -> int:
         module = importlib.util.module_from_spec(spec)
         sys.modules["scenario"] = module
         spec.loader.exec_module(module)
-        asyncio.run(_run(embedded, getattr(module, name).scenario, json.loads(named)))
+        function = getattr(module, name)
+        asyncio.run(_run(embedded, getattr(function, "scenario", function), json.loads(named)))
     finally:
         embedded.stop()
     return 0

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_UNSENT = 128 << 20
 _LAST_READS = 16
+_ALL_PODS = "kubepods"
 _EXECS_END_SECONDS = 5.0
 """How long a killed exec may hold a new node up: one in an uninterruptible sleep ends when the kernel lets it."""
 
@@ -57,6 +58,7 @@ class Server:
         self.sandboxes = self._sandboxes = dict[str, Sandbox]()
         self.containers = self._containers = dict[str, Container]()
         self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
+        context.cgroups.remove(_ALL_PODS)  # of a shim that died, with all its containers
         self._peers: dict[int, Peer] = {}
         self._hung_up: list[Peer] = []
         self._hellos: list[tuple[Peer, Message]] = []
