@@ -7,16 +7,20 @@ the end), teardown (the container has ended; the node was stopped meanwhile, and
 
 import asyncio
 import signal
+import threading
 from pathlib import Path
 
 import pytest
+from oci_registry import Fault, Registry
 from pods import container, pod
 from staying_cluster import StayingCluster, staying
 from tree import children, cmdline
 
-APP = "trap 'sleep 0.6; exit 0' TERM; echo up; while true; do sleep 0.02; done # the app"
+from lastcall.cri.sandbox.from_host import static_busybox
+
+APP = "trap 'sleep 0.6; exit 0' TERM; touch /tmp/up; while true; do sleep 0.02; done # the app"
 HOOK = "sleep 0.5; true # the hook"
-PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+PROBE = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "periodSeconds": 1}
 STAGES = ("start", "idle", "preStop", "drain", "teardown")
 
 
@@ -231,3 +235,28 @@ async def test_a_host_pid_container_ends_with_its_shim_too(cluster: StayingClust
     await cluster.delete()
     await cluster.gone()
     await cluster.nothing_left()
+
+
+@staying
+@pytest.mark.parametrize("role", ["node-1", "control-plane", "shim-1"])
+async def test_a_pull_under_way_is_finished_or_begun_again(cluster: StayingCluster, role: str) -> None:
+    program = Path(str(static_busybox())).read_bytes()
+    with Registry() as registry:
+        script = "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"
+        files = {"bin/busybox": program, "bin/sh": program, "bin/sleep": program}
+        registry.add("app:v1", files, {"Entrypoint": ["/bin/sh", "-c", script], "Env": ["PATH=/bin"]})
+        layer = max(registry.blobs, key=lambda digest: len(registry.blobs[digest]))
+        held = threading.Event()
+        registry.faults.append(Fault(layer, hold=held))
+        app = {"name": "app", "image": f"{registry.host}/app:v1"}
+        await cluster.create(pod("p", app, restartPolicy="Never"))
+        await cluster.until(lambda: registry.asked(layer), "the layer is asked for")
+        await cluster.kill_and_wait(role)
+        held.set()
+        await cluster.until(lambda: cluster.find("Output", "app"), "its handler is there")
+        await cluster.delete()
+        await cluster.gone()
+        terminated = cluster.container()["state"]["terminated"]
+        assert (terminated["exitCode"], cluster.container()["restartCount"]) == (0, 0)
+        assert len(cluster.find("ProcessStarted", "app")) == 1
+        await cluster.nothing_left()

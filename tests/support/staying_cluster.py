@@ -204,7 +204,8 @@ def run(user: str, path: str, names: list[str], named: dict[str, Any], timeout: 
     state = tempfile.mkdtemp(prefix="lastcall-test-state-")
     os.chmod(state, 0o777)
     before = MachineState.take(home)
-    command = [*command_prefix(user), "env", f"HOME={home}/home", "PYTHONDONTWRITEBYTECODE=1", sys.executable]
+    places = [f"HOME={home}/home", f"XDG_DATA_HOME={state}/data"]  # images that were pulled stay
+    command = [*command_prefix(user), "env", *places, "PYTHONDONTWRITEBYTECODE=1", sys.executable]
     kept = f"{state}/kept" if len(names) > 1 else ""
     try:
         for name in names:
