@@ -4,10 +4,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -348,3 +350,19 @@ def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Ku
     assert cluster("logs", "restarted", "--previous") == "one\n"
     assert cluster("logs", "restarted") == "start\n"
     cluster("delete", "pod", "restarted")
+
+
+def test_containers_are_entered_and_their_ports_forwarded(cluster: Kubectl) -> None:
+    cluster.create(pod("entered", container("app", "httpd -p 8080 -h /etc; " + EXITS_ON_TERM)))
+    cluster.ready("entered")
+    assert cluster("exec", "-i", "entered", "--", "cat", stdin="through and back\n") == "through and back\n"
+    assert "exit code 3" in cluster("exec", "entered", "--", "sh", "-c", "exit 3", status=3)
+    forward = cluster.start("port-forward", "pod/entered", ":8080", "--address=127.0.0.1")
+    assert forward.stdout is not None
+    match = re.search(r"Forwarding from (127\.0\.0\.1:\d+)", forward.stdout.readline())
+    assert match
+    with urllib.request.urlopen(f"http://{match[1]}/hostname", timeout=20) as answer:
+        assert answer.read() == b"entered\n"
+    forward.send_signal(signal.SIGINT)
+    forward.communicate(timeout=20)
+    cluster("delete", "pod", "entered")

@@ -83,3 +83,24 @@ def test_descriptors_that_no_message_claims_are_closed(pair):
     two.close()
     assert os.read(read, 1) == b""  # nobody holds the other end
     os.close(read)
+
+
+def test_descriptors_that_are_given_away_are_closed_here_when_they_are_on_their_way_or_never_will_be(pair):
+    one, two = pair
+    read, write = os.pipe()
+    assert one.send({"call": 1}, given=(write,))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(write)
+    ((_, _, (received,)),) = two.receive()
+    os.write(received, b"x")
+    assert os.read(read, 1) == b"x"
+    os.close(received)
+    again, kept = os.pipe()
+    assert not one.send({"call": 2}, (bytes(8 << 20),))
+    assert not one.send({"call": 3}, given=(kept,))
+    os.fstat(kept)
+    one.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(kept)
+    for fd in (read, again):
+        os.close(fd)
