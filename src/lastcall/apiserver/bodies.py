@@ -111,11 +111,12 @@ def _json_error(body: bytes) -> str:
         if error.pos >= len(text.rstrip()):
             return "unexpected end of JSON input"
         character = text[error.pos]
+        if "property name" in error.msg:
+            return f"invalid character '{character}' looking for beginning of object key string"
         for literal in ("null", "true", "false"):
             if character == literal[0]:
                 return _literal_error(text[error.pos :], literal)
-        where = "object key string" if "property name" in error.msg else "value"
-        return f"invalid character '{character}' looking for beginning of {where}"
+        return f"invalid character '{character}' looking for beginning of value"
     return "invalid JSON"
 
 

@@ -64,9 +64,7 @@ WORKER_FINISHED = "WorkerFinished"
 # runtime
 PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv
 PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
-SIGNAL_SENT = (
-    "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died)
-)
+SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone)
 PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled
 EXEC_STARTED = "ExecStarted"  # execId, pid, argv
 EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
