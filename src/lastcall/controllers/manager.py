@@ -14,6 +14,7 @@ from lastcall.controllers.informers import Informers
 from lastcall.controllers.namespace import NamespaceController
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
+from lastcall.controllers.statefulset import StatefulSetController
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -33,6 +34,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "replication-controller": partial(ReplicaSetController, kind=REPLICATION_CONTROLLER),
     "deployment-controller": DeploymentController,
     "garbage-collector-controller": GarbageCollector,
+    "statefulset-controller": StatefulSetController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

@@ -46,6 +46,10 @@ RULES: dict[str, str] = {
         "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
     ),
     # owners
+    "stateful_set_control.go:updateStatefulSet": (
+        "A StatefulSet does one thing at a time: it fills the ordinals upwards, removes those beyond its size and old "
+        "revisions downwards, and makes a name anew only when the old Pod's object is gone."
+    ),
     "garbagecollector.go:attemptToDeleteItem": (
         "An object whose owners are all gone, or wait for it in a foreground deletion, is deleted. What else it owns "
         "follows by the same rule."

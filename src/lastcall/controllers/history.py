@@ -1,0 +1,119 @@
+"""ControllerRevisions: the templates that a StatefulSet or DaemonSet has had, as patches to go back to.
+
+Source: pkg/controller/history/controller_history.go.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from lastcall.api.errors import StatusError, is_already_exists, is_not_found
+from lastcall.api.meta import Object, copy_object, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import CONTROLLERREVISIONS, Resource
+from lastcall.client.api import Client
+from lastcall.controllers.deployment_revisions import template_hash
+from lastcall.controllers.ownership import controller_reference
+
+REVISION_LABEL = "controller-revision-hash"
+HASH_LABEL = "controller.kubernetes.io/hash"
+
+
+def revision_data(owner: Object) -> Object:
+    """What a revision holds: a strategic merge patch that puts the template back. (`getPatch`)"""
+    return {"spec": {"template": {**copy_object(owner["spec"]["template"]), "$patch": "replace"}}}
+
+
+def with_revision(owner: Object, revision: Object) -> Object:
+    """The owner as it was at `revision`. (`ApplyRevision`)"""
+    template = copy_object(revision["data"]["spec"]["template"])
+    template.pop("$patch", None)
+    return {**owner, "spec": {**owner["spec"], "template": template}}
+
+
+def by_revision(revisions: Iterable[Object]) -> list[Object]:
+    """Oldest first. (`SortControllerRevisions`)"""
+    return sorted(revisions, key=lambda each: (each["revision"], each["metadata"]["creationTimestamp"], name_of(each)))
+
+
+def new_revision(
+    owner: Object, resource: Resource, number: int, collisions: int | None, labels: dict[str, str]
+) -> Object:
+    """A ControllerRevision that is not stored yet; named after the hash of what it holds."""
+    data = revision_data(owner)
+    value = template_hash(data, collisions)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": f"{name_of(owner)}-{value}",
+            "namespace": namespace_of(owner),
+            "labels": {**labels, HASH_LABEL: value},
+            "ownerReferences": [controller_reference(owner, resource)],
+        },
+        "data": data,
+        "revision": number,
+    }
+
+
+def equal(one: Object, other: Object) -> bool:
+    return bool(one["data"] == other["data"])
+
+
+def next_number(revisions: Sequence[Object]) -> int:
+    """`revisions` oldest first."""
+    return int(revisions[-1]["revision"]) + 1 if revisions else 1
+
+
+class RevisionWriter:
+    """Stores revisions for one kind of owner."""
+
+    def __init__(self, client: Client, resource: Resource) -> None:
+        self._client = client
+        self._resource = resource
+
+    async def current(
+        self, owner: Object, revisions: Sequence[Object], collisions: int | None, labels: dict[str, str]
+    ) -> tuple[Object, int | None]:
+        """The revision of the owner's template, made or renumbered as needed, and the collision count.
+
+        `revisions` are all of the owner, oldest first. Raises StatusError.
+        """
+        wanted = new_revision(owner, self._resource, next_number(revisions), collisions, labels)
+        equals = [each for each in revisions if equal(each, wanted)]
+        if equals and equals[-1] is revisions[-1]:
+            return revisions[-1], collisions
+        if equals:
+            # An earlier template is wanted again: its revision becomes the latest.
+            again = copy_object(equals[-1])
+            again["revision"] = wanted["revision"]
+            return await self._client.update(CONTROLLERREVISIONS, again, namespace_of(owner)), collisions
+        return await self._create(owner, wanted, collisions, labels)
+
+    async def _create(
+        self, owner: Object, wanted: Object, collisions: int | None, labels: dict[str, str]
+    ) -> tuple[Object, int | None]:
+        """(`CreateControllerRevision`): a name that is taken by something else asks for another one."""
+        while True:
+            try:
+                return await self._client.create(CONTROLLERREVISIONS, wanted, namespace_of(owner)), collisions
+            except StatusError as error:
+                if not is_already_exists(error):
+                    raise
+            there = await self._client.get(CONTROLLERREVISIONS, name_of(wanted), namespace_of(owner))
+            if equal(there, wanted):
+                return there, collisions
+            collisions = (collisions or 0) + 1
+            wanted = new_revision(owner, self._resource, wanted["revision"], collisions, labels)
+
+    async def truncate(self, revisions: Sequence[Object], live: Iterable[str], limit: int) -> None:
+        """Delete the oldest of those that are not `live` (names) beyond `limit`. (`truncateHistory`)"""
+        kept = set(live)
+        dead = [each for each in revisions if name_of(each) not in kept]
+        for each in dead[: max(0, len(dead) - limit)]:
+            try:
+                await self._client.delete(CONTROLLERREVISIONS, name_of(each), namespace_of(each), uid=uid_of(each))
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+
+
+def revision_of_pod(pod: Object) -> str:
+    return labels_of(pod).get(REVISION_LABEL, "")

@@ -1,0 +1,205 @@
+"""StatefulSet: Pods with names of their own, one after the other.
+
+Source: pkg/controller/statefulset/stateful_set.go, stateful_pod_control.go. What to do next is decided in
+`statefulset_decide`; here it is done.
+"""
+
+from collections.abc import Sequence
+
+from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
+from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
+from lastcall.api.selectors import selector_of_expressions
+from lastcall.client.api import Client
+from lastcall.client.events import EventRecorder
+from lastcall.controllers.history import RevisionWriter, by_revision, revision_of_pod
+from lastcall.controllers.informers import NAMESPACE, Informers, owned_and_orphans
+from lastcall.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
+from lastcall.controllers.pod_control import delete_pod
+from lastcall.controllers.statefulset_decide import (
+    Revisions,
+    Step,
+    claims_of,
+    complete_rolling_update,
+    decide,
+    is_member,
+    parent_and_ordinal,
+    status_of,
+)
+from lastcall.controllers.worker import Retry, Worker, split_key
+from lastcall.timeline.record import Recorder
+from lastcall.world.clock import now
+from lastcall.world.tasks import Tasks, gather
+from lastcall.world.world import World
+
+COMPONENT = "statefulset-controller"
+RULE = "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet"
+
+
+class StatefulSetController:
+    def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
+        self._world = world
+        self._client = client
+        self._recorder = recorder
+        self._events = EventRecorder(client, world, COMPONENT)
+        self._revisions = RevisionWriter(client, STATEFULSETS)
+        self._sets = informers.get(STATEFULSETS)
+        self._pods = informers.get(PODS)
+        self._history = informers.get(CONTROLLERREVISIONS)
+        self._worker = Worker(world, COMPONENT, self._sync)
+        self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
+        self._pods.add_handler(self._pod_changed, self._pod_updated, self._pod_changed)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with Tasks() as tasks:
+            tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
+            tasks.spawn(self._worker.run([self._sets, self._pods, self._history]), name=COMPONENT)
+
+    # -- what happened → which sets to look at -----------------------------------------------------------------------
+
+    def _enqueue(self, owner: Object) -> None:
+        self._worker.queue.add(f"{namespace_of(owner)}/{name_of(owner)}")
+
+    def _owner_of(self, pod: Object) -> Object | None:
+        reference = controller_of(pod)
+        if reference is None or reference["kind"] != STATEFULSETS.kind:
+            return None
+        owner = self._sets.get(namespace_of(pod), reference["name"])
+        return owner if owner is not None and uid_of(owner) == reference["uid"] else None
+
+    def _pod_changed(self, pod: Object) -> None:
+        if controller_of(pod) is not None:
+            if (owner := self._owner_of(pod)) is not None:
+                self._enqueue(owner)
+            return
+        for owner in self._sets.by_index(NAMESPACE, namespace_of(pod)):
+            if selector_of_expressions(owner["spec"].get("selector")).matches(labels_of(pod)):
+                self._enqueue(owner)
+
+    def _pod_updated(self, old: Object, new: Object) -> None:
+        if controller_of(old) != controller_of(new) and (owner := self._owner_of(old)) is not None:
+            self._enqueue(owner)
+        self._pod_changed(new)
+
+    # -- sync --------------------------------------------------------------------------------------------------------
+
+    async def _sync(self, key: str) -> None:
+        """(`syncStatefulSet`)"""
+        owner = self._sets.get(*split_key(key))
+        if owner is None:
+            return
+        pods = await self._claim(owner)
+        revisions, collisions = await self._sync_revisions(owner)
+        moment = now(self._world.clock).timestamp()
+        status = status_of(owner, revisions, collisions, pods, moment)
+        decision = decide(owner, revisions, pods, moment)
+        await self._write_status(owner, status)
+        await self._do(owner, decision.steps)
+        if not is_terminating(owner):
+            await self._truncate(owner, revisions, pods)
+        if decision.look_again is not None:
+            self._worker.queue.add_after(key, decision.look_again)
+
+    async def _claim(self, owner: Object) -> list[Object]:
+        found = owned_and_orphans(self._pods, uid_of(owner), namespace_of(owner))
+        selector = selector_of_expressions(owner["spec"].get("selector"))
+        decision = decide_claim(owner, selector, found, lambda pod: is_member(owner, pod))
+        try:
+            return await claim(self._client, owner, STATEFULSETS, PODS, decision)
+        except AdoptionRefused as refused:
+            raise Retry(str(refused)) from refused
+
+    async def _sync_revisions(self, owner: Object) -> tuple[Revisions, int | None]:
+        """(`getStatefulSetRevisions`)"""
+        history = self._history_of(owner)
+        status = owner.get("status") or {}
+        labels = dict((owner["spec"]["template"].get("metadata") or {}).get("labels") or {})
+        update, collisions = await self._revisions.current(owner, history, status.get("collisionCount"), labels)
+        named = status.get("currentRevision")
+        current = next((each for each in history if name_of(each) == named), update)
+        return Revisions.of(owner, current, update), collisions
+
+    def _history_of(self, owner: Object) -> list[Object]:
+        found = owned_and_orphans(self._history, uid_of(owner), namespace_of(owner))
+        return by_revision(each for each in found if controller_of(each) is not None)
+
+    # -- writes ------------------------------------------------------------------------------------------------------
+
+    async def _do(self, owner: Object, steps: Sequence[Step]) -> None:
+        results = await gather(self._step(owner, step) for step in steps)
+        for error in results:
+            if error is not None:
+                raise error
+
+    async def _step(self, owner: Object, step: Step) -> None:
+        if step.verb == "create":
+            await self._create(owner, step.pod)
+        elif step.verb == "delete":
+            await self._delete(owner, step)
+        else:
+            await self._client.update(PODS, step.pod, namespace_of(owner))
+
+    async def _create(self, owner: Object, pod: Object) -> None:
+        """The claims first, then the Pod. (`CreateStatefulPod`)"""
+        try:
+            await self._create_claims(owner, pod)
+            await self._client.create(PODS, pod, namespace_of(owner))
+        except StatusError as error:
+            if is_already_exists(error):
+                return  # the cache will tell
+            self._event(owner, "Create", pod, error.message)
+            raise
+        self._event(owner, "Create", pod)
+
+    async def _create_claims(self, owner: Object, pod: Object) -> None:
+        for volume_claim in claims_of(owner, parent_and_ordinal(pod)[1]):
+            try:
+                await self._client.create(PERSISTENTVOLUMECLAIMS, volume_claim, namespace_of(owner))
+            except StatusError as error:
+                if not is_already_exists(error):
+                    raise
+
+    async def _delete(self, owner: Object, step: Step) -> None:
+        facts = {"revision": revision_of_pod(step.pod), "ordinal": parent_and_ordinal(step.pod)[1]}
+        try:
+            await delete_pod(self._client, self._recorder, step.pod, owner, rule=RULE, why=step.why, facts=facts)
+        except StatusError as error:
+            self._event(owner, "Delete", step.pod, error.message)
+            raise
+        self._event(owner, "Delete", step.pod)
+
+    def _event(self, owner: Object, verb: str, pod: Object, error: str = "") -> None:
+        """(`recordPodEvent`)"""
+        what = f"{verb.lower()} Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
+        if error:
+            self._events.event(owner, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
+        else:
+            text = what[:1].upper() + what[1:]
+            self._events.event(owner, "Normal", f"Successful{verb}", f"{text} successful")
+
+    async def _write_status(self, owner: Object, status: Object) -> None:
+        complete_rolling_update(owner, status)
+        old = owner.get("status") or {}
+        if old.get("conditions"):
+            status["conditions"] = old["conditions"]
+        if status == old:
+            return
+        new = copy_object(owner)
+        new["status"] = status
+        try:
+            await self._client.update(STATEFULSETS, new, namespace_of(owner), subresource="status")
+        except StatusError as error:
+            if is_not_found(error):
+                return
+            if not is_conflict(error):
+                raise
+            fresh = copy_object(await self._client.get(STATEFULSETS, name_of(owner), namespace_of(owner)))
+            if uid_of(fresh) == uid_of(owner):
+                fresh["status"] = status
+                await self._client.update(STATEFULSETS, fresh, namespace_of(owner), subresource="status")
+
+    async def _truncate(self, owner: Object, revisions: Revisions, pods: Sequence[Object]) -> None:
+        limit = owner["spec"].get("revisionHistoryLimit")
+        live = [revisions.current, revisions.update, *map(revision_of_pod, pods)]
+        await self._revisions.truncate(self._history_of(owner), live, 10 if limit is None else limit)

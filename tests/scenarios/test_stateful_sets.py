@@ -1,0 +1,202 @@
+"""StatefulSets on a virtual cluster: order, identity, updates."""
+
+import pytest
+from virtual_cluster import VirtualCluster, run_cluster
+from workloads import events_about, listed, most_at_once, pods, template, workload
+
+from lastcall.api.meta import is_terminating, labels_of, name_of
+from lastcall.api.pods import is_pod_ready
+from lastcall.api.resources import CONTROLLERREVISIONS, EVENTS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
+from lastcall.cri.simulated_program import Program
+from lastcall.timeline import kinds
+
+DRAINS = {"app": Program(drain_seconds=2)}
+
+
+def stateful(**spec):
+    return workload("StatefulSet", serviceName="web", **spec)
+
+
+async def settled(cluster: VirtualCluster) -> bool:
+    owner = await cluster.client.get(STATEFULSETS, "web", cluster.namespace)
+    status, wanted = owner.get("status") or {}, owner["spec"]["replicas"]
+    counts = [status.get(key, 0) for key in ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas")]
+    return counts == [wanted] * 4 and status["observedGeneration"] == owner["metadata"]["generation"]
+
+
+def happened(cluster: VirtualCluster) -> list[str]:
+    """Pods made (+) and marked for deletion (-), in order."""
+    found: dict[str, None] = {}
+    for seen in cluster.history[PODS]:
+        uid = seen.object["metadata"]["uid"]
+        if seen.type == "ADDED":
+            found[f"+{seen.name} {uid}"] = None
+        if is_terminating(seen.object):
+            found[f"-{seen.name} {uid}"] = None
+        if seen.type == "DELETED":
+            found[f"x{seen.name} {uid}"] = None
+    return [each.split()[0] for each in found]
+
+
+def test_pods_come_one_after_the_other_and_each_waits_for_the_one_before():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        assert happened(cluster) == ["+web-0", "+web-1", "+web-2"]
+        for before, after in (("web-0", "web-1"), ("web-1", "web-2")):
+            ready_at = next(v.at for v in cluster.versions(before) if is_pod_ready(v.object))
+            assert cluster.versions(after)[0].at >= ready_at
+        pod = await cluster.client.get(PODS, "web-1", "default")
+        assert pod["spec"]["hostname"] == "web-1"
+        assert pod["spec"]["subdomain"] == "web"
+        labels = labels_of(pod)
+        assert labels["statefulset.kubernetes.io/pod-name"] == "web-1"
+        assert labels["apps.kubernetes.io/pod-index"] == "1"
+        assert labels["controller-revision-hash"].startswith("web-")
+        assert events_about(cluster, "web") == [
+            f"SuccessfulCreate: Create Pod web-{number} in StatefulSet web successful" for number in range(3)
+        ]
+        owner = await cluster.client.get(STATEFULSETS, "web", "default")
+        revision = owner["status"]["updateRevision"]
+        assert owner["status"] == {
+            "observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "currentReplicas": 3, "updatedReplicas": 3,
+            "currentRevision": revision, "updateRevision": revision, "collisionCount": 0, "availableReplicas": 3,
+        }  # fmt: skip
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_a_name_is_made_again_only_when_its_object_is_gone():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=2))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.delete("pod/web-0")
+        await cluster.wait_gone("web-0")
+        await cluster.wait_until_async(lambda: settled(cluster))
+        assert happened(cluster) == ["+web-0", "+web-1", "-web-0", "xweb-0", "+web-0"]
+        assert most_at_once(cluster, lambda pod: name_of(pod) == "web-0") == 1
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_scaling_in_takes_the_highest_ordinal_and_waits_for_each():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.patch("statefulset/web", {"spec": {"replicas": 1}})
+        await cluster.wait_until_async(lambda: settled(cluster))
+        assert happened(cluster)[3:] == ["-web-2", "xweb-2", "-web-1", "xweb-1"]
+        why = [record.facts["why"] for record in cluster.records(kinds.DELETION_DECIDED)]
+        assert why == ["StatefulSet web scales to 1, the highest ordinal goes first"] * 2
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_in_parallel_nobody_waits():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3, podManagementPolicy="Parallel"))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.patch("statefulset/web", {"spec": {"replicas": 0}})
+        await cluster.wait_until_async(lambda: settled(cluster))
+        assert set(happened(cluster)[3:6]) == {"-web-0", "-web-1", "-web-2"}
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_an_update_goes_from_the_highest_ordinal_down_one_at_a_time():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.patch("statefulset/web", {"spec": {"template": template("app:2")}})
+        await cluster.wait_until_async(lambda: settled(cluster))
+        expected = [f"{mark}web-{number}" for number in (2, 1, 0) for mark in "-x+"]
+        assert happened(cluster)[3:] == expected
+        assert {pod["spec"]["containers"][0]["image"] for pod in await pods(cluster)} == {"app:2"}
+        assert len(await listed(cluster, CONTROLLERREVISIONS)) == 2
+        await cluster.wait_until_async(lambda: current(cluster))
+
+    async def current(cluster) -> bool:
+        status = (await cluster.client.get(STATEFULSETS, "web", "default"))["status"]
+        return status["currentRevision"] == status["updateRevision"]
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_a_partition_keeps_the_low_ordinals_as_they_are_also_when_they_are_made_anew():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        update = {"updateStrategy": {"rollingUpdate": {"partition": 2}}, "template": template("app:2")}
+        await cluster.patch("statefulset/web", {"spec": update})
+        await cluster.sleep(20)
+        await cluster.delete("pod/web-0")
+        await cluster.sleep(20)
+        images = {name_of(pod): pod["spec"]["containers"][0]["image"] for pod in await pods(cluster)}
+        assert images == {"web-0": "app:1", "web-1": "app:1", "web-2": "app:2"}
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_on_delete_leaves_the_update_to_the_user():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=2, updateStrategy={"type": "OnDelete"}))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.patch("statefulset/web", {"spec": {"template": template("app:2")}})
+        await cluster.sleep(20)
+        assert {pod["spec"]["containers"][0]["image"] for pod in await pods(cluster)} == {"app:1"}
+        await cluster.delete("pod/web-1")
+        await cluster.sleep(20)
+        images = {name_of(pod): pod["spec"]["containers"][0]["image"] for pod in await pods(cluster)}
+        assert images == {"web-0": "app:1", "web-1": "app:2"}
+
+    run_cluster(scenario, DRAINS)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_pod_that_has_ended_is_deleted_and_made_again(exit_code):
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=1))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        first = cluster.uid("web-0")
+        phase = "Failed" if exit_code else "Succeeded"
+        await cluster.patch("pod/web-0", {"status": {"phase": phase}}, subresource="status")
+
+        async def anew() -> bool:
+            found = await pods(cluster)
+            return bool(found) and found[0]["metadata"]["uid"] != first and is_pod_ready(found[0])
+
+        await cluster.wait_until_async(anew)
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_each_identity_has_its_own_claims():
+    async def scenario(cluster):
+        claim = {"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}  # fmt: skip
+        await cluster.create(stateful(replicas=1, volumeClaimTemplates=[claim]))
+        await cluster.sleep(2)
+        (made,) = await listed(cluster, PERSISTENTVOLUMECLAIMS)
+        assert name_of(made) == "data-web-0"
+        (pod,) = await pods(cluster)
+        assert {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}} in pod["spec"]["volumes"]
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_a_converged_set_is_left_alone_and_old_revisions_are_forgotten():
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=1, revisionHistoryLimit=1))
+        for number in range(2, 6):
+            await cluster.wait_until_async(lambda: settled(cluster))
+            await cluster.patch("statefulset/web", {"spec": {"template": template(f"app:{number}")}})
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.sleep(60)
+        assert [each["revision"] for each in await listed(cluster, CONTROLLERREVISIONS)] in ([4, 5], [5, 4])
+        version = (await listed(cluster, STATEFULSETS))[0]["metadata"]["resourceVersion"]
+        events = len(cluster.history[EVENTS])
+        await cluster.sleep(3600)
+        assert (await listed(cluster, STATEFULSETS))[0]["metadata"]["resourceVersion"] == version
+        assert len(cluster.history[EVENTS]) == events
+
+    run_cluster(scenario, DRAINS)
