@@ -59,6 +59,14 @@ class StayingCluster:
         for pod in pods:
             await self.again(lambda pod=pod: self.client.create(PODS, pod, "default"))
 
+    async def create_once(self, pod: dict[str, Any]) -> None:
+        """As `create`, where an answer may be lost: it is there already then."""
+        try:
+            await self.create(pod)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+
     async def delete(self, name: str = "p", **options: Any) -> None:
         """DELETE, asked again while nobody answers; gone is deleted."""
         with contextlib.suppress(StatusError):
@@ -138,9 +146,13 @@ class StayingCluster:
         found = (await self.client.list(EVENTS, "default")).items
         return [f"{e['reason']}: {e['message']} x{e.get('count', 1)}" for e in found if reason in ("", e["reason"])]
 
-    def overlapping_execs(self, word: str) -> bool:
+    def overlapping_execs_of_each_pod(self, word: str) -> bool:
+        uids = dict.fromkeys(record.pod_uid for record in self.argvs("ExecStarted", word))
+        return any(self.overlapping_execs(word, uid) for uid in uids)
+
+    def overlapping_execs(self, word: str, uid: str = "") -> bool:
         """Whether two execs with `word` in a command line lived at one time."""
-        mine = {r.facts["execId"]: r.at_ns for r in self.argvs("ExecStarted", word)}
+        mine = {r.facts["execId"]: r.at_ns for r in self.argvs("ExecStarted", word) if uid in ("", r.pod_uid)}
         ends = {r.facts["execId"]: r.at_ns for r in self.find("ExecExited") if r.facts["execId"] in mine}
         assert mine.keys() == ends.keys(), "every one has ended, and that is on record"
         spans = sorted((start, ends[identity]) for identity, start in mine.items())

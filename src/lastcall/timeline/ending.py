@@ -37,7 +37,7 @@ def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubern
     """One story for each of `pods`, in their order."""
     ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
-    deaths = [record for record in ordered if record.kind == kinds.PROCESS_DIED]
+    deaths = [record for record in ordered if record.kind in (kinds.PROCESS_DIED, kinds.PROCESS_RESTARTED)]
     own: dict[str, list[Record]] = {pod.uid: [] for pod in pods}
     for record in ordered:
         if record.pod_uid in own:
@@ -48,7 +48,8 @@ def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubern
 def build_ending(
     pod: PodFacts, records: Sequence[Record], deaths: Sequence[Record], causes: dict[str, str], kubernetes_version: str
 ) -> Ending:
-    """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` tell of the cluster's processes."""
+    """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` tell of the cluster's processes,
+    and of those that were started again."""
     if not pod.containers:
         pod = _merged(pod, facts_from_records(pod.uid, records))
     zero = next((r for kind in _ZERO_KINDS for r in records if r.kind == kind), None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from lastcall.timeline import kinds
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.signal_names import signal_name
-from lastcall.timeline.story import ContainerEnding, Ending, Finding
+from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
 
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
 
@@ -45,10 +45,7 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             )
             yield Finding("imageSubstituted", "warning", text, entry.record.container)
         elif entry.record.kind == kinds.PROCESS_DIED:
-            how = signal_name(facts.get("signal"))
-            died = f"was killed by {how}" if how else f"exited with {facts.get('exitCode')}"
-            text = f"The cluster's {facts.get('role')} {died} at {entry.at:.2f} s; what it did after that is not known."
-            yield Finding("processDied", "problem", text)
+            yield _process_died(entry)
         elif entry.record.kind == kinds.GRACE_SHORTENED and entry.at >= 0:
             text = (
                 f"A second DELETE shortened the grace period from {facts.get('from')} s to {facts.get('to')} s; a hook "
@@ -63,6 +60,23 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             "does not wait for the node."
         )
         yield Finding("goneBeforeContainers", "warning", text)
+
+
+_AFTER_A_DEATH = {
+    "node-1": "it was started again and took its containers over, and a grace period under way began anew.",
+    "control-plane": "it was started again and went on from its store.",
+    "shim-1": "every container that ran ended with it, and it was started again without them.",
+}
+
+
+def _process_died(entry: Entry) -> Finding:
+    facts = entry.record.facts
+    role, how = str(facts.get("role")), signal_name(facts.get("signal"))
+    died = f"was killed by {how}" if how else f"exited with {facts.get('exitCode')}"
+    restarted = facts.get("restartsIn") is not None
+    after = _AFTER_A_DEATH.get(role, "") if restarted else "what it did after that is not known."
+    severity: Severity = "warning" if restarted and role != "shim-1" else "problem"
+    return Finding("processDied", severity, f"The cluster's {role} {died} at {entry.at:.2f} s; {after}")
 
 
 # -- a container --------------------------------------------------------------------------------------------------

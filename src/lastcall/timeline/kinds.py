@@ -64,7 +64,9 @@ WORKER_FINISHED = "WorkerFinished"
 # runtime
 PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv
 PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
-SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone)
+SIGNAL_SENT = (
+    "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died)
+)
 PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled
 EXEC_STARTED = "ExecStarted"  # execId, pid, argv
 EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause

@@ -46,7 +46,7 @@ class Tape:
     ) -> str:
         offset = round(at * 1e9)
         record_id = f"{actor}-b-{len(self.records) + 1}"
-        uid = "" if kind == k.PROCESS_DIED else self.uid
+        uid = "" if kind in (k.PROCESS_DIED, k.PROCESS_RESTARTED) else self.uid
         self.records.append(
             Record(
                 record_id,

@@ -257,6 +257,39 @@ def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known
     assert "The object was not seen to go" in said
 
 
+@pytest.mark.parametrize(
+    ("role", "severity", "after"),
+    [
+        ("node-1", "warning", "took its containers over, and a grace period under way began anew"),
+        ("control-plane", "warning", "went on from its store"),
+        ("shim-1", "problem", "every container that ran ended with it"),
+    ],
+)
+def test_a_process_that_was_started_again_is_in_the_story_with_what_that_means(new_tape, role, severity, after):
+    tape = new_tape()
+    tape.started(pid=7)
+    tape.accepted()
+    tape.add(1.0, "init", k.PROCESS_DIED, role=role, pid=3, exitCode=None, signal=9, restartsIn=0.0)
+    tape.add(1.1, "init", k.PROCESS_RESTARTED, role=role, pid=30)
+    tape.add(1.5, "runtime", k.PROCESS_EXITED, "app", containerId="c", pid=7, exitCode=0, signal=None)
+    ending = tape.ending()
+    (finding,) = [finding for finding in ending.findings if finding.id == "processDied"]
+    assert finding.severity == severity and after in finding.text
+    assert [e.at for e in ending.entries if e.record.kind == k.PROCESS_RESTARTED] == [1.1]
+
+
+def test_a_container_that_init_killed_after_its_shim_is_nobody_else_s_doing(new_tape):
+    tape = new_tape()
+    tape.started(pid=7)
+    tape.accepted()
+    tape.add(1.0, "init", k.PROCESS_DIED, role="shim-1", pid=3, exitCode=None, signal=9, restartsIn=0.0)
+    tape.add(1.1, "init", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="the shim died")
+    tape.add(1.2, "init", k.PROCESS_EXITED, "app", containerId="c", pid=7, exitCode=137, signal="SIGKILL")
+    ending = tape.ending()
+    assert ending.containers[0].killed_by == "the shim died"
+    assert "(the shim died)" in _finding(ending, "killed")
+
+
 def test_when_the_shim_is_dead_init_tells_how_the_container_ended(new_tape):
     tape = new_tape()
     tape.started(pid=7)

@@ -47,7 +47,8 @@ class PastProcess:
     def ended(self, exit_code: int, signal: str, finished_at: int) -> None:
         """Put its end on record. A full disk loses that."""
         self.exit_code, self.signal, self.finished_at = exit_code, signal, finished_at
-        line = json.dumps({"exitCode": exit_code, "signal": signal, "finishedAt": finished_at}).encode() + b"\n"
+        text = json.dumps({"exitCode": exit_code, "signal": signal, "finishedAt": finished_at})
+        line = f"\n{text}\n".encode()  # the one before may have been cut off
         with contextlib.suppress(OSError):
             fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:

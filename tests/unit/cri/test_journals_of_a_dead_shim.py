@@ -1,0 +1,38 @@
+"""What init and the next shim read of the processes of a shim that is no more."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from lastcall.cri.sandbox.shim.past import read_journals
+from lastcall.cri.sandbox.shim.procfs import start_time
+
+
+def test_containers_and_execs_are_told_apart_and_ends_are_known(tmp_path: Path) -> None:
+    (tmp_path / "c1").write_text(
+        '{"pid":7,"startTime":9,"podUid":"u","container":"app","sandboxId":"s"}\n'
+        '{"exitCode":137,"signal":"SIGKILL","finishedAt":5}\n'
+    )
+    (tmp_path / "exec-e1").write_text('{"pid":8,"startTime":9,"podUid":"u","container":"app"}\n{"exitC')
+    container, command = read_journals(str(tmp_path))
+    assert (container.container_id, container.exec_id, container.over) == ("c1", "", True)
+    assert (container.exit_code, container.signal, container.finished_at) == (137, "SIGKILL", 5)
+    assert (container.pod_uid, container.container, container.sandbox_id) == ("u", "app", "s")
+    assert (command.container_id, command.exec_id, command.over) == ("", "e1", False)
+    command.ended(0, "", 6)
+    again = read_journals(str(tmp_path))[1]
+    assert (again.exit_code, again.finished_at) == (0, 6)
+    again.remove()
+    again.remove()
+    assert os.listdir(tmp_path) == ["c1"]
+    assert read_journals(str(tmp_path / "nowhere")) == []
+
+
+def test_a_number_that_belongs_to_somebody_else_by_now_is_not_taken_for_the_process(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        for name, started in (("same", start_time(process.pid)), ("other", start_time(process.pid) - 1)):
+            (tmp_path / name).write_text(f'{{"pid":{process.pid},"startTime":{started}}}\n')
+        other, same = read_journals(str(tmp_path))
+        assert (same.lives(), other.lives()) == (True, False)
+        process.kill()
+    assert not same.lives()
