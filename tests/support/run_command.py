@@ -23,7 +23,7 @@ AT_ONCE = 4
 """Clusters that a test may have running side by side: most of their time they wait."""
 
 
-def _default_signals() -> None:
+def default_signals() -> None:
     """The tests may run under nohup; the command is to hear its signals all the same."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -83,7 +83,7 @@ class Lastcall:
     ) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="lastcall-test-"))
         self.home.chmod(0o755)
-        for name in ("home", "tmp", "data", "cache", "config"):
+        for name in ("home", "tmp", "data", "cache", "config", "state"):
             (self.home / name).mkdir()
             (self.home / name).chmod(0o777)
         prepare_home(self.home)
@@ -104,7 +104,7 @@ class Lastcall:
             stderr=subprocess.PIPE,
             cwd="/",
             start_new_session=new_session,
-            preexec_fn=_default_signals,
+            preexec_fn=default_signals,
         )
         self._readers = [
             threading.Thread(target=self._read, args=(name, stream), daemon=True)
@@ -119,6 +119,7 @@ class Lastcall:
 
     def _environment(self, more: dict[str, str | None]) -> list[str]:
         places = {"HOME": "home", "TMPDIR": "tmp", "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache"}
+        places["XDG_STATE_HOME"] = "state"
         values: dict[str, str | None] = {name: str(self.home / place) for name, place in places.items()}
         values |= {"XDG_CONFIG_HOME": str(self.home / "config"), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": None}
         values |= {"LASTCALL_DEBUG": None, "KUBECONFIG": None, **more}

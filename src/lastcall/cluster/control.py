@@ -14,11 +14,12 @@ Only processes of the same user are answered (SO_PEERCRED), and a client talks t
 
 import json
 import os
+import select
 import signal
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, cast
 
 from lastcall import __version__
@@ -240,13 +241,18 @@ class ControlClient:
                 return
 
     def _kill(self) -> None:
-        """SIGKILL to front: the kernel then ends its tree. The pid is the listening socket's, so it is front's."""
-        with suppress(NotRunning, ControlError, OSError), self._dial(1.0) as sock:
-            pidfd = os.pidfd_open(peer(sock)[0])
-            try:
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            finally:
-                os.close(pidfd)
+        """SIGKILL to front, and wait until the kernel has ended its tree: init is the last one.
+
+        The pid is the listening socket's, so it is front's.
+        """
+        with suppress(NotRunning, ControlError, OSError), self._dial(1.0) as sock, ExitStack() as stack:
+            front = peer(sock)[0]
+            pidfds = [os.pidfd_open(pid) for pid in (front, *_children(front))]
+            for pidfd in pidfds:
+                stack.callback(os.close, pidfd)
+            signal.pidfd_send_signal(pidfds[0], signal.SIGKILL)
+            for pidfd in pidfds:
+                select.select([pidfd], [], [], ANSWER_SECONDS)
 
     async def records(self, follow: bool = False, pod_uid: str = "") -> AsyncIterator[Record]:
         """The records that front keeps, of all Pods or of one, and with `follow` new ones until the cluster ends.
@@ -325,6 +331,11 @@ def what_is_left(directory: ClusterDirectory) -> str:
         lines = directory.read(LOG).splitlines()
         words = f"; the last line of its log: {lines[-1]}" if lines else ""
     return f" (one with pid {facts.get('pid')} ended without being asked to{words})"
+
+
+def _children(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
 
 
 def decode(line: bytes) -> Message:
