@@ -4,7 +4,7 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.patch import json_patch
-from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, EVENTS, PODS
+from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, ENDPOINTSLICES, EVENTS, PODS
 from lastcall.api.schema import prune
 from lastcall.apiserver.bodies import decode_patch
 from lastcall.apiserver.options import parse_dry_run
@@ -91,3 +91,9 @@ def test_what_go_encodes_as_null_stays_null() -> None:
     shown = {"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}
     assert pod["status"]["conditions"] == [shown]
     assert pod["spec"]["containers"] == [{"name": "c", "args": [""]}]
+
+
+def test_zeros_that_a_protobuf_body_spells_out_go_and_those_that_mean_something_stay() -> None:
+    deployment = {"metadata": {"generation": 0}, "spec": {"paused": False, "minReadySeconds": 0, "replicas": 0}}
+    prune(DEPLOYMENTS, deployment)
+    assert deployment == {"metadata": {}, "spec": {"replicas": 0}}
