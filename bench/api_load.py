@@ -224,4 +224,6 @@ if __name__ == "__main__":
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     given = json.load(sys.stdin)
-    print(json.dumps(uvloop.run(requests(given)) if sys.argv[1] == "requests" else watchers(given)))
+    result = uvloop.run(requests(given)) if sys.argv[1] == "requests" else watchers(given)
+    with open(1, "w", closefd=False) as output:  # buffered, also under PYTHONUNBUFFERED, where a short write is the end
+        json.dump(result, output)
