@@ -16,6 +16,7 @@ from pods import container, pod
 from staying_cluster import StayingCluster, staying
 from tree import children, cmdline
 
+from lastcall.api.resources import CONFIGMAPS, NAMESPACES
 from lastcall.cri.sandbox.from_host import static_busybox
 
 APP = "trap 'sleep 0.6; exit 0' TERM; touch /tmp/up; while true; do sleep 0.02; done # the app"
@@ -149,6 +150,42 @@ async def test_a_killed_shim_ends_its_containers_and_pods_restart_by_their_polic
         (killed,) = [r for r in mine if r.actor == "init"]
         assert (killed.facts["signal"], killed.facts["why"]) == ("SIGKILL", "the shim died")
         assert killed.pod_uid == cluster.last()["metadata"]["uid"]
+
+
+@staying
+async def test_deletes_acknowledged_right_before_the_kill_go_on(cluster: StayingCluster) -> None:
+    await cluster.client.create(NAMESPACES, {"metadata": {"name": "other"}})
+    await cluster.again(lambda: cluster.client.create(CONFIGMAPS, {"metadata": {"name": "c"}}, "other"))
+    await reach(cluster, "idle")
+    await asyncio.gather(cluster.delete(), cluster.client.delete(NAMESPACES, "other"))
+    await cluster.kill_and_wait("control-plane")
+    await end(cluster)
+    assert_ended_well(cluster)
+    for _ in range(500):
+        names = (await cluster.again(lambda: cluster.client.list(NAMESPACES))).items
+        if all(each["metadata"]["name"] != "other" for each in names):
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("the namespace does not end")
+
+
+@staying
+@pytest.mark.parametrize("role", ["node-1", "shim-1"])
+async def test_sidecars_and_shared_processes_are_adopted_too(cluster: StayingCluster, role: str) -> None:
+    """A new node finds both containers in one PID namespace; a new shim ends its first process with all the others."""
+    side = {**container("side", APP, readinessProbe=PROBE), "restartPolicy": "Always"}
+    app = container("app", APP, readinessProbe=PROBE)
+    await cluster.create(pod("p", app, initContainers=[side], shareProcessNamespace=True, grace=6))
+    await cluster.ready()
+    await cluster.kill_and_wait(role)
+    if role == "shim-1":
+        await cluster.until(lambda: cluster.container()["restartCount"] == 1 and cluster.is_ready(), "it runs again")
+    await cluster.delete()
+    await cluster.gone()
+    ends = [(r.container, r.facts["exitCode"]) for r in cluster.find("ProcessExited")]
+    assert ends[-2:] == [("app", 0), ("side", 0)], "the sidecar comes last"
+    assert len(ends) == (2 if role == "node-1" else 4)
+    await cluster.nothing_left()
 
 
 @staying

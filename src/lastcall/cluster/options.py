@@ -24,8 +24,8 @@ class ClusterOptions:
     """`state_size` is the size cap of the state tmpfs, as mount(8) takes it (`50%` of memory, `4g`).
 
     `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
-    absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a control plane
-    or a node process that died again; otherwise such a death is the end of the command.
+    absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
+    a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     """
 
     kubernetes_version: str = "1.36"
