@@ -9,8 +9,8 @@ from lastcall.cli.clusters import cluster_errors
 from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cluster import detach
-from lastcall.cluster.control import claim
-from lastcall.cluster.directory import DEFAULT_NAME, ClusterDirectory
+from lastcall.cluster.control import claim, encode
+from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
 
 if TYPE_CHECKING:
     from lastcall.cluster.front import Front
@@ -59,6 +59,10 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
             directory.append(claim(options.name))
             life = _Life(options, teller, report, interrupts, directory[0])
             try:
+                # Who waits for the name is told whom it waits for.
+                directory[0].write(
+                    FACTS, encode({"name": options.name, "pid": os.getpid(), "phase": "starting"}).decode()
+                )
                 return life.live()
             finally:
                 if not life.leave_the_log:

@@ -261,7 +261,8 @@ class ControlClient:
         """
         import asyncio
 
-        connection = self.connect()
+        # Connecting blocks, and front may be a task of this very loop.
+        connection = await asyncio.get_running_loop().run_in_executor(None, self.connect)
         connection.check_protocol("records")
         connection.send("records", follow=follow, podUid=pod_uid)
         connection.socket.setblocking(False)

@@ -252,7 +252,7 @@ class Front:
                 node = await client.get(NODES, NODE_NAME)
                 listed = await client.list(PODS)
         except (TimeoutError, ConnectionLost, StatusError, OSError) as error:
-            unknown["node"]["message"] = f"the API server does not answer: {error or 'it takes too long'}"
+            unknown["node"]["message"] = f"the API server does not answer: {str(error) or 'it takes too long'}"
             return unknown
         ready = pods.get_condition(node.get("status") or {}, "Ready") or {}
         counts: dict[str, int] = {"total": len(listed.items)}
