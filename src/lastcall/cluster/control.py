@@ -263,8 +263,12 @@ class ControlClient:
 
         # Connecting blocks, and front may be a task of this very loop.
         connection = await asyncio.get_running_loop().run_in_executor(None, self.connect)
-        connection.check_protocol("records")
-        connection.send("records", follow=follow, podUid=pod_uid)
+        try:
+            connection.check_protocol("records")
+            connection.send("records", follow=follow, podUid=pod_uid)
+        except BaseException:
+            connection.close()
+            raise
         connection.socket.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=connection.socket, limit=LINE_BYTES)
 
