@@ -11,7 +11,9 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,60 +42,77 @@ def find_browser() -> str | None:
     return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
 
-class Browser:
-    """`async with Browser() as browser:`; raises AssertionError where there is none."""
+class BrowserProcess:
+    """`with BrowserProcess() as process:`; raises AssertionError where there is no chromium."""
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         program = find_browser()
         assert program is not None, "no chromium on PATH"
         self._home = Path(tempfile.mkdtemp(prefix="lastcall-browser-"))
-        environment = {**os.environ, "HOME": str(self._home), "XDG_CONFIG_HOME": str(self._home)}
-        self._process = await asyncio.create_subprocess_exec(
-            program,
-            *FLAGS,
-            f"--user-data-dir={self._home}/profile",
-            "about:blank",
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environment,
+        self._process = subprocess.Popen(
+            [program, *FLAGS, f"--user-data-dir={self._home}/profile", "about:blank"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": str(self._home), "XDG_CONFIG_HOME": str(self._home)},
             start_new_session=True,
         )
         try:
-            self._session = aiohttp.ClientSession()
-            self._socket = await self._connect()
+            self.address = self._wait()
         except BaseException:
-            await self.__aexit__()
+            self.__exit__()
             raise
+        return self
+
+    def _wait(self) -> str:
+        """The address of its DevTools."""
+        told = self._home / "profile" / "DevToolsActivePort"
+        for _ in range(1200):
+            assert self._process.poll() is None, f"chromium ended with {self._process.returncode}"
+            lines = told.read_text().splitlines() if told.exists() else []
+            if len(lines) >= 2:
+                return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+            time.sleep(0.05)
+        raise AssertionError("chromium does not start within 60 s")
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for _ in range(50):  # its children may still write
+            shutil.rmtree(self._home, ignore_errors=True)
+            if not self._home.exists():
+                return
+            time.sleep(0.1)
+
+
+class Browser:
+    """`async with Browser(process) as browser:`, a connection of one event loop; its pages are closed with it."""
+
+    def __init__(self, process: BrowserProcess) -> None:
+        self._process = process
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._pages: dict[str, Page] = {}
+        self._contexts: list[str] = []
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession()
+        try:
+            self._socket = await self._session.ws_connect(self._process.address, max_msg_size=0)
+        except BaseException:
+            await self._session.close()
+            raise
         self._reader = asyncio.ensure_future(self._read())
         return self
 
-    async def _connect(self) -> aiohttp.ClientWebSocketResponse:
-        told = self._home / "profile" / "DevToolsActivePort"
-        async with asyncio.timeout(60):
-            while not (told.exists() and len(lines := told.read_text().splitlines()) >= 2):
-                assert self._process.returncode is None, f"chromium ended with {self._process.returncode}"
-                await asyncio.sleep(0.05)
-            return await self._session.ws_connect(f"ws://127.0.0.1:{lines[0]}{lines[1]}", max_msg_size=0)
-
     async def __aexit__(self, *_: object) -> None:
-        if hasattr(self, "_reader"):
-            self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
-        if hasattr(self, "_session"):
-            await self._session.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        for _ in range(50):
-            shutil.rmtree(self._home, ignore_errors=True)
-            if not self._home.exists():
-                break
-            await asyncio.sleep(0.1)
+        for context in self._contexts:
+            await self.send("Target.disposeBrowserContext", browserContextId=context)
+        self._reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reader
+        await self._session.close()
 
     async def send(self, method: str, session: str = "", **parameters: Any) -> Any:
         """One command; its result. Raises AssertionError with the browser's own words."""
@@ -128,6 +147,7 @@ class Browser:
     ) -> "Page":
         """A new tab that has loaded `address`."""
         context = (await self.send("Target.createBrowserContext"))["browserContextId"]
+        self._contexts.append(context)
         target = await self.send("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         page = self._pages[attached["sessionId"]] = Page(self, attached["sessionId"])

@@ -87,9 +87,15 @@ def ticks(axis: Axis, most: int = 12) -> list[tuple[float, float]]:
         for index in range(first, last + 1):
             at = round(index * step, 9)
             place = axis.place(at)
-            if all(abs(place - taken) >= apart for _, taken in chosen):
+            if all(abs(place - taken) >= apart * _room(at) for _, taken in chosen):
                 chosen.append((at, place))
     return sorted(chosen)
+
+
+def _room(at: float) -> float:
+    """The more digits a mark has, the more room it needs to be worth its place."""
+    digits = len(f"{abs(at):.9f}".replace(".", "").strip("0"))
+    return (1.0, 1.0, 1.3, 2.0, 3.0)[digits] if digits < 5 else 4.0
 
 
 def _steps(length: float) -> list[float]:

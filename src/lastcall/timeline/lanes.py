@@ -186,7 +186,7 @@ def _phases(c: ContainerEnding, ending: Ending, start: float, end: float) -> tup
     if running_to is not None and running_to > start:
         waits = c.kind == "sidecar" and hook is None and running_to > 0.05
         begins = start
-        if waits:
+        if waits and start < 0:
             bars.append(Bar("running", "running", start, 0.0))
             begins = 0.0
         label = f"waits for its turn {seconds(running_to)}" if waits else "running"
@@ -200,7 +200,7 @@ def _phases(c: ContainerEnding, ending: Ending, start: float, end: float) -> tup
             bars.append(Bar("waiting", f"waits for its turn {seconds(turn - after)}", after, turn))
             after = turn
     following = c.term_at if c.term_at is not None else c.exited_at
-    if after is not None and following is not None and following > after:
+    if after is not None and following is not None and following - after > 1e-6:
         bars.append(Bar("running", "", after, following))
     return (*bars, *(_drain(c, ending) if c.term_at is not None else ()))
 

@@ -100,7 +100,7 @@ class _Pod:
                     "pid": self._pid,
                     "tid": self._tid(_track(lane, bar)),
                     "ts": start,
-                    "dur": round(end - start, 3),
+                    "dur": max(_SHIFT_US, round(end - start, 3)),
                     "args": {"phase": bar.kind, "endSeen": bar.end is not None},
                 }
 

@@ -186,15 +186,10 @@ def _bar(bar: Bar, axis: Axis, y: float) -> Markup:
             data_b=_t(end),
         ),
     ]
-    if bar.label and width > 0.0105 * len(bar.label):
-        parts.append(
-            tag(
-                "svg",
-                svg("text", bar.label, class_=f"on b-{bar.kind}", x=7, y=y + 14),
-                x=percent(x),
-                data_t=_t(bar.start),
-            )
-        )
+    if bar.label and width > 0.02:
+        label = svg("text", bar.label, class_=f"on b-{bar.kind}", x=7, y=y + 14)
+        share = percent(width)
+        parts.append(tag("svg", label, class_="clip", x=percent(x), width=share, data_a=_t(bar.start), data_b=_t(end)))
     return tag("g", parts, role="img")
 
 

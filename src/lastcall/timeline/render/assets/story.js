@@ -51,6 +51,29 @@
     return `${+at.toFixed(3)} s`;
   };
 
+  // A word beside a mark, to its left where there is no room to its right.
+  const turn = (word, left) => {
+    word.setAttribute("x", left ? -14 : 14);
+    word.setAttribute("text-anchor", left ? "end" : "start");
+  };
+
+  // True to scale: one step all along.
+  const even = (place, start, end, most) => {
+    const length = end - start;
+    let step = 1e-4;
+    for (let index = 0; length / step > most; index++) step *= [2, 2.5, 2][index % 3];
+    const chosen = [];
+    for (let index = Math.ceil(start / step); index * step <= end; index++) {
+      const at = +(index * step).toFixed(9);
+      chosen.push({ at, x: place(at) });
+    }
+    return chosen;
+  };
+
+  // The more digits a mark has, the more room it needs.
+  const digits = (at) => String(Math.abs(at)).replace(".", "").replace(/^0+|0+$/g, "").length;
+  const room = [1, 1, 1.3, 2, 3];
+
   // Round numbers first, finer ones where the axis leaves room for them: the same rule as the still picture's.
   const ticks = (place, start, end, most) => {
     const chosen = [];
@@ -65,7 +88,8 @@
         for (let index = first; index <= last; index++) {
           const at = +(index * step).toFixed(9);
           const x = place(at);
-          if (chosen.every((other) => Math.abs(other.x - x) >= 1 / most)) chosen.push({ at, x });
+          const apart = (room[digits(at)] || 4) / most;
+          if (chosen.every((other) => Math.abs(other.x - x) >= apart)) chosen.push({ at, x });
         }
       }
     }
@@ -417,9 +441,10 @@
             part.setAttribute("x1", x);
             part.setAttribute("x2", x);
           } else if (part.hasAttribute("x")) part.setAttribute("x", x);
+          if (part.tagName === "svg") turn(part.firstElementChild, this.place(+element.dataset.t) > 0.9);
         }
       }
-      for (const bar of this.plot.querySelectorAll("rect[data-a]")) {
+      for (const bar of this.plot.querySelectorAll("rect[data-a], .clip")) {
         const x = this.place(+bar.dataset.a);
         bar.setAttribute("x", percent(x));
         bar.setAttribute("width", percent(this.place(+bar.dataset.b) - x));
@@ -453,7 +478,9 @@
       if (!width) return;
       const height = this.plot.getAttribute("height");
       const parts = [];
-      for (const { at, x } of ticks(this.place, this.start, this.end, clamp(width / 84, 4, 300))) {
+      const rule = this.place === this.exact ? even : ticks;
+      const marks = rule(this.place, this.start, this.end, clamp(width / 84, 4, 300));
+      for (const { at, x } of marks) {
         const line = shape("line", { x1: percent(x), x2: percent(x), y1: 22, y2: height });
         if (at === 0) line.setAttribute("class", "zero");
         const text = shape("text", { x: percent(x), y: 15 });
@@ -467,5 +494,4 @@
   }
 
   for (const pod of document.querySelectorAll(".pod")) new Timeline(pod);
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));
 })();
