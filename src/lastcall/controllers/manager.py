@@ -7,6 +7,7 @@ from typing import Protocol
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
+from lastcall.controllers.daemonset import DaemonSetController
 from lastcall.controllers.deployment import DeploymentController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
 from lastcall.controllers.garbagecollector import GarbageCollector
@@ -35,6 +36,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "deployment-controller": DeploymentController,
     "garbage-collector-controller": GarbageCollector,
     "statefulset-controller": StatefulSetController,
+    "daemonset-controller": DaemonSetController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

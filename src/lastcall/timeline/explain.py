@@ -46,6 +46,10 @@ RULES: dict[str, str] = {
         "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
     ),
     # owners
+    "daemon_controller.go:podsShouldBeOnNode": (
+        "A DaemonSet keeps one Pod on every node that fits. Pods on other nodes, surplus ones and ended ones go, and "
+        "in an update old ones as far as maxUnavailable or maxSurge allow."
+    ),
     "stateful_set_control.go:updateStatefulSet": (
         "A StatefulSet does one thing at a time: it fills the ordinals upwards, removes those beyond its size and old "
         "revisions downwards, and makes a name anew only when the old Pod's object is gone."
