@@ -1,0 +1,1 @@
+"""System call filters of containers, compiled here to BPF. Standard library only: the shim uses it."""
