@@ -36,11 +36,13 @@ _RETURN = 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _LARGEST = 4096  # instructions: BPF_MAXINSNS
 
-OPERATORS = ("EQ", "NE", "LT", "LE", "GT", "GE", "MASKED_EQ")
+OPERATORS = ("EQ", "NE", "LT", "LE", "GT", "GE", "MASKED_EQ", "MASKED_NE")
+"""libseccomp's, and one of our own."""
 
 
 class Condition:
-    """Argument `index` compared with `value`; for MASKED_EQ `value` is the mask and `second` what must remain."""
+    """Argument `index` compared with `value`; for MASKED_EQ `value` is the mask and `second` what must remain, for
+    MASKED_NE what must not."""
 
     def __init__(self, index: int, operator: str, value: int, second: int = 0) -> None:
         if not 0 <= index <= 5 or operator not in OPERATORS:
@@ -149,6 +151,12 @@ def _compare(out: _Assembler, condition: Condition, otherwise: int) -> None:
         out.emit(_LOAD, low_at)
         out.emit(_AND, low)
         out.jump_unless(_JEQ, condition.second & 0xFFFF_FFFF, otherwise)
+    elif operator == "MASKED_NE":
+        out.emit(_AND, high)
+        out.jump_unless(_JEQ, condition.second >> 32, holds)
+        out.emit(_LOAD, low_at)
+        out.emit(_AND, low)
+        out.jump_if(_JEQ, condition.second & 0xFFFF_FFFF, otherwise)
     elif operator == "EQ":
         out.jump_unless(_JEQ, high, otherwise)
         out.emit(_LOAD, low_at)

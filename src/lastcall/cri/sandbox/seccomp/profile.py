@@ -93,6 +93,8 @@ def _action(where: dict[str, Any], field: str, errno: Any) -> int:
 def _condition(argument: Any) -> bpf.Condition:
     try:
         operator = str(argument["op"]).removeprefix("SCMP_CMP_")
+        if operator == "MASKED_NE":
+            raise ValueError("libseccomp has no such operator")
         return bpf.Condition(argument["index"], operator, argument["value"], argument.get("valueTwo", 0))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProfileError(f"invalid seccomp argument condition {argument!r}: {error}") from error
