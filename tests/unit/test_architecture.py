@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2] / "src" / "lastcall"
 FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 WORLD = "world/"
 SHIM = "cri/sandbox/shim/"
-STDLIB_ONLY = ("cri/sandbox/cgroups/",)
+STDLIB_ONLY = ("cri/sandbox/cgroups/", "cri/sandbox/seccomp/")
 """What the shim uses beside its own modules."""
 STDLIB_ONLY_MODULES = tuple("lastcall." + name.rstrip("/").replace("/", ".") for name in STDLIB_ONLY)
 

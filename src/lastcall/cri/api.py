@@ -111,6 +111,14 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True)
+class SecurityProfile:
+    """`localhost_ref` is the absolute path of the profile's file, with Localhost."""
+
+    profile_type: Literal["RuntimeDefault", "Unconfined", "Localhost"] = "Unconfined"
+    localhost_ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LinuxContainerSecurityContext:
     """None for `run_as_user`/`run_as_group` means the image's own."""
 
@@ -124,6 +132,7 @@ class LinuxContainerSecurityContext:
     masked_paths: tuple[str, ...] = ()
     readonly_paths: tuple[str, ...] = ()
     namespace_options: NamespaceOption = NamespaceOption()
+    seccomp: SecurityProfile = SecurityProfile()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +173,7 @@ class ContainerStatus:
     `reason` is Completed, Error, OOMKilled, StartError, Unknown (nobody saw its end) or ContainerStatusUnknown.
 
     `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
+    `info` is CRI's verbose information: the keys SINGLE_USER_ID and MISSING_GROUPS, where there is something to say.
     """
 
     id: str
@@ -182,6 +192,46 @@ class ContainerStatus:
     mounts: tuple[Mount, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    info: dict[str, str] = field(default_factory=dict)
+
+
+SINGLE_USER_ID = "lastcall.dev/single-user-id"
+"""In `info`: the calls (`chown setuid`) that were answered with success without being done: there is one user id."""
+
+MISSING_GROUPS = "lastcall.dev/missing-groups"
+"""In `info`: the supplementary groups (`2000 3000`) that the container's processes could not be members of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStats:
+    """What a container uses now: CPU time since its start in nanoseconds, memory in bytes, processes and threads."""
+
+    cpu_usage_core_nano_seconds: int = 0
+    memory_usage_bytes: int = 0
+    memory_working_set_bytes: int = 0
+    process_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeCondition:
+    """`type` is RuntimeReady, NetworkReady, or one of LIMITS_ENFORCED and USER_IDS_MAPPED."""
+
+    type: str
+    status: bool
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStatus:
+    conditions: tuple[RuntimeCondition, ...] = ()
+
+    def find(self, condition_type: str) -> RuntimeCondition | None:
+        return next((condition for condition in self.conditions if condition.type == condition_type), None)
+
+
+LIMITS_ENFORCED = "lastcall.dev/LimitsEnforced"
+USER_IDS_MAPPED = "lastcall.dev/UserIDsMapped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +408,14 @@ class RuntimeService(Protocol):
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
         """All events from now on."""
+        ...
+
+    async def status(self) -> RuntimeStatus:
+        """What the runtime can do here; a kubelet ignores conditions it does not know."""
+        ...
+
+    async def container_stats(self, container_id: str) -> ContainerStats | None:
+        """None when nobody counts. Raises RuntimeServiceError, reason NotFound."""
         ...
 
     async def close(self) -> None: ...

@@ -13,11 +13,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from lastcall.cri.api import (
+    LIMITS_ENFORCED,
+    USER_IDS_MAPPED,
     AuthConfig,
     ContainerConfig,
     ContainerEventResponse,
     ContainerEventType,
     ContainerState,
+    ContainerStats,
     ContainerStatus,
     ExecSyncResponse,
     Image,
@@ -25,7 +28,9 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
     PortForwardStream,
+    RuntimeCondition,
     RuntimeServiceError,
+    RuntimeStatus,
 )
 from lastcall.cri.simulated_program import Program, Programs, find_program
 from lastcall.cri.simulated_streams import SimulatedStreams, refused
@@ -413,6 +418,20 @@ class SimulatedRuntime:
         stream = _EventStream(self._subscribers)
         self._subscribers[stream] = None
         return stream
+
+    async def status(self) -> RuntimeStatus:
+        """Nothing is missing in the simulated world."""
+        return RuntimeStatus(
+            tuple(
+                RuntimeCondition(kind, True)
+                for kind in ("RuntimeReady", "NetworkReady", LIMITS_ENFORCED, USER_IDS_MAPPED)
+            )
+        )
+
+    async def container_stats(self, container_id: str) -> ContainerStats | None:
+        """Programs that do not exist use nothing."""
+        await self.container_status(container_id)
+        return None
 
     async def close(self) -> None:
         for stream in list(self._subscribers):

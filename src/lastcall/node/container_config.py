@@ -22,6 +22,7 @@ from lastcall.cri.api import (
     NamespaceOption,
     PodSandboxConfig,
     PodSandboxMetadata,
+    SecurityProfile,
 )
 from lastcall.node import runtime_pod
 from lastcall.node.compute_pod_actions import hash_container
@@ -51,6 +52,8 @@ DEFAULT_READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/p
 DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 OOM_SCORE_GUARANTEED = -997
 OOM_SCORE_BEST_EFFORT = 1000
+SECCOMP_PROFILE_ROOT = "/var/lib/kubelet/seccomp"
+"""Where a node's Localhost profiles are (kubelet --root-dir)."""
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
@@ -201,7 +204,27 @@ def security_context(pod: Object, container: Object, target_id: str = "") -> Lin
         masked_paths=() if unmasked else DEFAULT_MASKED_PATHS,
         readonly_paths=() if unmasked else DEFAULT_READONLY_PATHS,
         namespace_options=options,
+        seccomp=seccomp_profile(pod, container),
     )
+
+
+def seccomp_profile(pod: Object, container: Object) -> SecurityProfile:
+    """The container's, else the Pod's, else Unconfined (kuberuntime/helpers.go:getSeccompProfile).
+
+    Raises ContainerConfigError.
+    """
+    profile = _effective(pod, container, "seccompProfile")
+    if not isinstance(profile, dict):
+        return SecurityProfile()
+    kind = profile.get("type")
+    if kind == "RuntimeDefault":
+        return SecurityProfile("RuntimeDefault")
+    if kind != "Localhost":
+        return SecurityProfile()
+    name = profile.get("localhostProfile")
+    if not name:
+        raise ContainerConfigError("localhostProfile must be set if seccompProfile type is Localhost.")
+    return SecurityProfile("Localhost", f"{SECCOMP_PROFILE_ROOT}/{name}")
 
 
 def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None:

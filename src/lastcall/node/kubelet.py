@@ -42,6 +42,7 @@ from lastcall.node.pod_workers_transitions import UpdatePodOptions, UpdateType
 from lastcall.node.prober.manager import PodProbeManager
 from lastcall.node.reason_cache import LastStartErrors
 from lastcall.node.runtime_manager import RuntimeManager
+from lastcall.node.runtime_notices import RuntimeNotices
 from lastcall.node.runtime_pod import is_terminal
 from lastcall.node.start_container import ContainerStarter
 from lastcall.node.status_features import status_features
@@ -204,6 +205,7 @@ class Kubelet:
             behaviour=behaviour,
         )
         backoff = Backoff()
+        self._notices = RuntimeNotices(runtime, self.events)
         runtime_manager = RuntimeManager(
             world=world,
             runtime=runtime,
@@ -223,6 +225,7 @@ class Kubelet:
             ),
             is_termination_requested=self.workers.is_pod_termination_requested,
             on_pod_sandbox_ready=self.statuses.set_pod_sandbox_ready,
+            notices=self._notices,
             events=self.events,
             recorder=recorder,
         )
@@ -378,6 +381,9 @@ class Kubelet:
     def _handle_pleg_events(self, events: list[PodLifecycleEvent]) -> None:
         for uid in dict.fromkeys(event.uid for event in events):
             own = [event for event in events if event.uid == uid]
+            pod, status = self.pods.get_pod(uid), self.pleg.get(uid)
+            if pod is not None and status is not None:
+                self._notices.look(pod, status)
             if any(event.type in _EVENTS_THAT_SYNC for event in own):
                 self._handle_pod_sync(uid)
             for event in own:

@@ -69,10 +69,13 @@ _SANDBOX_STATES = {
 def generate_events(uid: str, old: PodStatus | None, new: PodStatus | None) -> list[PodLifecycleEvent]:
     """What changed between two listings of one Pod (generic.go:generateEvents); containers first, then sandboxes."""
     before, after = _states(old), _states(new)
+    earlier_notes, notes = _info(old), _info(new)
     events: list[PodLifecycleEvent] = []
     for each in dict.fromkeys((*before, *after)):
         was, state = before.get(each, _Seen.NON_EXISTENT), after.get(each, _Seen.NON_EXISTENT)
         if was is state:
+            if notes.get(each) != earlier_notes.get(each):
+                events.append(PodLifecycleEvent(uid, PodLifecycleEventType.CONTAINER_CHANGED, each))
             continue
         if state is _Seen.RUNNING:
             events.append(PodLifecycleEvent(uid, PodLifecycleEventType.CONTAINER_STARTED, each))
@@ -92,6 +95,10 @@ def _states(status: PodStatus | None) -> dict[str, _Seen]:
         return {}
     states = {c.id: _CONTAINER_STATES[c.state] for c in status.container_statuses}
     return states | {s.id: _SANDBOX_STATES[s.state] for s in status.sandbox_statuses}
+
+
+def _info(status: PodStatus | None) -> dict[str, dict[str, str]]:
+    return {} if status is None else {c.id: c.info for c in status.container_statuses}
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from lastcall.node.pod_rules import (
 )
 from lastcall.node.pod_workers_transitions import BackoffError
 from lastcall.node.reason_cache import LastStartErrors
+from lastcall.node.runtime_notices import RuntimeNotices
 from lastcall.node.runtime_pod import running_pod_of
 from lastcall.node.start_container import ContainerStarter, StartContainerError
 from lastcall.timeline import kinds
@@ -52,6 +53,7 @@ class RuntimeManager:
         make_sandbox_config: MakeSandboxConfig,
         is_termination_requested: Callable[[str], bool],
         on_pod_sandbox_ready: Callable[[Object], None],
+        notices: RuntimeNotices,
         events: EventRecorder,
         recorder: Recorder,
     ) -> None:
@@ -66,6 +68,7 @@ class RuntimeManager:
         self._make_sandbox_config = make_sandbox_config
         self._is_termination_requested = is_termination_requested
         self._on_pod_sandbox_ready = on_pod_sandbox_ready
+        self._notices = notices
         self._events = events
         self._recorder = recorder
 
@@ -144,6 +147,7 @@ class RuntimeManager:
             },
         )
         self._on_pod_sandbox_ready(pod)
+        await self._notices.sandbox_ready(pod)
         ips = () if is_host_network_pod(pod) else status.ips
         return sandbox_id, config, ips
 

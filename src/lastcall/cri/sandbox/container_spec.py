@@ -7,8 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from lastcall.cri.api import ContainerConfig, Mount, PodSandboxConfig, RuntimeServiceError
+from lastcall.cri.sandbox.cgroups.api import pids_limit
+from lastcall.cri.sandbox.seccomp.container import UNCONFINED, container_filter
+from lastcall.cri.sandbox.seccomp.profile import ProfileError
+from lastcall.cri.sandbox.shim.identity import capability_mask
 from lastcall.cri.sandbox.shim.procfs import signal_number
+from lastcall.cri.sandbox.shim.rootfs import SetupError
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
+from lastcall.world import linux
 
 DEFAULT_STOP_SIGNAL = "SIGTERM"
 
@@ -85,7 +91,27 @@ def start_spec(
         "oomScoreAdj": config.resources.oom_score_adj,
         "cgroupParent": sandbox.cgroup_parent,
         "resources": asdict(config.resources),
+        "maxProcesses": pids_limit(asdict(sandbox.resources)),
     }
+
+
+def seccomp_filter(config: ContainerConfig, *, single_user_id: bool) -> dict[str, Any]:
+    """The shim's `seccomp`. Raises RuntimeServiceError in containerd's words.
+
+    Source: containerd internal/cri/server/container_create_linux.go:generateSeccompSpecOpts.
+    """
+    security = config.security_context
+    if security.privileged or security.seccomp.profile_type == UNCONFINED:
+        return {"name": UNCONFINED, "program": ""}
+    add, drop = list(security.capabilities.add), list(security.capabilities.drop)
+    try:
+        mask = capability_mask({"privileged": False, "capabilities": {"add": add, "drop": drop}})
+        names = frozenset(f"CAP_{name}" for name, number in linux.CAPABILITIES.items() if mask >> number & 1)
+        return container_filter(
+            security.seccomp.profile_type, security.seccomp.localhost_ref, names, single_user_id=single_user_id
+        )
+    except (ProfileError, SetupError) as error:
+        raise RuntimeServiceError(f"failed to create containerd container: {error}") from error
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

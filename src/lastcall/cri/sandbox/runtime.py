@@ -22,15 +22,18 @@ from lastcall.cri.api import (
     ContainerEventResponse,
     ContainerEventType,
     ContainerState,
+    ContainerStats,
     ContainerStatus,
     ExecSyncResponse,
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatus,
     RuntimeServiceError,
+    RuntimeStatus,
 )
-from lastcall.cri.sandbox.container_spec import start_spec, stop_signal
+from lastcall.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal
 from lastcall.cri.sandbox.records import Records, decode
+from lastcall.cri.sandbox.runtime_status import runtime_status
 from lastcall.cri.sandbox.shim_client import ShimClient, ShimLost
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
 from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
@@ -97,6 +100,7 @@ class _Container:
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    info: dict[str, str] = field(default_factory=dict)
     start_requested: bool = False
     settled: asyncio.Event = field(default_factory=asyncio.Event)  # a requested start has happened, or failed
     stop_signal_sent: bool = False
@@ -120,6 +124,7 @@ class _Container:
             mounts=self.config.mounts,
             labels=self.config.labels,
             annotations=self.config.annotations,
+            info=self.info,
         )
 
 
@@ -150,6 +155,7 @@ class SandboxRuntime:
         self._records = Records(records_dir or os.path.join(state_dir, "records"))
         self._shim = ShimClient(world, shim_socket, self._on_event, self._on_connected, self._on_lost)
         self._lost = asyncio.Event()
+        self._machine: dict[str, Any] = {}
         self._sandboxes: dict[str, _Sandbox] = {}
         self._containers: dict[str, _Container] = {}
         self._streams: list[asyncio.Queue[ContainerEventResponse]] = []
@@ -253,6 +259,7 @@ class SandboxRuntime:
 
     def _on_connected(self, hello: dict[str, Any]) -> None:
         """Bring every sandbox and container to what the shim has of it."""
+        self._machine = hello["machine"]
         there = {facts["id"]: facts for facts in hello["containers"]}
         for container in list(self._containers.values()):
             self._reconcile(container, there.pop(container.id, None))
@@ -280,6 +287,7 @@ class SandboxRuntime:
                 self._ended(container, UNKNOWN_EXIT_CODE, "Unknown", self._clock.wall_ns())
             return
         container.start_requested = True
+        container.info = facts.get("info") or {}
         container.stop_signal_sent = container.stop_signal_sent or facts["stopSignalSent"]
         container.started_at = facts["startedAt"] or container.started_at
         if facts["state"] == "running":
@@ -445,6 +453,7 @@ class SandboxRuntime:
         if sandbox is None or sandbox.state != PodSandboxState.SANDBOX_READY:
             raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
         root = self._images.rootfs(config.image)
+        seccomp = seccomp_filter(config, single_user_id=self._single_user_id())
         identity = self._new_id()
         directory = os.path.join(self._state_dir, identity)
         container = _Container(
@@ -454,7 +463,7 @@ class SandboxRuntime:
             created_at=self._clock.wall_ns(),
             image_ref=root.image_ref,
             directory=directory,
-            spec=start_spec(identity, sandbox.id, config, sandbox_config, root, directory),
+            spec={**start_spec(identity, sandbox.id, config, sandbox_config, root, directory), "seccomp": seccomp},
             stop_signal=stop_signal(config, root.config),
         )
         try:
@@ -612,6 +621,20 @@ class SandboxRuntime:
             raise RuntimeServiceError(f"{what} is in {container.state.name} state")
         return container
 
+    async def container_stats(self, container_id: str) -> ContainerStats | None:
+        """From the container's control group; None without one. Raises RuntimeServiceError, reason NotFound."""
+        self._find(container_id)
+        usage = (await self._shim.call("stats", id=container_id)).message.get("stats")
+        return ContainerStats(*usage) if usage else None
+
+    async def status(self) -> RuntimeStatus:
+        """Raises RuntimeServiceError when there is no shim."""
+        await self._shim.connect()
+        return runtime_status(self._machine)
+
+    def _single_user_id(self) -> bool:
+        return bool(self._machine) and self._machine["uids"] <= 1
+
     # -- events ------------------------------------------------------------------------------------------------------
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
@@ -638,9 +661,13 @@ class SandboxRuntime:
             if message["event"] == "exited":
                 self._end_stranger(message["id"], message)
         elif message["event"] == "started":
+            container.info = message["info"]
             self._started(container, message["startedAt"])
         elif message["event"] == "start_failed":
             self._start_failed(container, message["message"])
+        elif message["event"] == "changed":
+            container.info = message["info"]
+            self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
         elif message["event"] == "exited":
             self._exited(container, message)
 

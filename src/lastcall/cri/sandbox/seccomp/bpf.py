@@ -69,8 +69,8 @@ def compile_filter(
     """The program: for each number the first rule that fits, else `default`.
 
     `other_architecture` is the action for calls of another one, such as those of 32-bit programs, whose numbers mean
-    something else. `unknown` is (first number, action) for everything from that number on, x32 calls included.
-    Raises ValueError for a machine without a table, and when the program is longer than the kernel takes.
+    something else. `unknown` is (first number, action) for everything from that number on that has no rules, x32
+    calls included. Raises ValueError for a machine without a table, and when the program is longer than the kernel takes.
     """
     if machine not in AUDIT_ARCH:
         raise ValueError(f"no seccomp filters for {machine}")
@@ -107,6 +107,9 @@ def _segments(
         first, action = unknown
         found = [segment for segment in found if segment[0] < first]
         begin(first, (Rule(action),))
+        for number in sorted(number for number in rules if number >= first):
+            begin(number, tuple(rules[number]))
+            begin(number + 1, (Rule(action),))
     return found
 
 

@@ -1,5 +1,4 @@
-"""Seccomp profiles: the JSON of Docker, Podman and Kubernetes (types as in containers/common pkg/seccomp), and which one a
-container gets.
+"""Seccomp profiles: the JSON of Docker, Podman and Kubernetes (types as in containers/common pkg/seccomp).
 
 A profile names system calls with actions; a call in no list gets the default action. What names a call that this
 machine does not have is skipped, as libseccomp does.
@@ -35,8 +34,15 @@ class ProfileError(Exception):
     """The profile cannot be used; the text is for the user."""
 
 
-def compile_profile(profile: dict[str, Any], machine: str, capabilities: frozenset[str]) -> bytes:
+def compile_profile(
+    profile: dict[str, Any],
+    machine: str,
+    capabilities: frozenset[str],
+    first: dict[str, list[bpf.Rule]] | None = None,
+) -> bytes:
     """The program for a container with these capabilities (`CAP_CHOWN`). Raises ProfileError.
+
+    `first` has rules, by name or number, that go before those of the profile.
 
     Calls of another architecture fail with ENOSYS, and so do calls newer than the tables unless the profile allows by
     default: a program then takes an older way (runc libcontainer/seccomp/patchbpf).
@@ -58,11 +64,12 @@ def compile_profile(profile: dict[str, Any], machine: str, capabilities: frozens
                 rules.setdefault(numbers[name], []).append(bpf.Rule(action, conditions))
     for number, found in rules.items():
         rules[number] = sorted(found, key=lambda rule: not rule.conditions)
+    for name, before in (first or {}).items():
+        number = int(name) if name.isdecimal() else numbers[name]
+        rules[number] = [*before, *rules.get(number, [])]
     unknown = None if default in (bpf.ALLOW, bpf.LOG) else (max(numbers.values()) + 1, bpf.errno_action(ENOSYS))
     try:
-        return bpf.compile_filter(
-            machine, rules, default, other_architecture=bpf.errno_action(ENOSYS), unknown=unknown
-        )
+        return bpf.compile_filter(machine, rules, default, other_architecture=bpf.errno_action(ENOSYS), unknown=unknown)
     except ValueError as error:
         raise ProfileError(str(error)) from error
 

@@ -1,5 +1,7 @@
 """System call numbers of x86_64 and aarch64 (Linux 6.13 uapi unistd.h), in the order of their numbers; `-` is none."""
 
+import functools
+
 _X86_64 = """
 read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 ioctl pread64 pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise shmget shmat shmctl
@@ -82,6 +84,7 @@ _TEXTS = {"x86_64": _X86_64, "aarch64": _AARCH64}
 MACHINES = tuple(_TEXTS)
 
 
+@functools.lru_cache(maxsize=4)
 def system_calls(machine: str) -> dict[str, int]:
-    """Name → number. Raises KeyError for a machine that is not in `MACHINES`."""
+    """Name → number; not to be changed. Raises KeyError for a machine that is not in `MACHINES`."""
     return _table(_TEXTS[machine])

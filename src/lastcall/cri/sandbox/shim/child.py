@@ -21,7 +21,7 @@ import stat
 import struct
 import termios
 
-from lastcall.cri.sandbox.shim import identity, limits, rootfs
+from lastcall.cri.sandbox.shim import filters, identity, limits, rootfs
 from lastcall.cri.sandbox.shim.rootfs import SetupError
 from lastcall.world import linux
 
@@ -104,12 +104,13 @@ def _run(
         os.setsid()
         prepare()
         _stdio(spec, status, stdio)
-        _limits()
+        _limits(spec)
         who = identity.resolve(spec["user"])
         _give_stdio(who.uid)
         environment = _environment(spec, who.home)
         _change_directory(spec["cwd"] or "/", create_cwd)
-        identity.assume(who, identity.capability_mask(spec), maps)
+        mask = identity.capability_mask(spec)
+        identity.assume(who, mask, maps, lambda: filters.install(spec, who, mask, maps[0], status))
         if spec["noNewPrivs"]:
             linux.set_no_new_privs()
         program = _find_program(spec["argv"], environment)
@@ -117,7 +118,8 @@ def _run(
         if status.recv(16) != b"go":
             os._exit(code)  # the shim has died and will never know of this process
         linux.set_parent_death_signal(0)
-        status.send(json.dumps({"executing": os.path.realpath(program)}).encode())
+        said = {"executing": os.path.realpath(program), "uid": who.uid, "gid": who.gid}
+        status.send(json.dumps(said).encode())
         try:
             os.execve(program, spec["argv"], environment)  # noqa: S606 - what a runtime is for
         except OSError as error:
@@ -147,7 +149,12 @@ def _default_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _limits() -> None:
+def _limits(spec: dict[str, Any]) -> None:
+    if spec.get("maxProcesses") and not spec["cgroupFiles"]:
+        # Without a control group: counts the user's processes in this user namespace, so a fork bomb ends somewhere.
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        most = spec["maxProcesses"] if hard == resource.RLIM_INFINITY else min(hard, spec["maxProcesses"])
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))

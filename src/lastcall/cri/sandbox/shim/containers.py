@@ -8,12 +8,13 @@ import signal
 import socket
 import time
 
-from lastcall.cri.sandbox.shim import child, procfs
+from lastcall.cri.sandbox.shim import child, filters, identity, procfs
 from lastcall.cri.sandbox.shim.limits import Limits
 from lastcall.cri.sandbox.shim.logs import LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
 from lastcall.cri.sandbox.shim.process import Exit, Launched, Output, Process, Stdio, launch
+from lastcall.cri.sandbox.shim.single_id_supervisor import Supervisor
 from lastcall.cri.sandbox.shim.taps import Taps
 from lastcall.timeline import kinds
 from lastcall.world import linux
@@ -30,6 +31,10 @@ LARGEST_OUTPUT = 16 << 20
 """Bytes per stream of an exec (containerd internal/cri/server/container_execsync.go)."""
 
 _KILL_ROUNDS = 5
+
+# Keys of `ContainerStatus.info`: `cri/api.py` has them for the node.
+SINGLE_USER_ID = "lastcall.dev/single-user-id"
+MISSING_GROUPS = "lastcall.dev/missing-groups"
 
 
 class Context:
@@ -53,6 +58,10 @@ class Container:
         self.sandbox = sandbox
         self.process: Process | None = None
         self.limits = Limits(context.cgroups, spec)
+        self.info: dict[str, str] = {}
+        """What CRI has no field for: see `cri/api.py:ContainerStatus`."""
+        self.on_changed: Callable[[], None] = lambda: None
+        self._supervisors: list[Supervisor] = []
         self.out_of_memory: bool | None = None
         self.started_at = 0
         self.finished_at = 0
@@ -97,9 +106,10 @@ class Container:
             flags |= linux.CLONE_NEWPID
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
-            more = {"shm": self.sandbox.shm, "cgroupFiles": cgroup_files}
+            more = {"shm": self.sandbox.shm, "cgroupFiles": cgroup_files, "helper": filters.helper(context.maps[0])}
             child.run_container({**spec, **more}, status, stdio, self.sandbox.namespaces, context.maps)
 
+        filters.prepare(spec, identity.capability_mask(spec), context.maps[0])
         cgroup_files = self.limits.start()
         self._log = LogFile(spec["logPath"])
         try:
@@ -120,6 +130,7 @@ class Container:
         self.process.on_start_failed = self._start_failed
         self.process.on_exited = self._exited
         self.process.on_console = self._console
+        self.process.on_listener = self.supervise
         self._stdin = launched.stdin
         self._unread = [("stdout", launched.stdout), ("stderr", launched.stderr)]
         if spec["tty"]:  # its only output is the terminal
@@ -140,6 +151,20 @@ class Container:
         self._unread.append(("stdout", fd))
         self.terminal = os.dup(fd)  # outlives the output, which may end first
 
+    def supervise(self, listener: int) -> None:
+        """A process of the container runs as root with the cluster's only user id: answer for it."""
+        gid = self.spec["user"]["gid"]
+        map_ids = gid is None or identity.mapped(gid, self._context.maps[1])
+        self._supervisors = [each for each in self._supervisors if not each.closed]
+        self._supervisors.append(Supervisor(self._context.loop, listener, map_ids, self._answered))
+
+    def _answered(self, call: str, asked: int | None) -> None:
+        told = self.info.get(SINGLE_USER_ID, "").split()
+        if call not in told:
+            self.record(kinds.PRIVILEGE_CALL_ANSWERED, {"containerId": self.id, "call": call, "id": asked})
+            self.info[SINGLE_USER_ID] = " ".join([*told, call])
+            self.on_changed()
+
     def _line(self, stream: str, text: str, dropped: int) -> None:
         facts: dict[str, Any] = {"stream": stream, "text": text, "attempt": self.spec["attempt"]}
         if dropped:
@@ -156,7 +181,12 @@ class Container:
         # A process that has ended already has no exe link any more.
         exe = procfs.executable(self.process.pid) or self.process.program
         facts = {"containerId": self.id, "pid": self.process.pid, "exe": exe}
-        self.record(kinds.PROCESS_STARTED, {**facts, "argv": self.spec["argv"]})
+        filter_name = (self.spec.get("seccomp") or {}).get("name", "Unconfined")
+        more = {"argv": self.spec["argv"], **self.process.ids, "seccomp": filter_name}
+        self.record(kinds.PROCESS_STARTED, {**facts, **more})
+        missing = identity.missing_groups(self.spec["user"], self._context.maps)
+        if missing:
+            self.info[MISSING_GROUPS] = " ".join(map(str, missing))
         self._follow_output()
         self.on_started()
 
@@ -196,6 +226,8 @@ class Container:
         self._unread = []
         self.process.journal.close()
         self._log.close()
+        for supervisor in self._supervisors:
+            supervisor.close()
         self.limits.remove()
         self.close_stdin()
         if self.terminal >= 0:
@@ -285,6 +317,7 @@ class Exec:
         launched = launch(context.loop, path, container.about, lambda: self._clone(init), in_child, stdin=stdin)
         self._process = launched.process
         self._process.on_started = self._started
+        self._process.on_listener = container.supervise
         self._process.on_start_failed = self._failed
         self._process.on_exited = self._exited
         self._connect(launched)

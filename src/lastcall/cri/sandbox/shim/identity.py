@@ -11,6 +11,7 @@ from lastcall.world import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 DEFAULT_CAPABILITIES = (
@@ -124,10 +125,22 @@ def mapped(number: int, id_map: list[tuple[int, int]]) -> bool:
     return any(first <= number < first + count for first, count in id_map)
 
 
-def assume(identity: Identity, capabilities: int, maps: tuple[list[tuple[int, int]], list[tuple[int, int]]]) -> None:
+def missing_groups(user: dict[str, Any], maps: tuple[list[tuple[int, int]], list[tuple[int, int]]]) -> list[int]:
+    """The supplementary groups that were asked for and that a process here cannot be a member of."""
+    single = sum(count for _, count in maps[1]) <= 1
+    return [gid for gid in user["groups"] if (single and gid != 0) or not mapped(gid, maps[1])]
+
+
+def assume(
+    identity: Identity,
+    capabilities: int,
+    maps: tuple[list[tuple[int, int]], list[tuple[int, int]]],
+    before_the_drop: Callable[[], None] = lambda: None,
+) -> None:
     """Become `identity` with at most `capabilities`. The last thing that needs privileges. Raises OSError.
 
     An id that the cluster's user namespace does not have becomes this process's only id in a user namespace of its own.
+    `before_the_drop` is called while the process still may do everything, with its groups set.
     """
     uids, gids = maps
     own_namespace = not mapped(identity.uid, uids) or not mapped(identity.gid, gids)
@@ -142,6 +155,7 @@ def assume(identity: Identity, capabilities: int, maps: tuple[list[tuple[int, in
         with contextlib.suppress(PermissionError):
             os.setgroups(groups)
         os.setresgid(identity.gid, identity.gid, identity.gid)
+    before_the_drop()
     # Whatever this process executes later can have no more than these.
     linux.drop_bounding_set(capabilities)
     linux.clear_ambient_set()

@@ -134,6 +134,8 @@ class Process:
         self.on_start_failed: Callable[[str], None] = lambda message: None
         self.on_exited: Callable[[Exit], None] = lambda status: None
         self.on_console: Callable[[int], None] = os.close
+        self.on_listener: Callable[[int], None] = os.close
+        self.ids: dict[str, int] = {}
         self._loop = loop
         self._status: socket.socket | None = status
         self.program = ""  # the file it was about to execute, as the child saw it
@@ -184,8 +186,13 @@ class Process:
                 fds = array.array("i")
                 fds.frombytes(ancillary[0][2][: fds.itemsize])
                 self.on_console(fds[0])
+            elif "listener" in message:
+                fds = array.array("i")
+                fds.frombytes(ancillary[0][2][: fds.itemsize])
+                self.on_listener(fds[0])
             else:
                 self.program = message["executing"]
+                self.ids = {"uid": message["uid"], "gid": message["gid"]}
 
     def _on_ended(self, events: int) -> None:
         # Both may be ready in one round: what it said comes before its end.

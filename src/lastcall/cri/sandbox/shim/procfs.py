@@ -53,7 +53,7 @@ def start_time(pid: int) -> int:
 
 def _stat(pid: int) -> list[str]:
     """The fields of /proc/<pid>/stat from the third on: the name before them may hold anything."""
-    text = _read(f"/proc/{pid}/stat")
+    text = read(f"/proc/{pid}/stat")
     return text[text.rfind(")") + 2 :].split() if text else []
 
 
@@ -72,7 +72,7 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
     without a handler is deaf to every signal of its own namespace's kind except SIGKILL and SIGSTOP from outside, so
     for it `default` means ignored (pid_namespaces(7)).
     """
-    masks = _masks(_read(f"/proc/{pid}/status"))
+    masks = _masks(read(f"/proc/{pid}/status"))
     if masks is None:
         return None
     blocked, ignored, caught = masks
@@ -81,7 +81,7 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
     except OSError:
         return None
     for thread in threads:
-        if int(thread) != pid and (other := _masks(_read(f"/proc/{pid}/task/{thread}/status"))) is not None:
+        if int(thread) != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
             blocked &= other[0]
     bit = 1 << (number - 1)
     if blocked & bit:
@@ -150,10 +150,11 @@ def in_mount_namespace(identity: str) -> list[int]:
 
 def id_map(path: str) -> list[tuple[int, int]]:
     """(first, count) of every id that /proc/self/uid_map or gid_map makes usable here."""
-    return [(int(first), int(count)) for first, _, count in (line.split() for line in _read(path).splitlines())]
+    return [(int(first), int(count)) for first, _, count in (line.split() for line in read(path).splitlines())]
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """A small file of /proc; "" when it is not there."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -202,6 +202,10 @@ def _mount_dev(root: Root, spec: dict[str, Any]) -> None:
         _attach(_clone_tree(f"/dev/{name}", recursive=False), target)
     for destination, name in _LINKS:
         os.symlink(destination, name, dir_fd=dev)
+    if spec.get("helper"):
+        fd = os.open(spec["helper"][0], os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o555, dir_fd=dev)
+        os.write(fd, spec["helper"][1])
+        os.close(fd)
     for name in ("pts", "shm", "mqueue"):
         os.mkdir(name, 0o755, dir_fd=dev)
     # gid=5 is what others mount it with; that group need not exist in the user namespace.

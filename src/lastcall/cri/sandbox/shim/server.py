@@ -2,7 +2,7 @@
 
 | verb | asks | answers |
 |---|---|---|
-| hello | | pid, sandboxes, containers (as `list`), when no exec of a connection that has closed lives any more |
+| hello | | pid, machine, sandboxes, containers (as `list`), when no exec of a connection that has closed lives any more |
 | create_sandbox | id, network, ipc, pid, hostname, sysctls | fds: the network namespace (none for NODE) |
 | remove_sandbox | id | |
 | start | a container spec (`spec_fields` of shim_client) | pid, startedAt |
@@ -10,9 +10,10 @@
 | exec | id, execId, argv, timeout (seconds, 0 none) | exitCode, signal, killedBecause; blobs: stdout, stderr |
 | cancel_exec | execId | |
 | remove | id of an ended container | |
+| stats | id | stats: CPU ns, memory bytes, working set bytes, pids; None when nobody counts |
 | list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal, message, stopSignalSent}] |
 
-Events go to every connection: `started` and `exited`, with the fields of `list`, and `start_failed` (id, message). An
+Events go to every connection: `started`, `changed` (its `info`) and `exited`, with the fields of `list`, and `start_failed` (id, message). An
 exec belongs to the connection that asked for it and is killed when that closes. Times are nanoseconds since the epoch.
 A `state` is starting, running, exited or failed (it could not be started: `message`). `stopSignalSent`: it was sent
 another signal than SIGKILL. Containers of a shim that died before this one are told as exited, or unknown when nobody
@@ -108,7 +109,12 @@ class Server:
     def _all(self) -> Message:
         containers = [self._facts(container) for container in self._containers.values()]
         containers += [_past_facts(past) for past in self._past.values()]
-        return {"pid": os.getpid(), "sandboxes": list(self._sandboxes), "containers": containers}
+        return {
+            "pid": os.getpid(),
+            "sandboxes": list(self._sandboxes),
+            "containers": containers,
+            "machine": self._machine(),
+        }
 
     def _announce(self, event: str, container: Container) -> None:
         self._tell_all({"event": event, **self._facts(container)})
@@ -140,6 +146,8 @@ class Server:
         elif verb == "cancel_exec":
             peer.cancel(message["execId"])
             peer.answer(message)
+        elif verb == "stats":
+            self._stats(peer, message)
         elif verb == "remove":
             self._remove(message["id"])
             peer.answer(message)
@@ -195,6 +203,7 @@ class Server:
 
         container.on_started = started
         container.on_start_failed = failed
+        container.on_changed = lambda: self._announce("changed", container)
         container.on_exited = lambda: self._announce("exited", container)
         container.start(self._pid_target(sandbox, spec))
         self._containers[container.id] = container
@@ -208,6 +217,21 @@ class Server:
                 raise CallError(f"target container {spec['pidTarget']!r} is not running", "NotFound")
             return target.process.pidfd
         return -1
+
+    def _stats(self, peer: Peer, message: Message) -> None:
+        container = self._containers.get(message["id"])
+        usage = container.limits.usage() if container is not None else None
+        stats = (usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids) if usage else None
+        peer.answer(message, {"stats": stats})
+
+    def _machine(self) -> Message:
+        cgroups, (uids, gids) = self._context.cgroups, self._context.maps
+        return {
+            "uids": sum(count for _, count in uids),
+            "gids": sum(count for _, count in gids),
+            "cgroups": cgroups.mode,
+            "cgroupsWhy": getattr(cgroups, "why", ""),
+        }
 
     def _remove(self, identity: str) -> None:
         container = self._containers.get(identity)
@@ -236,6 +260,7 @@ class Server:
             "message": container.failure,
             "stopSignalSent": container.stop_signal_sent,
             "oomKilled": container.out_of_memory,
+            "info": container.info,
         }
 
     # -- execs -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import select
 import struct
 
 from lastcall.cri.sandbox.seccomp.syscalls import system_calls
-from lastcall.cri.sandbox.shim.procfs import _read as read_proc
+from lastcall.cri.sandbox.shim.procfs import read as read_proc
 from lastcall.cri.sandbox.shim.single_id import BUFFER_SIZE, HELPER_CALL, HELPER_PATH
 from lastcall.world import linux
 
@@ -45,9 +45,9 @@ class _Wanted:
 
 
 class _Execve:
-    """An execve that became one of the helper: what was meant, and which arguments showed the overwritten path."""
+    """An execve that became one of the helper: what was meant, and which arguments lay in the overwritten path, where."""
 
-    def __init__(self, path: bytes, arguments: list[int], who: _Wanted) -> None:
+    def __init__(self, path: bytes, arguments: dict[int, int], who: _Wanted) -> None:
         self.path, self.arguments, self.who = path, arguments, who
 
 
@@ -64,6 +64,10 @@ class Supervisor:
         self._told: dict[str, None] = {}
         self._own_map = read_proc("/proc/self/uid_map")
         loop.watch(listener, self._ready)
+
+    @property
+    def closed(self) -> bool:
+        return self._listener < 0
 
     def close(self) -> None:
         """Idempotent. Whatever still runs under the filter gets ENOSYS from here on."""
@@ -137,7 +141,9 @@ class Supervisor:
             path = _text(memory, path_at)
             if len(path) + 1 < len(_HELPER) or not _executable(thread, path):
                 return  # the kernel says what is wrong with it; a path too short stays root's
-            shown = [at for at, pointer in enumerate(_pointers(memory, argv_at)) if pointer == path_at]
+            # Often the first argument is the path itself, or its last part: it lies where the helper's is written.
+            offsets = {at: pointer - path_at for at, pointer in enumerate(_pointers(memory, argv_at))}
+            shown = {at: offset for at, offset in offsets.items() if 0 <= offset <= len(path)}
             # Still the same caller, or else this is someone else's memory.
             fcntl.ioctl(self._listener, _ID_VALID, struct.pack("=Q", identity))
             os.pwrite(memory, _HELPER, path_at)
@@ -158,8 +164,8 @@ class Supervisor:
         memory = os.open(f"/proc/{thread}/mem", os.O_RDWR | os.O_CLOEXEC)
         try:
             os.pwrite(memory, (meant.path + b"\0")[:BUFFER_SIZE], buffer)
-            for at in meant.arguments:
-                os.pwrite(memory, struct.pack("=Q", buffer), stack + 8 * (1 + at))
+            for at, offset in meant.arguments.items():
+                os.pwrite(memory, struct.pack("=Q", buffer + offset), stack + 8 * (1 + at))
         finally:
             os.close(memory)
 

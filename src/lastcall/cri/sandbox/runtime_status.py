@@ -1,0 +1,28 @@
+"""CRI's RuntimeStatus from what the shim says of the machine. Pure."""
+
+from typing import Any
+
+from lastcall.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, RuntimeCondition, RuntimeStatus
+
+
+def runtime_status(machine: dict[str, Any]) -> RuntimeStatus:
+    """`machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`."""
+    limits, single = machine["cgroups"] != "none", machine["uids"] <= 1
+    return RuntimeStatus(
+        (
+            RuntimeCondition("RuntimeReady", True),
+            RuntimeCondition("NetworkReady", True),
+            RuntimeCondition(
+                LIMITS_ENFORCED,
+                limits,
+                "" if limits else "NoCgroups",
+                f"cgroup {machine['cgroups']}" if limits else machine["cgroupsWhy"],
+            ),
+            RuntimeCondition(
+                USER_IDS_MAPPED,
+                not single,
+                "SingleUserID" if single else "",
+                "there is one user id" if single else f"{machine['uids']} user ids",
+            ),
+        )
+    )

@@ -1,0 +1,52 @@
+"""What a container's child does about system call filters, and what the shim then hears of it."""
+
+from __future__ import annotations
+
+import array
+import base64
+import os
+import socket
+
+from lastcall.cri.sandbox.shim import single_id
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lastcall.cri.sandbox.shim.identity import Identity
+
+IdMap = list[tuple[int, int]]
+
+
+def single_user_id(uids: IdMap) -> bool:
+    """Whether the cluster has but one user id."""
+    return sum(count for _, count in uids) <= 1
+
+
+def prepare(spec: dict[str, Any], capabilities: int, uids: IdMap) -> None:
+    """Before the clone: what is made once is made in the shim, not in every child."""
+    if single_user_id(uids) and single_id.available():
+        single_id.filter_program(capabilities)
+
+
+def helper(uids: IdMap) -> tuple[str, bytes] | None:
+    """(name in /dev, contents) of the program by which a process becomes another user; None where none is needed."""
+    if not single_user_id(uids) or not single_id.available():
+        return None
+    return os.path.basename(single_id.HELPER_PATH), single_id.helper_elf(os.uname().machine)
+
+
+def install(spec: dict[str, Any], who: Identity, capabilities: int, uids: IdMap, status: socket.socket) -> None:
+    """In the child, as late as it still has the right to. Raises OSError.
+
+    Only root is answered for: another user could not have changed owners or users on any machine.
+    """
+    if who.uid == 0 and single_user_id(uids) and single_id.available():
+        program = single_id.filter_program(capabilities)
+        listener = linux.install_seccomp_filter(program, linux.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))
+        status.sendmsg([b'{"listener":true}'], [rights])
+    profile = (spec.get("seccomp") or {}).get("program")
+    if profile:
+        linux.install_seccomp_filter(base64.b64decode(profile))
