@@ -1,6 +1,7 @@
 """Runs a command as an ordinary user: uid and gid 65534, no groups, no capability, now or by any execve.
 
-`ordinary_user.py COMMAND...`, as root. The interpreter and the sources may be below a directory that is root's alone
+`ordinary_user.py COMMAND...`, as root.
+ The interpreter and the sources may be below a directory that is root's alone
 (/root/.pyenv): in a mount namespace of its own such a directory is replaced by one in which only the way to them is.
 """
 
@@ -15,9 +16,27 @@ USERS = ["root", "ordinary user"] if os.getuid() == 0 else ["the user of the tes
 """Parameters of a test that runs a command as each user it can."""
 
 
+SUBORDINATE = "user with subordinate ids"
+EVERY_USER = [*USERS, SUBORDINATE] if os.getuid() == 0 else USERS
+"""And an ordinary user to whom /etc/subuid and /etc/subgid give a range (they say so in its mount namespace only)."""
+
+
 def command_prefix(user: str) -> list[str]:
     """What to put before a command."""
+    if user == SUBORDINATE:
+        return [sys.executable, __file__, "--subordinate-ids"]
     return [sys.executable, __file__] if user == "ordinary user" else []
+
+
+def give_subordinate_ids() -> None:
+    """In the mount namespace of this process."""
+    from lastcall.world import linux
+
+    linux.mount("etc", "/srv", "tmpfs", 0, "mode=755")
+    Path("/srv/range").write_text(f"{UID}:200000:65536\n")
+    for name in ("/etc/subuid", "/etc/subgid"):
+        linux.mount("/srv/range", name, None, linux.MS_BIND)
+    linux.umount2("/srv", linux.MNT_DETACH)
 
 
 def needed() -> list[Path]:
@@ -53,7 +72,11 @@ def main(command: list[str]) -> None:
     from lastcall.world import linux
 
     open_the_way(needed())
-    linux.drop_bounding_set(0)
+    if command[0] == "--subordinate-ids":
+        give_subordinate_ids()
+        command = command[1:]
+    else:
+        linux.drop_bounding_set(0)
     os.setgroups([])
     os.setresgid(UID, UID, UID)
     os.setresuid(UID, UID, UID)

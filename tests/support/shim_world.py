@@ -8,7 +8,9 @@ import asyncio
 import contextlib
 import functools
 import importlib.util
+import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -23,7 +25,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ordinary_user import USERS, command_prefix
+from ordinary_user import SUBORDINATE, USERS, command_prefix
 
 from lastcall.cri.api import (
     ContainerConfig,
@@ -35,6 +37,7 @@ from lastcall.cri.api import (
     PodSandboxMetadata,
     RuntimeServiceError,
 )
+from lastcall.cri.sandbox.cgroups.place import make_place
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
 from lastcall.timeline.record import Record
@@ -52,7 +55,6 @@ NAMESPACES = (
     | linux.CLONE_NEWNET
     | linux.CLONE_NEWIPC
     | linux.CLONE_NEWUTS
-    | linux.CLONE_NEWCGROUP
 )
 
 
@@ -190,15 +192,29 @@ class ShimWorld:
         return {pid: command for pid, command in found.items() if command}
 
 
-def inside(scenario: Callable[[ShimWorld], Awaitable[None]]) -> Callable[[str], None]:
-    """See the module's docstring."""
+Scenario = Callable[[ShimWorld], Awaitable[None]]
 
+
+def inside(scenario: Scenario) -> Callable[[str], None]:
+    """See the module's docstring."""
+    return inside_as(USERS)(scenario)
+
+
+def inside_as(users: list[str]) -> Callable[[Scenario], Callable[[str], None]]:
+    """`inside`, as these of `ordinary_user.EVERY_USER`."""
+    return lambda scenario: _inside(scenario, users)
+
+
+def _inside(scenario: Scenario, users: list[str]) -> Callable[[str], None]:
     @pytest.mark.real_kernel
-    @pytest.mark.parametrize("user", USERS)
+    @pytest.mark.parametrize("user", users)
     def test(user: str) -> None:
+        if user == SUBORDINATE and shutil.which("newuidmap") is None:
+            pytest.skip("newuidmap is not installed (Debian: uidmap)")
         path = sys.modules[scenario.__module__].__file__
         command = [*command_prefix(user), sys.executable, __file__, str(path), scenario.__name__]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        environment = {**os.environ, "LASTCALL_TEST_USER": user}
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
         assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
 
     functools.update_wrapper(test, scenario)
@@ -213,6 +229,8 @@ def inside(scenario: Callable[[ShimWorld], Awaitable[None]]) -> Callable[[str], 
 def main(path: str, name: str) -> int:
     ready, go = os.pipe()
     uid, gid = os.getuid(), os.getgid()
+    place = make_place("test")
+    os.environ["LASTCALL_TEST_CGROUPS"] = json.dumps(place.facts())
     pid = linux.clone3(NAMESPACES)
     if pid == 0:
         os.close(go)
@@ -228,7 +246,8 @@ def main(path: str, name: str) -> int:
             os._exit(code)
     write_id_maps(pid, uid, gid)
     os.write(go, b"g")
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return status if place.remove() else 99
 
 
 def _as_init(path: str, name: str) -> int:
@@ -259,6 +278,7 @@ def start_shim(ring: Ring) -> int:
 
             program = Path(lastcall.__file__).parent / "cri/sandbox/shim/__main__.py"
             options = ["--socket", f"{STATE}/shim.sock", "--state", f"{STATE}/shim", "--ring-fd", str(ring.fd)]
+            options += ["--cgroups", os.environ["LASTCALL_TEST_CGROUPS"]]
             os.execv(sys.executable, [sys.executable, "-I", "-S", str(program), *options])
         finally:
             os._exit(70)
