@@ -70,7 +70,8 @@ def compile_filter(
 
     `other_architecture` is the action for calls of another one, such as those of 32-bit programs, whose numbers mean
     something else. `unknown` is (first number, action) for everything from that number on that has no rules, x32
-    calls included. Raises ValueError for a machine without a table, and when the program is longer than the kernel takes.
+    calls included.
+    Raises ValueError for a machine without a table, and when the program is longer than the kernel takes.
     """
     if machine not in AUDIT_ARCH:
         raise ValueError(f"no seccomp filters for {machine}")

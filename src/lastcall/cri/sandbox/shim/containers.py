@@ -109,7 +109,7 @@ class Container:
             more = {"shm": self.sandbox.shm, "cgroupFiles": cgroup_files, "helper": filters.helper(context.maps[0])}
             child.run_container({**spec, **more}, status, stdio, self.sandbox.namespaces, context.maps)
 
-        filters.prepare(spec, identity.capability_mask(spec), context.maps[0])
+        filters.prepare(spec, context.maps[0])
         cgroup_files = self.limits.start()
         self._log = LogFile(spec["logPath"])
         try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import array
 import base64
+import contextlib
 import os
 import socket
 
 from lastcall.cri.sandbox.shim import single_id
+from lastcall.cri.sandbox.shim.identity import capability_mask
+from lastcall.cri.sandbox.shim.rootfs import SetupError
 from lastcall.world import linux
 
 TYPE_CHECKING = False
@@ -24,10 +27,11 @@ def single_user_id(uids: IdMap) -> bool:
     return sum(count for _, count in uids) <= 1
 
 
-def prepare(spec: dict[str, Any], capabilities: int, uids: IdMap) -> None:
+def prepare(spec: dict[str, Any], uids: IdMap) -> None:
     """Before the clone: what is made once is made in the shim, not in every child."""
     if single_user_id(uids) and single_id.available():
-        single_id.filter_program(capabilities)
+        with contextlib.suppress(SetupError):  # the child will say it
+            single_id.filter_program(capability_mask(spec))
 
 
 def helper(uids: IdMap) -> tuple[str, bytes] | None:
@@ -47,6 +51,7 @@ def install(spec: dict[str, Any], who: Identity, capabilities: int, uids: IdMap,
         listener = linux.install_seccomp_filter(program, linux.SECCOMP_FILTER_FLAG_NEW_LISTENER)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))
         status.sendmsg([b'{"listener":true}'], [rights])
+        os.close(listener)  # else the execve of a child whose shim has died would wait for itself
     profile = (spec.get("seccomp") or {}).get("program")
     if profile:
         linux.install_seccomp_filter(base64.b64decode(profile))

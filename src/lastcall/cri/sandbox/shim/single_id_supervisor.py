@@ -45,7 +45,7 @@ class _Wanted:
 
 
 class _Execve:
-    """An execve that became one of the helper: what was meant, and which arguments lay in the overwritten path, where."""
+    """An execve that became one of the helper: what was meant, and which arguments lay where in the path it had."""
 
     def __init__(self, path: bytes, arguments: dict[int, int], who: _Wanted) -> None:
         self.path, self.arguments, self.who = path, arguments, who
