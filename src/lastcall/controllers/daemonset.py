@@ -149,7 +149,10 @@ class DaemonSetController:
                 plan = rolling_update(owner, nodes, pods, value, moment)
                 error = await self._perform(key, owner, plan, value)
             await self._clean_up(owner, history, pods)
-        await self._write_status(owner, status_of(owner, nodes, pods, value, moment, observe=True))
+            pods = by_node(await self._claim(owner))
+        if error or self._expectations.satisfied(key):
+            # Otherwise what was just written is on its way here, and the counts of before would be wrong already.
+            await self._write_status(owner, status_of(owner, nodes, pods, value, moment, observe=True))
         wait = seconds_until_change(owner, pods, moment)
         if wait is not None:
             self._worker.queue.add_after(key, wait)
