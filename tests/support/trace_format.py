@@ -50,7 +50,10 @@ def _names(events: list[dict[str, Any]], timed: list[dict[str, Any]]) -> Iterato
     for pid in {event["pid"] for event in timed}:
         if ("process_name", pid, 0) not in named:
             yield f"process {pid} has no name"
-    for pid, tid in {(event["pid"], event["tid"]) for event in timed}:
+    threads = {(event["pid"], event["tid"]) for event in timed}
+    if len({tid for _, tid in threads}) < len(threads):
+        yield "two processes have a track of the same number"
+    for pid, tid in threads:
         if ("thread_name", pid, tid) not in named:
             yield f"track {pid}/{tid} has no name"
 
@@ -77,8 +80,10 @@ def _flows(timed: list[dict[str, Any]]) -> Iterator[str]:
     ends = {event["id"]: event for event in timed if event["ph"] == "f"}
     if len(begins) + len(ends) != sum(event["ph"] in "sf" for event in timed):
         yield "an id of an arrow is used twice"
+    if odd := [number for number in begins if not isinstance(number, int)]:
+        yield f"Perfetto reads numbers only as ids of arrows: {odd}"
     if set(begins) != set(ends):
-        yield f"arrows without both ends: {sorted(set(begins) ^ set(ends))}"
+        yield f"arrows without both ends: {sorted(set(begins) ^ set(ends), key=str)}"
     slices = {(e["pid"], e["tid"], e["ts"]) for e in timed if e["ph"] == "X"}
     for number, end in ends.items():
         begin = begins.get(number)

@@ -145,7 +145,7 @@ def _glyph(entry: Entry) -> tuple[Glyph, str]:
     record, words = entry.record, words_for(entry.record)
     facts = record.facts
     if record.kind == kinds.SIGNAL_SENT:
-        name = signal_name(facts.get("signal")) or "signal"
+        name = (signal_name(facts.get("signal")) or "signal")[:12]
         return ("kill" if name == SIGKILL else "signal"), name
     if record.kind == kinds.PROCESS_EXITED:
         return "exit", f"exit {facts.get('exitCode')}"
@@ -214,7 +214,7 @@ def _drain(c: ContainerEnding, ending: Ending) -> list[Bar]:
     if over is None or c.exited_at is None or c.exited_at <= over + _OVER_SECONDS:
         return [Bar("drain", label, c.term_at, c.exited_at)]
     if c.term_at >= over:
-        return [Bar("overrun", f"{label}, over", c.term_at, c.exited_at)]
+        return [Bar("overrun", f"{seconds(c.drain_seconds)} over", c.term_at, c.exited_at)]
     late = f"{seconds(c.exited_at - over)} over"
     return [Bar("drain", label, c.term_at, over), Bar("overrun", late, over, c.exited_at)]
 

@@ -25,6 +25,9 @@ RECORD_US = 1.0
 _SHIFT_US = 0.001
 """Slices of a track may not lie on one another."""
 
+_APART = 1_000_000
+"""Between the numbers of one Pod and the next: Perfetto takes whole numbers only, and knows tracks by theirs alone."""
+
 
 def trace_document(endings: Sequence[Ending], *, kubernetes_version: str, lastcall_version: str) -> Event:
     """The whole trace, its events sorted by time."""
@@ -84,7 +87,7 @@ class _Pod:
         yield from (actor for actor, _ in ACTORS if actor in present)
 
     def _tid(self, track: str) -> int:
-        return self._tracks.setdefault(track, len(self._tracks) + 1)
+        return self._tracks.setdefault(track, self._pid * _APART + len(self._tracks) + 1)
 
     def _us(self, at: float) -> float:
         return round(self._zero + at * 1e6, 3)
@@ -149,7 +152,7 @@ class _Pod:
             start, end = self._places.get(entry.cause_id or ""), self._places[entry.record.id]
             if start is None or start[1] > end[1]:
                 continue
-            common = {"name": "cause", "cat": "cause", "id": f"{self._pid}-{number}", "pid": self._pid}
+            common = {"name": "cause", "cat": "cause", "id": self._pid * _APART + number, "pid": self._pid}
             yield {"ph": "s", **common, "tid": start[0], "ts": start[1]}
             yield {"ph": "f", "bp": "e", **common, "tid": end[0], "ts": end[1]}
 
@@ -181,7 +184,7 @@ def _deaths(endings: Sequence[Ending], pid: int, first: int, metadata: list[Even
                 found.setdefault(entry.record.id, (ending, entry))
     if found:
         metadata.append(_name(pid, 0, "process_name", name="the cluster's processes"))
-        metadata.append(_name(pid, 1, "thread_name", name="init"))
+        metadata.append(_name(pid, pid * _APART + 1, "thread_name", name="init"))
     return [
         {
             "ph": "i",
@@ -189,7 +192,7 @@ def _deaths(endings: Sequence[Ending], pid: int, first: int, metadata: list[Even
             "name": f"{actor_label(entry.record)}: {words_for(entry.record).text}",
             "cat": entry.record.actor,
             "pid": pid,
-            "tid": 1,
+            "tid": pid * _APART + 1,
             "ts": max(0.0, round((_ns(ending, entry.at) - first) / 1000, 3)),
             "args": _args(entry, words_for(entry.record).text),
         }

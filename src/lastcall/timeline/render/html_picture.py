@@ -21,7 +21,7 @@ _MARK_WIDTH = 0.024
 """Of the width that a plot usually has."""
 
 _LABEL_WIDTH = 0.1
-_MOST_ROWS = 3
+_MOST_ROWS = 6
 _BAR_HEIGHT = 20
 _TALL = {"actor": 40, "endpoint": 40, "container": 62, "output": 32}
 
@@ -187,7 +187,7 @@ def _bar(bar: Bar, axis: Axis, y: float) -> Markup:
         ),
     ]
     if bar.label and width > 0.02:
-        label = svg("text", bar.label, class_=f"on b-{bar.kind}", x=7, y=y + 14)
+        label = svg("text", bar.label, class_="on" if bar.end is None else f"on b-{bar.kind}", x=7, y=y + 14)
         share = percent(width)
         parts.append(tag("svg", label, class_="clip", x=percent(x), width=share, data_a=_t(bar.start), data_b=_t(end)))
     return tag("g", parts, role="img")

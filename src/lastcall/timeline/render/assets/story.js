@@ -180,7 +180,7 @@
       this.said = make("p", { class: "said" });
       this.scrub = make("input", { type: "range", class: "scrub", min: 0, max: 1000, step: 1, value: 1000, "aria-label": "Time" });
       bar.after(this.said, this.scrub);
-      this.future = shape("rect", { class: "future", y: 24, height: "100%", x: "100%", width: "0%" });
+      this.future = shape("rect", { class: "future", y: 18, height: "100%", x: "100%", width: "0%" });
       this.head = shape("line", { class: "playhead", y1: 18, y2: "100%", x1: "100%", x2: "100%" });
       this.plot.append(this.future, this.head);
     }
