@@ -24,7 +24,7 @@ def is_ongoing(ending: Ending) -> bool:
     if ending.gone is not None or not any(c.started and c.exit_code is None for c in ending.containers):
         return False
     done = any(e.record.kind in (kinds.WORKER_FINISHED, kinds.OBJECT_REMOVED) for e in ending.entries)
-    died = any(e.record.kind == kinds.PROCESS_DIED for e in ending.entries)
+    died = any(e.record.kind == kinds.PROCESS_DIED and e.record.facts.get("restartsIn") is None for e in ending.entries)
     return not done and not died
 
 

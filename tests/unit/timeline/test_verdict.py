@@ -50,6 +50,14 @@ def test_a_dead_kubelet_is_no_ongoing_end(new_tape):
     assert outcome_words(tape.ending()) == "how it ended is not known"
 
 
+def test_a_kubelet_that_is_started_again_goes_on_with_the_end(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.add(1.0, "init", k.PROCESS_DIED, role="node-1", pid=4, signal=9, restartsIn=0.1)
+    assert is_ongoing(tape.ending())
+
+
 def test_more_than_the_grace_period_is_said(new_tape):
     tape = new_tape()
     tape.started()

@@ -274,6 +274,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.PROCESS_SIGNAL_STATE: _signal_state,
     kinds.SIGNAL_SENT: _signal_sent,
     kinds.PROCESS_EXITED: _process_exited,
+    kinds.PRIVILEGE_CALL_ANSWERED: _fixed("{call} to {id}: answered with success, not done (one user id)", DETAIL),
     kinds.EXEC_STARTED: _fixed("exec: pid {pid}", NOISE),
     kinds.EXEC_EXITED: _fixed("exec: exit {exitCode}", NOISE),
     kinds.OUTPUT: _output,
