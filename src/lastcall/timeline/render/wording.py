@@ -278,6 +278,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.EXEC_STARTED: _fixed("exec: pid {pid}", NOISE),
     kinds.EXEC_EXITED: _fixed("exec: exit {exitCode}", NOISE),
     kinds.OUTPUT: _output,
+    kinds.PRIVILEGE_CALL_ANSWERED: _fixed("{call} to id {id} answered with success, not done (one user id)", STEP),
     kinds.NETWORK_ATTACHED: _fixed("network {ip} set up", DETAIL),
     kinds.NETWORK_DETACHED: _network_detached,
     kinds.PROCESS_DIED: _process_died,
