@@ -44,6 +44,25 @@ def no_back_steps(value: str, path: str) -> list[FieldError]:
     return [invalid(path, value, "must not contain '..'")] if ".." in value.split("/") else []
 
 
+def seccomp_profile(profile: Any, path: str) -> list[FieldError]:
+    """pkg/apis/core/validation/validation.go:validateSeccompProfileField."""
+    if not isinstance(profile, dict):
+        return []
+    kind, name = profile.get("type"), profile.get("localhostProfile")
+    if not kind:
+        errors = [required(f"{path}.type", "type is required when seccompProfile is set")]
+    else:
+        errors = one_of(kind, f"{path}.type", ("Localhost", "RuntimeDefault", "Unconfined"))
+    if kind == "Localhost":
+        if name is None:
+            errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
+        else:
+            errors += local_path(name, f"{path}.localhostProfile")
+    elif name is not None:
+        errors.append(invalid(f"{path}.localhostProfile", name, "can only be set when seccomp type is Localhost"))
+    return errors
+
+
 def label_selector(selector: Any, path: str) -> list[FieldError]:
     """A `metav1.LabelSelector`. (`metav1validation.ValidateLabelSelector`)"""
     if not isinstance(selector, dict):

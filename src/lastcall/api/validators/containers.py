@@ -34,6 +34,7 @@ from lastcall.api.validators.common import (
     one_of,
     port_number_or_name,
     required_one_of,
+    seccomp_profile,
 )
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -349,6 +350,7 @@ def _security_context(context: Object | None, path: str) -> list[FieldError]:
     errors = user_id(context.get("runAsUser"), f"{path}.runAsUser")
     errors += user_id(context.get("runAsGroup"), f"{path}.runAsGroup")
     errors += one_of(context.get("procMount"), f"{path}.procMount", ("Default", "Unmasked"))
+    errors += seccomp_profile(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"

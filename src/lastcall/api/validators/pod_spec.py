@@ -7,7 +7,13 @@ from typing import Any
 from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import between, is_dns1123_label, is_dns1123_subdomain, is_ip, is_label_value, is_qualified_name
-from lastcall.api.validators.common import POSITIVE, label_selector, one_of, required_one_of
+from lastcall.api.validators.common import (
+    POSITIVE,
+    label_selector,
+    one_of,
+    required_one_of,
+    seccomp_profile,
+)
 from lastcall.api.validators.containers import (
     user_id,
     validate_containers,
@@ -77,7 +83,7 @@ def _host_network(spec: Object) -> list[FieldError]:
 
 def _security_context(context: Object, spec: Object) -> list[FieldError]:
     path = "spec.securityContext"
-    errors: list[FieldError] = []
+    errors = seccomp_profile(context.get("seccompProfile"), f"{path}.seccompProfile")
     for key in ("fsGroup", "runAsUser", "runAsGroup"):
         errors += user_id(context.get(key), f"{path}.{key}")
     for index, group in enumerate(context.get("supplementalGroups") or ()):

@@ -271,6 +271,8 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.FINAL_DELETE_SENT: _fixed("final DELETE: grace 0, this uid only"),
     kinds.WORKER_FINISHED: _fixed("the Pod's worker is done", DETAIL),
     kinds.PROCESS_STARTED: _fixed("process started: pid {pid}, {exe}", DETAIL),
+    kinds.PRIVILEGE_CALL_ANSWERED: _fixed("{call} is answered with success but not done: there is one user id", STEP),
+    kinds.OUT_OF_MEMORY: _fixed("the machine ran out of memory meanwhile: probably killed for that", STEP, "bad"),
     kinds.PROCESS_SIGNAL_STATE: _signal_state,
     kinds.SIGNAL_SENT: _signal_sent,
     kinds.PROCESS_EXITED: _process_exited,

@@ -9,7 +9,7 @@ import socket
 import time
 
 from lastcall.cri.sandbox.shim import child, filters, identity, procfs
-from lastcall.cri.sandbox.shim.limits import Limits
+from lastcall.cri.sandbox.shim.limits import Limits, MachineKills
 from lastcall.cri.sandbox.shim.logs import LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
@@ -45,6 +45,7 @@ class Context:
         self.recorder = recorder
         self.directory = directory
         self.cgroups = cgroups
+        self.machine_kills = MachineKills()
         self.own = Own()
         self.maps = procfs.id_map("/proc/self/uid_map"), procfs.id_map("/proc/self/gid_map")
 
@@ -79,6 +80,7 @@ class Container:
         self.terminal = -1
         self.taps = Taps(context.loop)
         self._mount_namespace = ""
+        self._sigkill_sent = False
         self.execs: dict[str, Exec] = {}
 
     @property
@@ -212,8 +214,21 @@ class Container:
         }
         # None: nobody counts out-of-memory kills without a cgroup of the container's own.
         self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": self.out_of_memory})
+        if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
+            self._infer_out_of_memory()
         self._end()
         self.on_exited()
+
+    def _infer_out_of_memory(self) -> None:
+        kills = self._context.machine_kills.since_last()
+        if kills and self.process is not None:
+            self._context.recorder.record(
+                kinds.OUT_OF_MEMORY,
+                pod_uid=self.spec["podUid"],
+                container=self.spec["name"],
+                facts={"containerId": self.id, "pid": self.process.pid, "machineKills": kills},
+                evidence="inferred",
+            )
 
     def _end(self) -> None:
         """Everything of the process is gone; whoever outside its PID namespace holds its pipes writes into nothing."""
@@ -268,6 +283,7 @@ class Container:
             return False
         # A node that starts anew must know: the stop signal is sent once in a container's life.
         self.stop_signal_sent = self.stop_signal_sent or number != signal.SIGKILL
+        self._sigkill_sent = self._sigkill_sent or number == signal.SIGKILL
         self.record(kinds.SIGNAL_SENT, {"signal": procfs.signal_name(number), "pid": process.pid, "why": why})
         return True
 

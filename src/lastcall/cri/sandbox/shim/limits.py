@@ -53,6 +53,26 @@ class Limits:
             self._cgroups.remove(self._path)
 
 
+class MachineKills:
+    """How many processes the machine has killed for lack of memory: all there is to go by without control groups."""
+
+    def __init__(self, path: str = "/proc/vmstat") -> None:
+        self._path = path
+        self._seen = self._read()
+
+    def since_last(self) -> int:
+        """How many more than at the last look."""
+        before, self._seen = self._seen, self._read()
+        return max(0, self._seen - before)
+
+    def _read(self) -> int:
+        with contextlib.suppress(OSError, ValueError), open(self._path) as file:
+            for line in file:
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+        return 0
+
+
 def start_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
     """Make a Pod's group and those above it. Raises OSError."""
     if not parent:
