@@ -53,6 +53,7 @@ _SUBRESOURCES = {
         for name, kind in (("exec", "Exec"), ("attach", "Attach"), ("portforward", "PortForward"))
     },
     ("pods", "binding"): _Subresource(("create",), ("", "v1", "Binding")),
+    ("pods", "eviction"): _Subresource(("create",), ("policy", "v1", "Eviction")),
     ("namespaces", "finalize"): _Subresource(("update",)),
     **{
         (plural, "scale"): _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))

@@ -30,6 +30,7 @@ from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidde
 from lastcall.apiserver.bodies import decode_object, decode_optional, decode_patch
 from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import Discovery, verbs_of
+from lastcall.apiserver.eviction import EVICTIONS
 from lastcall.apiserver.health import health
 from lastcall.apiserver.list_bodies import PIECE_BYTES, StoredList, list_body, stored_list
 from lastcall.apiserver.listing import Page
@@ -288,7 +289,7 @@ class HTTPFace:
     async def _create(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        takes_name = info.subresource in ("binding", "token")
+        takes_name = info.subresource in ("binding", "eviction", "token")
         if bool(info.name) is not takes_name or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
@@ -513,6 +514,8 @@ def _body_kind(resource: Resource, info: RequestInfo) -> Resource:
     """What a POST's body is: the resource itself, or what its subresource takes."""
     if info.subresource == "binding":
         return BINDINGS
+    if info.subresource == "eviction":
+        return EVICTIONS
     if info.subresource == "token":
         return TOKEN_REQUESTS
     return SCALES if info.subresource == "scale" else resource

@@ -29,6 +29,7 @@ from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.event_faces import to_core, to_events_v1
+from lastcall.apiserver.eviction import evict
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
@@ -170,6 +171,9 @@ class Operations:
         """POST. `obj` belongs to the server afterwards."""
         if resource is BINDINGS or (resource is PODS and subresource == "binding"):
             return await self._bind(context, obj, namespace, name)
+        if resource is PODS and subresource == "eviction":
+            status = await evict(self.kinds, context, obj, namespace, name)
+            return Answer(status, orjson.dumps(status), created=True)
         if resource is SERVICEACCOUNTS and subresource == "token":
             obj = prepare(context, TOKEN_REQUESTS, obj)
             status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)

@@ -63,6 +63,16 @@ class WriteRecords:
             }
             self._write(kinds.GRACE_SHORTENED, pod, rule, facts)
 
+    def evicted(self, context: RequestContext, pod: Object, rule: str, why: str, facts: Object) -> None:
+        """An eviction is granted; its DELETE comes next. `why` says what the budget said."""
+        by = context.user.name
+        if client := context.user_agent.partition("/")[0]:
+            by = f"{by} with {client}"
+        more = {"user": context.user.name, "userAgent": context.user_agent, **facts}
+        more["observedResourceVersion"] = resource_version_of(pod)
+        facts = {"why": f"evicted by {by}: {why}", **more}
+        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=facts)
+
     def removed(self, context: RequestContext, resource: Resource, pod: Object) -> None:
         if resource is PODS:
             self._write(kinds.OBJECT_REMOVED, pod, RULE_REMOVE, {"user": context.user.name})

@@ -58,6 +58,10 @@ RULES: dict[str, str] = {
         "An object whose owners are all gone, or wait for it in a foreground deletion, is deleted. What else it owns "
         "follows by the same rule."
     ),
+    "eviction.go:Create": (
+        "An eviction is a DELETE that asks first: of the one PodDisruptionBudget that selects the Pod it uses up an "
+        "allowance. A Pod that is not Ready may go without one, and one that is Pending or has ended always may."
+    ),
     "replica_set.go:getPodsToDelete": (
         "Of too many Pods those go first that are not assigned, not Running, not Ready, cheaper by annotation, crowded "
         "on their node, Ready for a shorter time, restarted more often or younger; the first difference decides."

@@ -1,0 +1,57 @@
+"""What the API server and the disruption controller both say about PodDisruptionBudgets and disrupted Pods.
+
+Sources: pkg/controller/disruption (UpdateDisruptionAllowedCondition in component-helpers/apps/poddisruptionbudget),
+apimachinery pkg/api/meta/conditions.go:SetStatusCondition.
+"""
+
+from typing import cast
+
+from lastcall.api.meta import Object
+from lastcall.api.selectors import NOTHING, LabelSelector, selector_of_expressions
+
+DISRUPTION_ALLOWED = "DisruptionAllowed"
+SUFFICIENT_PODS = "SufficientPods"
+INSUFFICIENT_PODS = "InsufficientPods"
+SYNC_FAILED = "SyncFailed"
+
+DISRUPTION_TARGET = "DisruptionTarget"
+"""The condition of a Pod that is about to be ended by a disruption; its reason says by which."""
+
+
+def budget_selector(budget: Object) -> LabelSelector:
+    """Which Pods a budget protects: all for `{}`, none without a selector or with one that cannot be read."""
+    try:
+        return selector_of_expressions((budget.get("spec") or {}).get("selector"))
+    except ValueError:
+        return NOTHING
+
+
+def disruption_target(reason: str, message: str) -> Object:
+    """The condition, without its time: `set_condition` of `lastcall.api.pods` adds that."""
+    return {"type": DISRUPTION_TARGET, "status": "True", "lastProbeTime": None, "reason": reason, "message": message}
+
+
+def set_status_condition(status: Object, condition: Object, now: str) -> None:
+    """Put a `metav1.Condition` into `status.conditions`, in place. `now` (RFC 3339) counts when its status moved."""
+    conditions = cast("list[Object]", status.setdefault("conditions", []))
+    old = next((each for each in conditions if each["type"] == condition["type"]), None)
+    if old is None:
+        conditions.append({**condition, "lastTransitionTime": now})
+        return
+    moved = old["status"] != condition["status"]
+    new = {**condition, "lastTransitionTime": now if moved else old["lastTransitionTime"]}
+    conditions[conditions.index(old)] = new
+
+
+def update_disruption_allowed_condition(status: Object, now: str) -> None:
+    """Make the condition say what `status.disruptionsAllowed` says (changes `status`)."""
+    allowed = status["disruptionsAllowed"] > 0
+    condition: Object = {
+        "type": DISRUPTION_ALLOWED,
+        "status": "True" if allowed else "False",
+        "reason": SUFFICIENT_PODS if allowed else INSUFFICIENT_PODS,
+        "message": "",
+    }
+    if status.get("observedGeneration"):
+        condition["observedGeneration"] = status["observedGeneration"]
+    set_status_condition(status, condition, now)
