@@ -9,10 +9,12 @@ from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.controllers.daemonset import DaemonSetController
 from lastcall.controllers.deployment import DeploymentController
+from lastcall.controllers.disruption import DisruptionController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.namespace import NamespaceController
+from lastcall.controllers.podgc import PodGarbageCollector
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
 from lastcall.controllers.statefulset import StatefulSetController
@@ -37,6 +39,9 @@ CONTROLLERS: dict[str, MakeController] = {
     "garbage-collector-controller": GarbageCollector,
     "statefulset-controller": StatefulSetController,
     "daemonset-controller": DaemonSetController,
+    "disruption-controller": DisruptionController,
+    "namespace-controller": NamespaceController,
+    "pod-garbage-collector-controller": PodGarbageCollector,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
@@ -68,9 +73,6 @@ async def run_controllers(
         service_accounts=service_accounts,
         config_maps=config_maps,
         root_ca_pem=root_ca_pem,
-    )
-    controllers["namespace-controller"] = NamespaceController(
-        world=world, client=client, namespaces=namespaces, pods=pods
     )
     async with Tasks() as tasks:
         for informer, name in (

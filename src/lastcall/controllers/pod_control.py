@@ -3,7 +3,7 @@
 Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, FilterActivePods, slowStartBatch).
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -109,8 +109,9 @@ async def delete_pod(
     why: str,
     facts: dict[str, Any],
     events: EventRecorder | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> None:
-    """As `PodControl.delete`, for who has no owner to speak about."""
+    """As `PodControl.delete`, for who has no owner to speak about. `options` are those of `Client.delete`."""
     about = {} if owner is None else {"ownerKind": owner.get("kind", ""), "owner": name_of(owner)}
     recorder.record(
         kinds.DELETION_DECIDED,
@@ -119,7 +120,7 @@ async def delete_pod(
         facts={"why": why, **about, **facts, "observedResourceVersion": pod["metadata"]["resourceVersion"]},
     )
     try:
-        await client.delete(PODS, name_of(pod), namespace_of(pod))
+        await client.delete(PODS, name_of(pod), namespace_of(pod), **(options or {}))
     except StatusError as error:
         if is_not_found(error):
             return

@@ -58,6 +58,22 @@ RULES: dict[str, str] = {
         "An object whose owners are all gone, or wait for it in a foreground deletion, is deleted. What else it owns "
         "follows by the same rule."
     ),
+    "namespaced_resources_deleter.go:deleteAllContent": (
+        "The Pods of a namespace that is deleted go first, each with its own grace period; everything else follows "
+        "when the last of them is gone, then the namespace."
+    ),
+    "gc_controller.go:gcTerminated": (
+        "Of Pods that have ended only so many are kept; evicted ones go first, then the oldest."
+    ),
+    "gc_controller.go:gcTerminating": (
+        "A Pod that ends on a node that is not Ready and has the taint out-of-service is not waited for."
+    ),
+    "gc_controller.go:gcOrphaned": (
+        "The Pods of a node that is gone for 40 seconds are marked Failed and removed: no kubelet will do it."
+    ),
+    "gc_controller.go:gcUnscheduledTerminating": (
+        "A Pod that is being deleted and has no node has nobody who could end it: it is removed."
+    ),
     "eviction.go:Create": (
         "An eviction is a DELETE that asks first: of the one PodDisruptionBudget that selects the Pod it uses up an "
         "allowance. A Pod that is not Ready may go without one, and one that is Pending or has ended always may."
