@@ -56,7 +56,7 @@ class GarbageCollector:
                     f"name: {reference.name}, uid: {reference.uid}"
                 )
                 text = f'ownerRef [{coordinates}] does not exist in namespace "{namespace_of(obj)}"'
-                self._events.event(obj, "Warning", "OwnerRefInvalidNamespace", text)
+                self._events.event(_unversioned(obj), "Warning", "OwnerRefInvalidNamespace", text)
 
         def removed(obj: Object) -> None:
             self._remember(resource, obj)
@@ -272,3 +272,8 @@ class GarbageCollector:
 def _waits_for_dependents(owner: Object) -> bool:
     meta = owner["metadata"]
     return bool(meta.get("deletionTimestamp")) and FOREGROUND in (meta.get("finalizers") or ())
+
+
+def _unversioned(obj: Object) -> Object:
+    """For an Event: the graph knows identities, not versions."""
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
