@@ -1,0 +1,59 @@
+"""Version 2 on the kernel's own tree, with whatever controllers it has here: membership, `cgroup.kill`, removal."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from lastcall.cri.sandbox.cgroups import files, v2
+from lastcall.cri.sandbox.cgroups.place import parse_mounts
+from lastcall.cri.sandbox.shim.limits import Limits
+
+pytestmark = [
+    pytest.mark.real_kernel,
+    pytest.mark.skipif(os.getuid() != 0, reason="the tree belongs to root"),
+]
+
+
+@pytest.fixture
+def tree() -> str:
+    mounted = parse_mounts(Path("/proc/self/mountinfo").read_text())
+    if "" not in mounted:
+        pytest.skip("no cgroup v2 is mounted")
+    directory = f"{mounted[''][0]}/lastcall-test-{os.getpid()}"
+    os.mkdir(directory)
+    yield directory
+    files.kill(directory)
+    assert files.remove(directory)
+
+
+def test_all_of_a_group_is_killed_at_once_and_the_group_goes(tree: str) -> None:
+    groups = v2.CgroupsV2(tree)
+    spec = {"id": "c1", "cgroupParent": "/kubepods/podx", "resources": {"unified": {"pids.max": "10"}}}
+    limits = Limits(groups, spec)
+    (member,) = limits.start()
+    script = f"echo 0 > {member}; sleep 100 & sleep 100 & echo in; wait"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in\n"
+        assert len(files.processes(f"{tree}/kubepods")) == 3
+        assert not groups.remove("kubepods"), "it is busy"
+        limits.kill()
+        assert process.wait(10) == -signal.SIGKILL
+    for _ in range(100):
+        if groups.remove("kubepods"):
+            break
+        time.sleep(0.01)
+    assert not os.path.exists(f"{tree}/kubepods")
+
+
+def test_without_the_memory_controller_nobody_counts(tree: str) -> None:
+    groups = v2.CgroupsV2(tree)
+    groups.create("kubepods/podx", {"memory_limit_in_bytes": 1 << 20, "cpu_quota": 1000, "cpu_period": 100_000})
+    has_memory = "memory" in files.read(f"{tree}/kubepods/podx/cgroup.controllers").split()
+    assert (groups.oom_kills("kubepods/podx") is not None) == has_memory
+    if has_memory:
+        assert files.read(f"{tree}/kubepods/podx/memory.max") == f"{1 << 20}\n"
