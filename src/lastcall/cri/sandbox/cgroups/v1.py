@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from lastcall.cri.sandbox.cgroups import files
@@ -28,25 +27,28 @@ class CgroupsV1:
         self._trees = list(dict.fromkeys(directories.values()))
 
     def create(self, path: str, resources: dict[str, Any]) -> None:
+        fresh = not os.path.isdir(f"{self._trees[0]}/{path}")
         for tree in self._trees:
             os.makedirs(f"{tree}/{path}", 0o755, exist_ok=True)
-        self.update(path, resources)
+        # A group begins without limits.
+        self._set(path, [each for each in limits(resources) if not fresh or each[2] not in ("-1", "max")])
 
     def update(self, path: str, resources: dict[str, Any]) -> None:
-        for controller, name, text in limits(resources):
+        self._set(path, limits(resources))
+
+    def _set(self, path: str, wanted: list[tuple[str, str, str]]) -> None:
+        failed = []
+        for controller, name, text in wanted:
             here = self._at(controller, path)
             if not here or not os.path.exists(f"{here}/{name}"):
                 continue
-            # memory+swap may never be below memory: the one that goes up is written first, so both are tried twice.
-            if name.startswith("memory."):
-                with contextlib.suppress(OSError):
-                    files.write(f"{here}/{name}", text)
-            else:
+            try:
                 files.write(f"{here}/{name}", text)
-        for controller, name, text in limits(resources):
-            here = self._at(controller, path)
-            if here and name.startswith("memory.") and os.path.exists(f"{here}/{name}"):
-                files.write(f"{here}/{name}", text)
+            except OSError:
+                # memory+swap may never be below memory: the one that goes up has to be written first.
+                failed.append((f"{here}/{name}", text))
+        for path_, text in failed:
+            files.write(path_, text)
 
     def member_files(self, path: str) -> list[str]:
         return [f"{tree}/{path}/cgroup.procs" for tree in self._trees]

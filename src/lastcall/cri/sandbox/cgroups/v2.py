@@ -25,17 +25,22 @@ class CgroupsV2:
 
     def create(self, path: str, resources: dict[str, Any]) -> None:
         """See `api.Cgroups`. Every group above hands its controllers down."""
-        here = self._directory
+        here, fresh = self._directory, False
         for name in path.split("/"):
             enable_controllers(here)
-            here = f"{here}/{name}"
-            with contextlib.suppress(FileExistsError):
+            here, fresh = f"{here}/{name}", True
+            try:
                 os.mkdir(here, 0o755)
-        self.update(path, resources)
+            except FileExistsError:
+                fresh = False
+        # A group begins without limits.
+        self._set(here, [each for each in limits(resources) if not fresh or not each[1].startswith("max")])
 
     def update(self, path: str, resources: dict[str, Any]) -> None:
-        here = self._at(path)
-        for name, text in limits(resources):
+        self._set(self._at(path), limits(resources))
+
+    def _set(self, here: str, wanted: list[tuple[str, str]]) -> None:
+        for name, text in wanted:
             # A file is missing where its controller is (swap, too, can be switched off): the others still count.
             if os.path.exists(f"{here}/{name}"):
                 files.write(f"{here}/{name}", text)
