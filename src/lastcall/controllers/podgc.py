@@ -126,6 +126,9 @@ class PodGarbageCollector:
 
         (`markFailedAndDeletePodWithCondition`)
         """
+        meta = pod["metadata"]
+        if is_pod_terminal(pod) and meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0:
+            return  # only its finalizers hold it
         try:
             if not is_pod_terminal(pod):
                 await self._mark_failed(pod, condition)
