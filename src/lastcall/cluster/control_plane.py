@@ -1,6 +1,7 @@
 """The control plane's role: API server, controllers and scheduler on one event loop."""
 
 import os
+import resource
 
 import uvloop
 
@@ -25,7 +26,14 @@ SCHEDULER = UserInfo("system:kube-scheduler", ("system:masters", "system:authent
 
 def main(plan: Plan) -> None:
     """Run until killed."""
+    _as_many_connections_as_allowed()
     uvloop.run(_run(plan))
+
+
+def _as_many_connections_as_allowed() -> None:
+    """A watch is an open connection, and the usual soft limit of 1024 is for programs that use select()."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _run(plan: Plan) -> None:
