@@ -21,7 +21,7 @@ from lastcall.api.resources import NODES
 from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import render_kubeconfig
-from lastcall.cluster import control_plane, init, node
+from lastcall.cluster import init
 from lastcall.cluster.channel import ChannelReader, Message
 from lastcall.cluster.egress import EgressServer
 from lastcall.cluster.errors import ClusterStartError
@@ -52,6 +52,21 @@ _NAMESPACES = (
     | linux.CLONE_NEWIPC
     | linux.CLONE_NEWUTS
 )
+
+
+def _control_plane(plan: Plan) -> None:
+    """The two roles import what only they need, each on its own processor, while front goes on."""
+    from lastcall.cluster import control_plane
+
+    gc.freeze()
+    control_plane.main(plan)
+
+
+def _node(plan: Plan) -> None:
+    from lastcall.cluster import node
+
+    gc.freeze()
+    node.main(plan)
 
 
 class EmbeddedCluster:
@@ -95,6 +110,9 @@ class EmbeddedCluster:
             raise ClusterStartError(f"the cluster's keys cannot be used: {error}") from error
         ours, theirs = socket.socketpair()
         go_read, go_write = os.pipe()
+        if self._options.restart_roles:
+            # What init forks again and again is better imported once.
+            from lastcall.cluster import control_plane, node  # noqa: F401
         gc.collect()
         gc.freeze()
         try:
@@ -109,7 +127,7 @@ class EmbeddedCluster:
             if os.read(go_read, 1) == b"":
                 os._exit(70)
             os.close(go_read)
-            init.run_init(plan, theirs, {"control-plane": control_plane.main, "node-1": node.main})
+            init.run_init(plan, theirs, {"control-plane": _control_plane, "node-1": _node})
         self._init_pid = pid
         theirs.close()
         os.close(go_read)
