@@ -230,6 +230,7 @@ def main(path: str, name: str) -> int:
     ready, go = os.pipe()
     uid, gid = os.getuid(), os.getgid()
     place = make_place("test")
+    place.create()
     os.environ["LASTCALL_TEST_CGROUPS"] = json.dumps(place.facts())
     pid = linux.clone3(NAMESPACES)
     if pid == 0:

@@ -39,6 +39,7 @@ def _try_cgroups() -> Probe:
     """Make the directories that a cluster would make, and take them away again."""
     place = make_place("doctor")
     try:
+        place.create()
         if place.mode == "none":
             return Probe(errno.ENOENT, place.why)
         return Probe(0, f"{place.mode}: {' '.join(place.controllers())}")

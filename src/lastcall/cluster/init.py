@@ -46,9 +46,11 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
     """The child's side of the clone, from the moment the id maps are written. Never returns."""
     writer = ChannelWriter(channel)
     try:
-        linux.set_parent_death_signal(signal.SIGKILL)
+        # With control groups front's death is not init's: there is something to do after it (`_end`).
+        linux.set_parent_death_signal(0 if plan.cgroups.mode != "none" else signal.SIGKILL)
         os.setsid()
         linux.set_process_name("lastcall-init")
+        plan.cgroups.create()
         os.umask(0o022)
         make_root(plan.options.state_size, plan.options.state)
         linux.sethostname(plan.options.name)
@@ -63,6 +65,7 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
             traceback.print_exc()
         code = error.errno if isinstance(error, OSError) else None
         writer.send({"event": "failed", "message": str(error) or repr(error), "errno": code})
+    plan.cgroups.remove()
     os._exit(70)
 
 
@@ -91,9 +94,6 @@ class _Init:
             self._plan.inside_sockets.append(_listen(address))
         for role in (SHIM, *self._roles):
             self._start(role)
-        if self._plan.cgroups.mode != "none":
-            # The closed channel tells of front's death, and then there is something to do.
-            linux.set_parent_death_signal(0)
         self._wait()
 
     def _start(self, role: str) -> None:

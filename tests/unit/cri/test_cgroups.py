@@ -226,6 +226,8 @@ def test_the_nearest_group_that_hands_its_controllers_down_is_the_place(unified:
     group(unified, "user.slice", enabled="memory pids")
     group(unified, "user.slice/app.scope", members="1\n2\n")
     found = make_place("demo", mounted(unified), "0::/user.slice/app.scope\n")
+    assert not Path(found.directories[""]).exists(), "front only finds it"
+    found.create()
     assert found.mode == "v2"
     directory = Path(found.directories[""])
     assert directory.parent == unified / "user.slice"
@@ -245,6 +247,7 @@ def test_a_delegated_scope_of_our_own_is_emptied_into_a_leaf(unified: Path) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(place.v2, "enable_controllers", enable)
         found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
+    found.create()
     assert (found.mode, found.emptied) == ("v2", str(scope))
     assert (scope / "lastcall/cgroup.procs").read_text() == "0", "this process moved"
     assert found.remove()
@@ -280,6 +283,7 @@ def test_version_1_is_taken_where_version_2_has_no_controllers(unified: Path, se
         Path(path, "outer").mkdir()
     groups = "0::/\n" + "".join(f"1:{controller}:/outer\n" for controller in separate)
     found = make_place("demo", mounts, groups)
+    found.create()
     assert found.mode == "v1"
     assert {Path(path).parent.name for path in found.directories.values()} == {"outer"}, "outer limits still count"
     assert found.remove()
@@ -297,3 +301,12 @@ def test_only_what_a_dead_cluster_of_this_pid_namespace_left_is_swept(unified: P
     sweep(str(unified))
     left = sorted(path.name for path in unified.iterdir() if path.is_dir())
     assert left == sorted([alive, elsewhere, "lastcall-like", "kubepods"])
+
+
+def test_a_place_that_cannot_be_made_is_none_and_says_why(unified: Path) -> None:
+    group(unified, "user.slice", enabled="memory pids")
+    found = make_place("demo", mounted(unified), "0::/user.slice\n")
+    (unified / "user.slice" / Path(found.directories[""]).name).write_text("in the way")
+    found.create()
+    assert (found.mode, found.directories) == ("none", {})
+    assert found.why.endswith("File exists")

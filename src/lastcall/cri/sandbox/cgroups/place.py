@@ -1,4 +1,4 @@
-"""Where this cluster's groups go: found and made by front, handed to init and the shim, removed at the end.
+"""Where this cluster's groups go: found by front, made by init, used by the shim, removed at the end.
 
 The directory's name holds the cluster's name, the PID namespace, pid and start time of the process that made it, so
 that the next start knows what a killed one left. Standard library only.
@@ -34,6 +34,18 @@ class Place:
     def facts(self) -> dict[str, Any]:
         """For JSON, on the shim's command line."""
         return {"mode": self.mode, "directories": self.directories, "why": self.why}
+
+    def create(self) -> None:
+        """Make the directories. What cannot be made is no place: then there is none, and `why` says it."""
+        for controller, directory in list(self.directories.items()):
+            try:
+                os.makedirs(directory, 0o755, exist_ok=True)
+            except OSError as error:
+                self.why = f"cgroup {self.mode}: {directory}: {error.strerror}"
+                del self.directories[controller]
+        if self.mode != "none" and not {"", "memory", "pids"} & self.directories.keys():
+            self.remove()
+            self.mode, self.directories = "none", {}
 
     def controllers(self) -> list[str]:
         """What can be limited and counted here, of cpu, memory and pids."""
@@ -71,7 +83,7 @@ def open_cgroups(facts: dict[str, Any]) -> Cgroups:
 
 
 def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place:
-    """Find a place, take away what killed clusters left there, and make the directories. Never raises.
+    """Find a place and take away what killed clusters left there. Never raises; `create` makes the directories.
 
     The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup.
     """
@@ -105,14 +117,7 @@ def _unified(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: s
             return None, why
         parent = emptied = own
     sweep(parent)
-    directory = f"{parent}/{name}"
-    try:
-        os.mkdir(directory, 0o755)
-    except OSError as error:
-        if emptied:
-            _come_back(emptied)
-        return None, f"cgroup v2: {directory}: {error.strerror}"
-    return Place("v2", {"": directory}, emptied=emptied), ""
+    return Place("v2", {"": f"{parent}/{name}"}, emptied=emptied), ""
 
 
 def _parent_that_hands_down(point: str, own: str) -> str:
@@ -188,15 +193,9 @@ def _separate(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: 
             why = "cgroup v1 belongs to root: only root can set limits with it"
             continue
         sweep(own)
-        try:
-            os.makedirs(f"{own}/{name}", 0o755, exist_ok=True)
-        except OSError as error:
-            why = f"cgroup v1: {own}: {error.strerror}"
-            continue
         directories[controller] = f"{own}/{name}"
     if "memory" in directories or "pids" in directories:
         return Place("v1", directories), ""
-    Place("v1", directories).remove()
     return None, why
 
 
