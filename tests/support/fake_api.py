@@ -11,7 +11,7 @@ from typing import Any
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import copy_object
 from lastcall.api.resources import PODS, Resource
-from lastcall.client.api import ConnectionLost, ListResult, WatchEvent
+from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
 from lastcall.world.world import World
 
 
@@ -142,6 +142,8 @@ class FakeAPI:
         version = patch.get("metadata", {}).get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise status_failure(409, "Conflict", "the object has been modified")
+        if content_type == STRATEGIC_MERGE_PATCH:
+            patch = _with_conditions_of(old, patch)
         return self.put(resource, _merge(old, patch))
 
     async def delete(
@@ -236,6 +238,16 @@ def _matches(obj: dict, label_selector: str, field_selector: str) -> bool:
         if ((found or "") == value) == differs:
             return False
     return True
+
+
+def _with_conditions_of(old: dict, patch: dict) -> dict:
+    """The only list that components patch strategically: conditions, merged by type."""
+    conditions = patch.get("status", {}).get("conditions")
+    if conditions is None:
+        return patch
+    new = {each["type"]: each for each in conditions}
+    merged = [_merge(each, new.pop(each["type"], {})) for each in old.get("status", {}).get("conditions") or []]
+    return {**patch, "status": {**patch["status"], "conditions": [*merged, *new.values()]}}
 
 
 def _merge(target: Any, patch: Any) -> Any:

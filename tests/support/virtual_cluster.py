@@ -457,7 +457,10 @@ class VirtualCluster:
         uid = self.uid(pod)
         found: dict[str, Object] = {}
         for seen in self.history[EVENTS]:
-            if seen.object["involvedObject"].get("uid") == uid and seen.type != "DELETED":
+            about = seen.object["involvedObject"]
+            # The taint eviction controller speaks about a name.
+            is_about = about.get("uid") == uid or ("uid" not in about and about["name"] == pod)
+            if is_about and seen.type != "DELETED":
                 found[seen.name] = seen.object
         return list(found.values())
 

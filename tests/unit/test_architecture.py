@@ -92,7 +92,8 @@ OBSERVES = {
     "node/start_container.py",
     "node/status_manager.py",
     "node/volumes/manager.py",
-    "scheduler/scheduler.py",  # the binding it made
+    "scheduler/scheduler.py",
+    "scheduler/victims.py",  # the deletion it decided
 }
 """The files that may write a record with evidence `observed`: their code saw or did it."""
 

@@ -1,9 +1,10 @@
 """Admission: what is checked and filled in between defaulting and validation.
 
-NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority and DefaultTolerationSeconds for Pods.
+NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`admission_priority.py`) and
+DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes.
 
-Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,priority,
-defaulttolerationseconds}.
+Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
+defaulttolerationseconds,nodetaint}.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,44 +12,59 @@ from collections.abc import Awaitable, Callable
 from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object
 from lastcall.api.names import generate_name
-from lastcall.api.resources import NAMESPACES, PODS, SERVICEACCOUNTS, Resource
+from lastcall.api.resources import NAMESPACES, NODES, PODS, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
+from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
+from lastcall.apiserver.admission_priority import check_default, default_class, set_priority
 from lastcall.apiserver.context import RequestContext
 from lastcall.world.world import World
 
 GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
 """(resource, namespace, name) → the object, None when it is not there."""
+ListObjects = Callable[[Resource], Awaitable[list[Object]]]
+"""All objects of a cluster-scoped kind."""
 
 TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
 TOKEN_EXPIRATION_SECONDS = 3607
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
-PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""The two that every cluster has. Others come with the PriorityClass kind."""
-
 TOLERATED_SECONDS = 300
-_NOT_READY = "node.kubernetes.io/not-ready"
-_UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class Admission:
     """The admission chain. Changes the object it is given and raises StatusError when it refuses."""
 
-    def __init__(self, world: World, get: GetObject) -> None:
+    def __init__(self, world: World, get: GetObject, list_all: ListObjects) -> None:
         self._world = world
         self._get = get
+        self._list = list_all
 
     async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
         if resource.namespaced:
             await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
         if resource == PODS:
             await self._service_account(obj, namespace)
-            set_priority(obj)
+            set_priority(obj, await self._priority_class(obj))
             add_default_tolerations(obj)
+        elif resource == NODES:
+            add_not_ready_taint(obj)
+        elif resource == PRIORITYCLASSES:
+            check_default(obj, await self._list(PRIORITYCLASSES))
 
     async def update(
         self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
     ) -> None:
         """Updates of what exists are allowed everywhere, also in a terminating namespace."""
+        if resource == PRIORITYCLASSES:
+            check_default(new, await self._list(PRIORITYCLASSES))
+
+    async def _priority_class(self, pod: Object) -> Object | None:
+        name = pod["spec"].get("priorityClassName") or ""
+        if not name:
+            return default_class(await self._list(PRIORITYCLASSES))
+        found = await self._get(PRIORITYCLASSES, "", name)
+        if found is None:
+            raise forbidden(PODS, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
+        return found
 
     async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:
         """Raises 404 when the namespace is missing, 403 when it is terminating."""
@@ -126,23 +142,12 @@ def token_projection() -> Object:
     }
 
 
-def set_priority(pod: Object) -> None:
-    """spec.priority follows spec.priorityClassName (priority/admission.go:admitPod). Raises the 403 StatusError."""
-    spec = pod["spec"]
-    name = spec.get("priorityClassName") or ""
-    pod_name = pod["metadata"].get("name", "")
-    if name and name not in PRIORITY_CLASSES:
-        raise forbidden(PODS, pod_name, f"no PriorityClass with name {name} was found")
-    priority = PRIORITY_CLASSES[name] if name else 0
-    if spec.get("priority") is not None and spec["priority"] != priority:
-        why = (
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
-            f"priority admission controller computed {priority} from the given PriorityClass name"
-        )
-        raise forbidden(PODS, pod_name, why)
-    spec["priority"] = priority
-    if spec.get("preemptionPolicy") is None:
-        spec["preemptionPolicy"] = "PreemptLowerPriority"
+def add_not_ready_taint(node: Object) -> None:
+    """A new node takes no Pods before the node lifecycle controller has seen it Ready (nodetaint/admission.go)."""
+    taint = {"key": NOT_READY, "effect": NO_SCHEDULE}
+    taints = taints_of(node)
+    if not any(each.get("key") == NOT_READY and each.get("effect") == NO_SCHEDULE for each in taints):
+        node.setdefault("spec", {})["taints"] = [*taints, taint]
 
 
 def add_default_tolerations(pod: Object) -> None:
@@ -150,7 +155,7 @@ def add_default_tolerations(pod: Object) -> None:
     spec = pod["spec"]
     tolerations: list[Object] = list(spec.get("tolerations") or [])
     said = list(tolerations)
-    for key in (_NOT_READY, _UNREACHABLE):
+    for key in (NOT_READY, UNREACHABLE):
         if not any(
             toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
             for toleration in said

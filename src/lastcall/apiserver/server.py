@@ -20,6 +20,7 @@ from lastcall.api.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    PRIORITYCLASSES,
     REVIEWS,
     SECRETS,
     SERVED,
@@ -28,6 +29,7 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.apiserver.admission import Admission
+from lastcall.apiserver.admission_priority import SYSTEM_CLASSES
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth import MASTERS, Authenticator, UserInfo
 from lastcall.apiserver.context import RequestContext
@@ -113,7 +115,7 @@ class APIServer:
         self._config = config
         self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
         self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
-        shared = Shared(world, store, ObjectCache(), Admission(world, self._find), WriteRecords(recorder))
+        shared = Shared(world, store, ObjectCache(), Admission(world, self._find, self._all), WriteRecords(recorder))
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
             NodeStrategy(NODES),
@@ -142,17 +144,25 @@ class APIServer:
         entry = await self._store.get(kind.key(namespace, name))
         return None if entry is None else kind.decode(entry.value)
 
+    async def _all(self, resource: Resource) -> list[Object]:
+        kind = self._kinds[resource]
+        entries, _, _ = await self._store.list(kind.prefix)
+        return [kind.decode(entry.value) for entry in entries]
+
     def client(self, user: UserInfo) -> Client:
         """A client in this process that acts as `user`: no HTTP, no JSON."""
         return InProcessClient(self.operations, user)
 
     async def bootstrap(self) -> None:
-        """Create what a cluster has from the start and is not there yet: namespaces, the `kubernetes` Service."""
+        """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
+        `kubernetes` Service."""
         await self._load_allocations()
         client = self.client(SERVER_USER)
         fresh = await self._find(NAMESPACES, "", "default") is None
         for name in SYSTEM_NAMESPACES:
             await self._create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
+        for priority_class in SYSTEM_CLASSES:
+            await self._create_missing(client, PRIORITYCLASSES, priority_class, "")
         await self._create_missing(client, SERVICES, self._kubernetes_service(), "default")
         await self._create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
         if fresh:

@@ -14,10 +14,12 @@ from lastcall.controllers.endpointslice import EndpointSliceController, index_by
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.namespace import NamespaceController
+from lastcall.controllers.nodelifecycle import NodeLifecycleController
 from lastcall.controllers.podgc import PodGarbageCollector
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
 from lastcall.controllers.statefulset import StatefulSetController
+from lastcall.controllers.tainteviction import TaintEvictionController
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -42,6 +44,8 @@ CONTROLLERS: dict[str, MakeController] = {
     "disruption-controller": DisruptionController,
     "namespace-controller": NamespaceController,
     "pod-garbage-collector-controller": PodGarbageCollector,
+    "node-lifecycle-controller": NodeLifecycleController,
+    "taint-eviction-controller": TaintEvictionController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

@@ -1,145 +1,197 @@
-"""Which Nodes can take a Pod, and the words for those that cannot. Pure.
+"""Which nodes can take a Pod, and Kubernetes's words for those that cannot. Pure.
 
-Source: pkg/scheduler/framework/plugins (one row of `FILTERS` per plugin, in the default order; the first that refuses a
-Node is the reason that counts) and pkg/scheduler/framework/types.go:FitError. Resources, ports and preemption are not
-looked at yet.
+Source: pkg/scheduler/framework/plugins (one row of `FILTERS` for each plugin, in the default order; the first that
+refuses a node is the one that counts) and pkg/scheduler/framework/types.go:FitError.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from lastcall.api.meta import Object, labels_of, name_of
+from lastcall.api.scheduling import NO_SCHEDULE, UNSCHEDULABLE, matches_node, tolerates, untolerated
+from lastcall.scheduler.cache import Cache
+from lastcall.scheduler.node_info import NodeInfo
+from lastcall.scheduler.pod_affinity import AffinityState
+from lastcall.scheduler.pod_info import PodInfo
+from lastcall.scheduler.topology_spread import SpreadState
 
 NO_NODES = "no nodes available to schedule pods"
+NO_CLAIMS = "no new claims to deallocate"
+"""What the plugin before preemption always says when there are no resource claims."""
+AFFINITY_CONFLICT = "pod affinity terms conflict"
+NOT_BY_PLUGIN = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
-Filter = Callable[[Object, Object], bool]
-"""(Pod, Node) -> True when the Node may take the Pod."""
-
-_UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-
-
-def find_nodes(pod: Object, nodes: Sequence[Object]) -> tuple[list[Object], str]:
-    """The Nodes that fit, and when none does the message of FailedScheduling (else "")."""
-    if not nodes:
-        return [], NO_NODES
-    fitting: list[Object] = []
-    reasons: Counter[str] = Counter()
-    for node in nodes:
-        reason = refusal(pod, node)
-        if reason:
-            reasons[reason] += 1
-        else:
-            fitting.append(node)
-    return (fitting, "") if fitting else ([], fit_error(len(nodes), reasons))
+_UNSCHEDULABLE_TAINT = {"key": UNSCHEDULABLE, "effect": NO_SCHEDULE}
 
 
-def refusal(pod: Object, node: Object) -> str:
-    """Why `node` cannot take `pod`, "" when it can."""
-    return next((reason for reason, fits in FILTERS if not fits(pod, node)), "")
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node cannot take the Pod. `unresolvable`: no preemption there would help."""
+
+    plugin: str
+    reasons: tuple[str, ...]
+    unresolvable: bool = False
 
 
-def fit_error(node_count: int, reasons: Counter[str]) -> str:
-    """`FitError.Error`, with what the preemption plugin adds: evicting Pods helps against none of these reasons."""
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return (
-        f"0/{node_count} nodes are available: {listed}. no new claims to deallocate, "
-        f"preemption: 0/{node_count} nodes are available: {node_count} Preemption is not helpful for scheduling."
-    )
+class CycleState:
+    """What one look at the cluster for one Pod found out about more than one node."""
+
+    def __init__(self, pod: PodInfo, cache: Cache) -> None:
+        self.pod = pod
+        self.cache = cache
+        self.affinity = AffinityState(pod, cache)
+        self.spread = SpreadState(pod, cache) if pod.requirements.hard_spread else None
+
+    def copy(self) -> "CycleState":
+        made = object.__new__(CycleState)
+        made.pod, made.cache = self.pod, self.cache
+        made.affinity = self.affinity.copy()
+        made.spread = self.spread.copy() if self.spread is not None else None
+        return made
+
+    def change(self, other: PodInfo, node: NodeInfo, by: int) -> None:
+        """As if `other` came to `node` (`by` 1) or left it (-1); the node is the caller's to change."""
+        self.affinity.change(other, node, by, self.cache)
+        if self.spread is not None:
+            self.spread.change(other, node, by, self.cache)
 
 
-def taints_of(node: Object) -> list[Object]:
-    """The Node's taints, and those the node lifecycle controller puts on a Node that is not Ready.
-
-    Source: pkg/controller/nodelifecycle: Ready False is not-ready, Unknown is unreachable, both NoSchedule.
-    """
-    taints: list[Object] = list(node.get("spec", {}).get("taints") or ())
-    ready = next((c for c in node.get("status", {}).get("conditions") or () if c.get("type") == "Ready"), None)
-    status = ready.get("status") if ready is not None else "False"
-    if status != "True":
-        key = "node.kubernetes.io/unreachable" if status == "Unknown" else "node.kubernetes.io/not-ready"
-        taints.append({"key": key, "effect": "NoSchedule"})
-    return taints
+Filter = Callable[[CycleState, NodeInfo], Refusal | None]
 
 
-def tolerates(pod: Object, taint: Object) -> bool:
-    """Some toleration of the Pod matches the taint (component-helpers scheduling/corev1: ToleratesTaint)."""
-    return any(_toleration_matches(entry, taint) for entry in pod["spec"].get("tolerations") or ())
+def refusal(state: CycleState, node: NodeInfo) -> Refusal | None:
+    """Why `node` cannot take the Pod, None when it can."""
+    for rule in FILTERS.values():
+        found = rule(state, node)
+        if found is not None:
+            return found
+    return None
 
 
-def _toleration_matches(toleration: Object, taint: Object) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    operator = toleration.get("operator") or "Equal"
-    if operator == "Exists":
-        return True
-    return bool(operator == "Equal" and (toleration.get("value") or "") == (taint.get("value") or ""))
+def _is_schedulable(state: CycleState, node: NodeInfo) -> Refusal | None:
+    if node.unschedulable and not any(
+        tolerates(each, _UNSCHEDULABLE_TAINT) for each in state.pod.requirements.tolerations
+    ):
+        return _UNSCHEDULABLE
+    return None
 
 
-def _is_schedulable(pod: Object, node: Object) -> bool:
-    return not node.get("spec", {}).get("unschedulable") or tolerates(pod, _UNSCHEDULABLE_TAINT)
+def _has_the_name(state: CycleState, node: NodeInfo) -> Refusal | None:
+    wanted = state.pod.pod["spec"].get("nodeName")
+    return _WRONG_NAME if wanted and wanted != node.name else None
 
 
-def _has_the_name(pod: Object, node: Object) -> bool:
-    wanted = pod["spec"].get("nodeName")
-    return not wanted or wanted == name_of(node)
+def _tolerates(state: CycleState, node: NodeInfo) -> Refusal | None:
+    if node.taints and untolerated(node.taints, state.pod.requirements.tolerations) is not None:
+        return _TAINTED
+    return None
 
 
-def _tolerates_all(pod: Object, node: Object) -> bool:
-    return all(tolerates(pod, t) for t in taints_of(node) if t.get("effect") in ("NoSchedule", "NoExecute"))
+def _matches_affinity(state: CycleState, node: NodeInfo) -> Refusal | None:
+    wishes = state.pod.requirements.spec
+    return _NOT_SELECTED if wishes and node.node is not None and not matches_node(wishes, node.node) else None
 
 
-def _matches_affinity(pod: Object, node: Object) -> bool:
-    """spec.nodeSelector and the required node affinity (component-helpers nodeaffinity)."""
-    labels = labels_of(node)
-    if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
-        return False
-    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required is None:
-        return True
-    return any(_matches_term(term, node) for term in required.get("nodeSelectorTerms") or ())
+def _has_free_ports(state: CycleState, node: NodeInfo) -> Refusal | None:
+    return _PORTS if any(node.port_taken(port) for port in state.pod.requirements.ports) else None
 
 
-def _matches_term(term: Object, node: Object) -> bool:
-    """All requirements of a term; a term without any matches nothing."""
-    expressions = term.get("matchExpressions") or ()
-    fields = term.get("matchFields") or ()
-    if not expressions and not fields:
-        return False
-    return all(_matches_requirement(r, labels_of(node)) for r in expressions) and all(
-        _matches_requirement(r, {"metadata.name": name_of(node)}) for r in fields
-    )
+def _has_resources(state: CycleState, node: NodeInfo) -> Refusal | None:
+    """plugins/noderesources/fit.go:fitsRequest. More than the whole node has is more than preemption can give."""
+    reasons: list[str] = []
+    unresolvable = False
+    if len(node.pods) + 1 > node.max_pods:
+        reasons.append("Too many pods")
+    allocatable, requested = node.allocatable, node.requested
+    for name, wanted in state.pod.requirements.requests.items():
+        there = allocatable.get(name, 0)
+        if wanted > there - requested.get(name, 0):
+            reasons.append(f"Insufficient {name}")
+            unresolvable = unresolvable or wanted > there
+    return Refusal("NodeResourcesFit", tuple(reasons), unresolvable) if reasons else None
 
 
-def _matches_requirement(requirement: Object, values: dict[str, str]) -> bool:
-    value = values.get(requirement["key"])
-    wanted: list[Any] = requirement.get("values") or []
-    match requirement["operator"]:
-        case "In":
-            return value in wanted
-        case "NotIn":
-            return value not in wanted
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" as operator:
-            try:
-                number, limit = int(value or ""), int(wanted[0])
-            except (ValueError, IndexError):
-                return False
-            return number > limit if operator == "Gt" else number < limit
-        case _:
-            return False
+def _is_spread(state: CycleState, node: NodeInfo) -> Refusal | None:
+    found = state.spread.refusal(node) if state.spread is not None else None
+    return Refusal("PodTopologySpread", (found[0],), found[1]) if found is not None else None
 
 
-FILTERS: tuple[tuple[str, Filter], ...] = (
-    ("node(s) were unschedulable", _is_schedulable),
-    ("node(s) didn't match the requested node name", _has_the_name),
-    ("node(s) had untolerated taint(s)", _tolerates_all),
-    ("node(s) didn't match Pod's node affinity/selector", _matches_affinity),
+def _goes_together(state: CycleState, node: NodeInfo) -> Refusal | None:
+    found = state.affinity.refusal(node, state.cache) if state.affinity.matters else None
+    return Refusal("InterPodAffinity", (found[0],), found[1]) if found is not None else None
+
+
+_UNSCHEDULABLE = Refusal("NodeUnschedulable", ("node(s) were unschedulable",), True)
+_WRONG_NAME = Refusal("NodeName", ("node(s) didn't match the requested node name",), True)
+_TAINTED = Refusal("TaintToleration", ("node(s) had untolerated taint(s)",), True)
+_NOT_SELECTED = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), True)
+_PORTS = Refusal("NodePorts", ("node(s) didn't have free ports for the requested pod ports",))
+
+FILTERS: dict[str, Filter] = {
+    "NodeUnschedulable": _is_schedulable,
+    "NodeName": _has_the_name,
+    "TaintToleration": _tolerates,
+    "NodeAffinity": _matches_affinity,
+    "NodePorts": _has_free_ports,
+    "NodeResourcesFit": _has_resources,
+    "PodTopologySpread": _is_spread,
+    "InterPodAffinity": _goes_together,
+}
+
+OF_ONE_NODE: tuple[Filter, ...] = tuple(
+    rule for name, rule in FILTERS.items() if name not in ("PodTopologySpread", "InterPodAffinity")
 )
-"""Reason and rule: NodeUnschedulable, NodeName, TaintToleration, NodeAffinity."""
+"""The filters that look at nothing but the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why no node takes the Pod. `refusals` by node; nodes that are not in it have the reason `absent`.
+
+    `conflict` is what a plugin said before it looked at any node.
+    """
+
+    node_count: int
+    refusals: Mapping[str, Refusal]
+    absent: str = ""
+    conflict: str = ""
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The plugins that refused a node, in the order of `FILTERS`."""
+        found = {refusal.plugin for refusal in self.refusals.values()}
+        if self.absent or self.conflict:
+            found.add("NodeAffinity")
+        return tuple(name for name in FILTERS if name in found)
+
+    def __str__(self) -> str:
+        """`FitError.Error`, without what preemption adds."""
+        text = f"0/{self.node_count} nodes are available:"
+        if self.conflict:
+            return f"{text} {self.conflict}."
+        counted = Counter(reason for refusal in self.refusals.values() for reason in refusal.reasons)
+        if self.absent and self.node_count > len(self.refusals):
+            counted[self.absent] += self.node_count - len(self.refusals)
+        return f"{text} {listed(counted)}." if counted else text
+
+
+def listed(reasons: Mapping[str, int]) -> str:
+    """`1 Insufficient cpu, 2 node(s) were unschedulable`, sorted as text."""
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+
+
+def failure_text(diagnosis: Diagnosis, preemption: str) -> str:
+    """The message of FailedScheduling. `preemption` is why preempting does not help, "" when it makes room."""
+    if not diagnosis.node_count:
+        return NO_NODES
+    return f"{diagnosis} {NO_CLAIMS}, preemption: {preemption}" if preemption else str(diagnosis)
+
+
+def nodes_to_look_at(pod: PodInfo, cache: Cache) -> tuple[Iterable[NodeInfo], str, str]:
+    """(nodes, reason of those left out, conflict): a Pod may name the only nodes that can match."""
+    names = pod.requirements.node_names
+    if names is None:
+        return cache.nodes.values(), "", ""
+    if not names:
+        return (), "", AFFINITY_CONFLICT
+    return [cache.nodes[name] for name in names if name in cache.nodes], NOT_BY_PLUGIN, ""

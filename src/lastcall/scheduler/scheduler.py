@@ -1,39 +1,38 @@
-"""The scheduler: gives every waiting Pod a Node, through the binding subresource.
+"""The scheduler: gives every waiting Pod a node, through the binding subresource.
 
-Source: pkg/scheduler (schedule_one.go, eventhandlers.go). Of the Nodes that fit, the one with the fewest Pods is taken.
-A Pod that fits nowhere waits until a Node changes in a way that may matter.
+Source: pkg/scheduler/schedule_one.go. A cycle decides on the cache without waiting for anything; the binding is written
+beside the next cycles, with the Pod assumed to be on its node already.
 """
 
+from dataclasses import dataclass
+
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import (
-    Object,
-    is_terminating,
-    labels_of,
-    name_of,
-    namespace_of,
-    resource_version_of,
-    uid_of,
-)
-from lastcall.api.resources import BINDINGS, NODES, PODS
-from lastcall.client.api import Client, ConnectionLost
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.pods import get_condition
+from lastcall.api.resources import BINDINGS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS, PODS
+from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
-from lastcall.client.workqueue import RateLimit, WorkQueue
-from lastcall.scheduler.filters import find_nodes, taints_of
+from lastcall.scheduler.cache import Cache
+from lastcall.scheduler.event_handlers import SCHEDULER_NAME, EventHandlers, nominated_of
+from lastcall.scheduler.filters import FILTERS, Diagnosis, failure_text
+from lastcall.scheduler.placement import place
+from lastcall.scheduler.pod_info import PodInfo, Requirements
+from lastcall.scheduler.preemption import Preemption, lower_nominations, preempt
+from lastcall.scheduler.queue import QueuedPod, SchedulingQueue
+from lastcall.scheduler.ranking import Rankings
+from lastcall.scheduler.victims import Victims
 from lastcall.timeline.kinds import POD_SCHEDULED
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
-SCHEDULER_NAME = "default-scheduler"
-BACKOFF = RateLimit(base_delay=1.0, max_delay=10.0, per_second=0.0)
-"""podInitialBackoffSeconds and podMaxBackoffSeconds."""
+__all__ = ["SCHEDULER_NAME", "Scheduler", "run_scheduler"]
 
 RULE_BIND = "pkg/scheduler/schedule_one.go:bind"
-RULE_FAILED = "pkg/scheduler/schedule_one.go:handleSchedulingFailure"
 
-Key = tuple[str, str]
+MAX_REMEMBERED_FAILURES = 1024
 
 
 async def run_scheduler(*, world: World, client: Client, recorder: Recorder) -> None:
@@ -42,123 +41,152 @@ async def run_scheduler(*, world: World, client: Client, recorder: Recorder) -> 
     await scheduler.run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Nowhere to go, as of one version of the cache."""
+
+    version: int
+    message: str
+    plugins: tuple[str, ...]
+
+
 class Scheduler:
-    """One scheduling cycle after the other, as in the original; binding is part of the cycle here."""
+    """One scheduling cycle after the other, as in the original."""
 
     def __init__(self, *, world: World, client: Client, recorder: Recorder) -> None:
         self._world = world
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, SCHEDULER_NAME)
-        self._queue: WorkQueue[Key] = WorkQueue(world, BACKOFF)
-        self._unschedulable: dict[Key, None] = {}
-        self._assumed: dict[str, str] = {}
-        self._pods = Informer(
-            client,
-            PODS,
-            field_selector="status.phase!=Succeeded,status.phase!=Failed",
-            indexes={"node": _index_by_node},
-            world=world,
-        )
+        self._victims = Victims(world, client, self._events, recorder)
+        self._cache = Cache()
+        self._queue = SchedulingQueue(world.clock)
+        self._rankings = Rankings()
+        self._failures: dict[Requirements, _Failure] = {}
+        unfinished = "status.phase!=Succeeded,status.phase!=Failed"
+        self._pods = Informer(client, PODS, field_selector=unfinished, world=world)
         self._nodes = Informer(client, NODES, world=world)
-        self._pods.add_handler(self._pod_changed, self._pod_updated, self._pod_gone)
-        self._nodes.add_handler(lambda _: self._try_all_again(), self._node_updated)
+        self._namespaces = Informer(client, NAMESPACES, world=world)
+        self._budgets = Informer(client, PODDISRUPTIONBUDGETS, world=world)
+        self._handlers = EventHandlers(
+            self._cache, self._queue, pods=self._pods, nodes=self._nodes, namespaces=self._namespaces
+        )
+        self._tasks = Tasks()
 
     async def run(self) -> None:
-        async with Tasks() as tasks:
-            tasks.spawn(self._nodes.run(), name="informer nodes")
-            tasks.spawn(self._pods.run(), name="informer pods")
+        informers = {
+            "nodes": self._nodes,
+            "namespaces": self._namespaces,
+            "poddisruptionbudgets": self._budgets,
+            "pods": self._pods,
+        }
+        async with self._tasks as tasks:
+            for name, informer in informers.items():
+                tasks.spawn(informer.run(), name=f"informer {name}")
             tasks.spawn(self._events.run(), name="scheduler events")
-            await self._nodes.synced()
-            await self._pods.synced()
+            for informer in informers.values():
+                await informer.synced()
             while True:
-                key = await self._queue.get()
-                try:
-                    await self._schedule_one(key)
-                except (StatusError, ConnectionLost):
-                    self._queue.add_rate_limited(key)
-                else:
-                    self._queue.forget(key)
-                finally:
-                    self._queue.done(key)
+                entry = await self._queue.pop()
+                await self._schedule_one(entry)
+                await self._world.clock.sleep(0)  # others' turn: a decision waits for nothing by itself
 
-    def _pod_changed(self, pod: Object) -> None:
-        if pod.get("spec", {}).get("nodeName"):
-            self._assumed.pop(uid_of(pod), None)
-            self._unschedulable.pop(_key(pod), None)
-        elif _is_ours(pod) and uid_of(pod) not in self._assumed and _key(pod) not in self._unschedulable:
-            self._queue.add(_key(pod))
-
-    def _pod_updated(self, old: Object, new: Object) -> None:
-        if old.get("spec") != new.get("spec"):
-            self._unschedulable.pop(_key(new), None)  # a toleration, a lifted gate: worth another look
-        self._pod_changed(new)
-
-    def _pod_gone(self, pod: Object) -> None:
-        self._assumed.pop(uid_of(pod), None)
-        self._unschedulable.pop(_key(pod), None)
-
-    def _node_updated(self, old: Object, new: Object) -> None:
-        """Only what a filter looks at (eventhandlers.go:nodeSchedulingPropertiesChange)."""
-        if _scheduling_properties(old) != _scheduling_properties(new):
-            self._try_all_again()
-
-    def _try_all_again(self) -> None:
-        waiting, self._unschedulable = self._unschedulable, {}
-        for key in waiting:
-            self._queue.add(key)
-
-    async def _schedule_one(self, key: Key) -> None:
-        pod = self._pods.get(*key)
-        if pod is None or not _is_ours(pod) or pod["spec"].get("nodeName") or uid_of(pod) in self._assumed:
+    async def _schedule_one(self, entry: QueuedPod) -> None:
+        pod = entry.pod
+        if pod.terminating:
+            self._queue.delete(pod.uid)
+            message = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
+            self._events.event(pod.pod, "Warning", "FailedScheduling", message)
             return
-        if is_terminating(pod):
-            message = f"skip schedule deleting pod: {key[0]}/{key[1]}"
-            self._events.event(pod, "Warning", "FailedScheduling", message)
+        known = self._known_failure(pod)
+        if known is not None:
+            await self._unschedulable(entry, known.plugins, known.message, Preemption(known.message))
             return
-        nodes, failure = find_nodes(pod, self._nodes.items())
-        if failure:
-            # Noted first: a Node may come while we write.
-            self._unschedulable[key] = None
-            self._events.event(pod, "Warning", "FailedScheduling", failure)
-            await self._set_unschedulable(pod, failure)
+        found = place(pod, self._cache, self._rankings)
+        if isinstance(found, Diagnosis):
+            await self._no_node(entry, found)
             return
-        node = min(nodes, key=lambda candidate: (self._load(name_of(candidate)), name_of(candidate)))
-        await self._bind(pod, name_of(node))
+        self._handlers.assume(pod, found.name)
+        self._tasks.spawn(self._bind(entry, found.name), name=f"bind {pod.namespace}/{pod.name}")
 
-    def _load(self, node: str) -> int:
-        return len(self._pods.by_index("node", node)) + sum(1 for chosen in self._assumed.values() if chosen == node)
+    # -- a node was found
 
-    async def _bind(self, pod: Object, node: str) -> None:
-        namespace, name = _key(pod)
+    async def _bind(self, entry: QueuedPod, node: str) -> None:
+        pod = entry.pod
         binding: Object = {
             "kind": BINDINGS.kind,
             "apiVersion": BINDINGS.api_version,
-            "metadata": {"name": name, "namespace": namespace, "uid": uid_of(pod)},
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
             "target": {"kind": "Node", "name": node},
         }
-        # Assumed before the write: its watch event may overtake the answer, and would find nothing to confirm.
-        self._assumed[uid_of(pod)] = node
         try:
-            await self._client.create(PODS, binding, namespace, name=name, subresource="binding")
-        except StatusError as error:
-            self._assumed.pop(uid_of(pod), None)
-            if is_not_found(error) or is_conflict(error):
-                return  # gone, another one of that name, or bound by somebody else: its next event tells
-            raise
-        except ConnectionLost:
-            self._assumed.pop(uid_of(pod), None)
-            raise
-        self._recorder.record(POD_SCHEDULED, pod_uid=uid_of(pod), rule=RULE_BIND, facts={"node": node})
-        self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {namespace}/{name} to {node}")
-        latest = self._pods.get(namespace, name)
-        if latest is None or uid_of(latest) != uid_of(pod) or latest["spec"].get("nodeName"):
-            self._assumed.pop(uid_of(pod), None)
+            await self._client.create(PODS, binding, pod.namespace, name=pod.name, subresource="binding")
+        except (StatusError, ConnectionLost) as error:
+            self._handlers.forget(pod.uid)
+            if isinstance(error, StatusError) and (is_not_found(error) or is_conflict(error)):
+                self._queue.delete(pod.uid)  # gone, another one of that name, or bound by somebody else
+            else:
+                self._queue.failed(entry)
+            return
+        self._queue.delete(pod.uid)
+        self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts={"node": node})
+        message = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+        self._events.event(pod.pod, "Normal", "Scheduled", message)
 
-    async def _set_unschedulable(self, pod: Object, message: str) -> None:
-        """PodScheduled False/Unschedulable. Source: schedule_one.go:updatePodCondition (podutil.UpdatePodCondition)."""
-        conditions: list[Object] = pod.get("status", {}).get("conditions") or []
-        old = next((c for c in conditions if c.get("type") == "PodScheduled"), None)
+    # -- no node was found
+
+    def _known_failure(self, pod: PodInfo) -> _Failure | None:
+        """The answer for a Pod that asks for the same, when nothing has changed since."""
+        known = self._failures.get(pod.requirements)
+        if known is None or known.version != self._cache.version or self._cache.nominated_node(pod.uid):
+            return None
+        return None if self._cache.anti_affinity else known
+
+    async def _no_node(self, entry: QueuedPod, diagnosis: Diagnosis) -> None:
+        pod = entry.pod
+        nominated_before = self._cache.nominated_node(pod.uid)
+        preemption = Preemption()
+        if diagnosis.node_count:
+            preemption = preempt(pod, self._cache, diagnosis, self._budgets.items())
+        message = failure_text(diagnosis, preemption.message)
+        plugins = diagnosis.plugins or tuple(FILTERS)
+        if preemption.nominate is not None:
+            self._cache.nominate(pod, preemption.nominate)
+        if preemption.chosen is None and not nominated_before:
+            if len(self._failures) >= MAX_REMEMBERED_FAILURES:
+                self._failures.clear()
+            self._failures[pod.requirements] = _Failure(self._cache.version, message, plugins)
+        await self._unschedulable(entry, plugins, message, preemption)
+
+    async def _unschedulable(
+        self, entry: QueuedPod, plugins: tuple[str, ...], message: str, preemption: Preemption
+    ) -> None:
+        """schedule_one.go:handleSchedulingFailure, then the victims."""
+        pod = entry.pod
+        preempts = preemption.chosen is not None and any(not each.terminating for each in preemption.chosen.victims)
+        if not preempts:
+            self._queue.unschedulable(entry, plugins)  # noted first: what may help can come while we write
+        self._events.event(pod.pod, "Warning", "FailedScheduling", message)
+        await self._set_condition(pod.pod, message, self._cache.nominated_node(pod.uid))
+        if preempts:
+            self._tasks.spawn(self._make_room(entry, preemption), name=f"preempt for {pod.namespace}/{pod.name}")
+
+    async def _make_room(self, entry: QueuedPod, preemption: Preemption) -> None:
+        """The Pod is not looked at before its victims have been told; then it is, and waits for them to be gone."""
+        assert preemption.chosen is not None
+        pod = entry.pod
+        for other in lower_nominations(pod, preemption.chosen.node.name, self._cache):
+            self._cache.nominate(other, "")
+            await self._write_status(other.pod, {"nominatedNodeName": None})
+            self._queue.activate(other.uid)
+        if await self._victims.end(pod, preemption):
+            self._queue.activate(pod.uid)
+        else:
+            self._queue.failed(entry)
+
+    async def _set_condition(self, pod: Object, message: str, nominated: str) -> None:
+        """PodScheduled False/Unschedulable, and where room is made (schedule_one.go:updatePod)."""
+        old = get_condition(pod.get("status") or {}, "PodScheduled")
         new: Object = {
             "type": "PodScheduled",
             "observedGeneration": pod["metadata"].get("generation", 0),
@@ -168,45 +196,31 @@ class Scheduler:
             "reason": "Unschedulable",
             "message": message,
         }
+        status: Object = {}
         if old is not None and old.get("status") == "False":
             new["lastTransitionTime"] = old.get("lastTransitionTime")
-            if all(old.get(field) == new[field] for field in ("reason", "message", "observedGeneration")):
-                return
-        # A JSON merge patch replaces the list whole, so it must not pass over somebody else's write.
-        patch = {
-            "metadata": {"uid": uid_of(pod), "resourceVersion": resource_version_of(pod)},
-            "status": {"conditions": [new if c is old else c for c in conditions] + ([] if old else [new])},
-        }
+        compared = ("status", "reason", "message", "observedGeneration")
+        if old is None or any(old.get(key) != new[key] for key in compared):
+            status["conditions"] = [new]
+        if nominated != nominated_of(pod):
+            status["nominatedNodeName"] = nominated or None
+        if status:
+            await self._write_status(pod, status)
+
+    async def _write_status(self, pod: Object, status: Object) -> None:
+        """What cannot be written now is written after the next look at the Pod."""
         try:
-            await self._client.patch(PODS, name_of(pod), patch, namespace_of(pod), subresource="status")
-        except StatusError as error:
-            if is_not_found(error):
+            await self._client.patch(
+                PODS,
+                name_of(pod),
+                {"metadata": {"uid": uid_of(pod)}, "status": status},
+                namespace_of(pod),
+                content_type=STRATEGIC_MERGE_PATCH,
+                subresource="status",
+            )
+        except (StatusError, ConnectionLost) as error:
+            if isinstance(error, StatusError) and (is_not_found(error) or is_conflict(error)):
                 return
-            if is_conflict(error):
-                # The Pod has changed; look at it again as it is now.
-                self._unschedulable.pop(_key(pod), None)
-                self._queue.add_rate_limited(_key(pod))
-                return
-            raise
-
-
-def _key(pod: Object) -> Key:
-    return namespace_of(pod), name_of(pod)
-
-
-def _index_by_node(pod: Object) -> tuple[str, ...]:
-    node = pod.get("spec", {}).get("nodeName")
-    return (node,) if node else ()
-
-
-def _is_ours(pod: Object) -> bool:
-    spec = pod.get("spec", {})
-    return (
-        spec.get("schedulerName", SCHEDULER_NAME) == SCHEDULER_NAME
-        and not spec.get("schedulingGates")
-        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-    )
-
-
-def _scheduling_properties(node: Object) -> tuple[object, ...]:
-    return labels_of(node), taints_of(node), bool(node.get("spec", {}).get("unschedulable"))
+            entry = self._queue.get(uid_of(pod))
+            if entry is not None and entry.place == "unschedulable":
+                self._queue.failed(entry)

@@ -45,6 +45,15 @@ RULES: dict[str, str] = {
     "schedule_one.go:handleSchedulingFailure": (
         "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
     ),
+    "executor.go:PreemptPod": (
+        "A Pod that fits nowhere may end Pods of lower priority, on the node where that does the least harm: fewest "
+        "budgets violated, then lowest priorities, then fewest Pods. They keep their grace period, and it waits."
+    ),
+    # nodes
+    "taint_eviction.go:processPodOnNode": (
+        "A NoExecute taint ends the Pods that do not tolerate it, others when their tolerationSeconds are over. A node "
+        "that is lost for 50 s gets such a taint, which every Pod tolerates for 300 s unless it says otherwise."
+    ),
     # owners
     "daemon_controller.go:podsShouldBeOnNode": (
         "A DaemonSet keeps one Pod on every node that fits. Pods on other nodes, surplus ones and ended ones go, and "

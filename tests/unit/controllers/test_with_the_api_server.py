@@ -26,7 +26,7 @@ from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 NODE = {"metadata": {"name": "node-1"}, "spec": {}}
-READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"pods": "110"}}}
 SERVICE = {
     "metadata": {"name": "svc", "namespace": "default"},
     "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},

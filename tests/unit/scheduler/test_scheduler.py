@@ -12,10 +12,16 @@ from lastcall.world.world import World
 
 
 def node(name="n", ready="True", **spec) -> dict:
+    """One with room; what is not Ready carries the taint that the node lifecycle controller puts there."""
+    if ready != "True":
+        spec["taints"] = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
         "spec": spec,
-        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": ready}],
+            "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+        },
     }
 
 
@@ -166,6 +172,7 @@ def test_a_toleration_added_later_makes_the_pod_fit():
         await world.clock.sleep(5)
         tolerant = copy_object(api.objects[("pods", "default", "p")])
         tolerant["spec"]["tolerations"] = [{"operator": "Exists"}]
+        tolerant["metadata"]["generation"] = 2
         api.put(PODS, tolerant)
         await world.clock.sleep(1)
         assert node_of(api) == "n"

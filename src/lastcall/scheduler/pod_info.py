@@ -1,0 +1,177 @@
+"""A Pod as the scheduler sees it: read once, shared by all Pods that ask for the same.
+
+Source: pkg/scheduler/framework/types.go:PodInfo.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import orjson
+
+from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.pods import is_restartable_init
+from lastcall.api.scheduling import required_node_terms
+from lastcall.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, pod_requests
+from lastcall.scheduler.terms import NO_TERMS, PodTerms, SpreadConstraint, pod_terms, spread_constraints
+
+MAX_REQUIREMENTS = 4096
+SPREAD_OWNERS = ("ReplicaSet", "ReplicationController", "StatefulSet")
+"""The owners whose Pods are spread by default (plugins/helper/spread.go:DefaultSelector)."""
+
+HostPort = tuple[str, str, int]
+"""(address or "0.0.0.0", protocol, port)."""
+_ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (a value compared with, nothing listens)
+
+
+@dataclass(slots=True, eq=False)
+class Requirements:
+    """What the filters and scores look at. One object for all Pods that ask for the same: it can be a key."""
+
+    spec: Object
+    priority: int
+    preempts: bool
+    requests: dict[str, int]
+    """Only what is more than zero."""
+    scored_cpu: int
+    scored_memory: int
+    ports: tuple[HostPort, ...]
+    tolerations: tuple[Object, ...]
+    preferred_nodes: tuple[Object, ...]
+    node_names: tuple[str, ...] | None
+    """The only nodes that can match by name; None when the affinity names none (NodeAffinity's PreFilter)."""
+    terms: PodTerms
+    hard_spread: tuple[SpreadConstraint, ...]
+    soft_spread: tuple[SpreadConstraint, ...]
+
+    @property
+    def stands_alone(self) -> bool:
+        """True when a node's answer depends on that node alone."""
+        return self.node_names is None and not (
+            self.terms or self.hard_spread or self.soft_spread or self.preferred_nodes
+        )
+
+
+@dataclass(slots=True, eq=False)
+class PodInfo:
+    """`owner` is the uid of the controlling owner whose Pods are spread by default, "" without one."""
+
+    pod: Object
+    uid: str
+    namespace: str
+    name: str
+    labels: dict[str, str]
+    requirements: Requirements
+    owner: str
+    terminating: bool
+
+    @property
+    def priority(self) -> int:
+        return self.requirements.priority
+
+
+def host_ports(spec: Object) -> tuple[HostPort, ...]:
+    """The ports of the node that the Pod takes; sidecars' too (`util.GetHostPorts`)."""
+    sidecars = [each for each in spec.get("initContainers") or () if is_restartable_init(each)]
+    return tuple(
+        (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
+        for container in [*sidecars, *(spec.get("containers") or ())]
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    )
+
+
+def _node_names(terms: list[Object] | None) -> tuple[str, ...] | None:
+    """Terms are alternatives, so each must name nodes; within one, all of its fields must agree."""
+    names: dict[str, None] = {}
+    for term in terms or ():
+        named: list[str] | None = None
+        for field in term.get("matchFields") or ():
+            if field["key"] == "metadata.name" and field["operator"] == "In":
+                values = field.get("values") or []
+                named = values if named is None else [value for value in named if value in values]
+        if named is None:
+            return None
+        names |= dict.fromkeys(named)
+    return tuple(names) if terms else None
+
+
+class PodInfos:
+    """Makes `PodInfo`s; remembers the last `MAX_REQUIREMENTS` different requirements."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, Requirements] = OrderedDict()
+
+    def of(self, pod: Object) -> PodInfo:
+        namespace, labels = namespace_of(pod), labels_of(pod)
+        return PodInfo(
+            pod,
+            uid_of(pod),
+            namespace,
+            name_of(pod),
+            labels,
+            self.requirements(pod["spec"], namespace, labels),
+            _spread_owner(pod),
+            is_terminating(pod),
+        )
+
+    def requirements(self, spec: Object, namespace: str, labels: dict[str, str]) -> Requirements:
+        key = _key(spec, namespace, labels)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _read(spec, namespace, labels)
+            if len(self._known) > MAX_REQUIREMENTS:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        return known
+
+
+def _spread_owner(pod: Object) -> str:
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        if reference.get("controller") and reference.get("kind") in SPREAD_OWNERS:
+            return str(reference["uid"])
+    return ""
+
+
+_COMPARED = (
+    "priority", "preemptionPolicy", "overhead", "resources", "nodeSelector", "affinity", "tolerations",
+    "topologySpreadConstraints",
+)  # fmt: skip
+
+
+def _key(spec: Object, namespace: str, labels: dict[str, str]) -> bytes:
+    """Equal for Pods that ask for the same. The node a Pod runs on is no wish, so it is left out."""
+    content: list[object] = [
+        [each.get("resources"), each.get("restartPolicy"), each.get("ports")]
+        for group in ("initContainers", "containers")
+        for each in spec.get(group) or ()
+    ]
+    content.append(len(spec.get("initContainers") or ()))
+    content += [spec.get(field) for field in _COMPARED]
+    affinity = spec.get("affinity") or {}
+    if affinity.get("podAffinity") or affinity.get("podAntiAffinity") or spec.get("topologySpreadConstraints"):
+        content += [namespace, labels]
+    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+
+
+def _read(spec: Object, namespace: str, labels: dict[str, str]) -> Requirements:
+    requests = {name: value for name, value in pod_requests(spec).items() if value > 0 and counts(name)}
+    scored = pod_requests(spec, DEFAULT_REQUESTS)
+    affinity = spec.get("affinity") or {}
+    preferred = (affinity.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    related = affinity.get("podAffinity") or affinity.get("podAntiAffinity")
+    return Requirements(
+        spec={key: spec[key] for key in ("nodeSelector", "affinity") if key in spec},
+        priority=spec.get("priority") or 0,
+        preempts=spec.get("preemptionPolicy") != "Never",
+        requests=requests,
+        scored_cpu=scored.get(CPU, 0),
+        scored_memory=scored.get(MEMORY, 0),
+        ports=host_ports(spec),
+        tolerations=tuple(spec.get("tolerations") or ()),
+        preferred_nodes=tuple(preferred),
+        node_names=_node_names(required_node_terms(spec)),
+        terms=pod_terms(spec, namespace, labels) if related else NO_TERMS,
+        hard_spread=spread_constraints(spec, namespace, labels, "DoNotSchedule"),
+        soft_spread=spread_constraints(spec, namespace, labels, "ScheduleAnyway"),
+    )
