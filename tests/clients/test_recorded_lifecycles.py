@@ -21,7 +21,7 @@ HALVES = {
     True: ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*"],
     False: ["delete-*", "deletecollection", "crash*", "image*", "init*", "poststart*", "liveness*", "natural*",
             "endpoint*", "termination*", "active*", "admission*", "config*", "missing*", "start*", "exit*", "pending*",
-            "scheduling*", "quick*"],
+            "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],
 }  # fmt: skip
 
 FASTER = {
