@@ -29,9 +29,9 @@ def lines(result: Result) -> list[str]:
 BAD_TEXTS = {
     "unreadable YAML": ("kind: Pod\nmetadata: {name: [\n", "<stdin>:3: not readable as YAML"),
     "unknown kind": ("apiVersion: v1\nkind: Pood\nmetadata: {name: a}\n", "<stdin>:2: document 1: kind: 'Pood'"),
-    "a kind of a later version": (
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
-        "write what stands in its spec.template as a Pod",
+    "a CronJob": (
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
+        "write what stands in its spec.jobTemplate as a Job",
     ),
     "unknown field": (
         json.dumps(pod("a", terminationGracePeriod=3)),

@@ -1,10 +1,11 @@
 """Creates the objects of the manifests, as `kubectl create` would."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lastcall.api.errors import StatusError, is_already_exists
 from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.resources import NAMESPACES, PODS
+from lastcall.api.resources import NAMESPACES, Resource
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest, missing_namespaces
 from lastcall.client.api import Client
@@ -16,10 +17,18 @@ ACCOUNT_SECONDS = 10.0
 _RETRY_SECONDS = 0.02
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object as the API server answered it."""
+
+    resource: Resource
+    obj: Object
+
+
 async def apply_manifests(
     client: Client, clock: Clock, manifests: Sequence[Manifest]
-) -> tuple[list[Object], list[str]]:
-    """Create everything in order: the Pods as created, and notes for the user.
+) -> tuple[list[Applied], list[str]]:
+    """Create everything in order: what was created, and notes for the user.
 
     Raises UserError when the API server refuses an object, WorldError when it cannot.
     """
@@ -27,12 +36,8 @@ async def apply_manifests(
     for name in missing_namespaces(manifests):
         await _create_namespace(client, name)
         notes.append(f"namespace {name} created: the manifests use it and do not define it")
-    pods = []
-    for manifest in manifests:
-        created = await _create(client, clock, manifest)
-        if manifest.resource == PODS:
-            pods.append(created)
-    return pods, notes
+    applied = [Applied(manifest.resource, await _create(client, clock, manifest)) for manifest in manifests]
+    return applied, notes
 
 
 async def _create_namespace(client: Client, name: str) -> None:

@@ -11,27 +11,18 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
-from lastcall.api.resources import NAMESPACES, PODS, SERVED, Resource
+from lastcall.api.resources import CRONJOBS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.schema import known_kind, resource_for
 from lastcall.cli.errors import UserError, describe_os_error
 from lastcall.cli.manifest_checks import manifest_problems
+from lastcall.cli.workloads import OWNERS, may_have_pods
 from lastcall.cli.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
 _APPLY_FIRST = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
-"""Kinds in the order they are created; all others follow, Pods come last."""
-
-_WORKLOADS = {
-    "Deployment": "spec.template",
-    "ReplicaSet": "spec.template",
-    "StatefulSet": "spec.template",
-    "DaemonSet": "spec.template",
-    "Job": "spec.template",
-    "ReplicationController": "spec.template",
-    "CronJob": "spec.jobTemplate.spec.template",
-}
+"""Kinds in the order they are created; all others follow, then owners of Pods, and Pods come last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +73,8 @@ def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> li
 
 def _order(manifest: Manifest) -> int:
     if manifest.resource == PODS:
+        return len(_APPLY_FIRST) + 2
+    if manifest.resource in OWNERS:
         return len(_APPLY_FIRST) + 1
     kind = manifest.resource.kind
     return _APPLY_FIRST.index(kind) if kind in _APPLY_FIRST else len(_APPLY_FIRST)
@@ -185,16 +178,16 @@ def _read_list(reader: _Reader, value: Object, place: Place) -> None:
 
 def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Resource | None:
     resource = resource_for(api_version, kind)
-    if resource is not None and kind not in _WORKLOADS:
+    if resource is not None and resource != CRONJOBS:
         return resource
     of_kind = [resource.api_version for resource in SERVED if resource.kind == kind]
     if of_kind and resource is None:
         message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
         reader.problem(place, message, "apiVersion", kind)
-    elif kind in _WORKLOADS:
+    elif resource == CRONJOBS:
         message = (
-            f"{kind} ({api_version}) is nothing that lastcall run can end yet: write what stands in its "
-            f"{_WORKLOADS[kind]} as a Pod of its own (apiVersion v1, kind Pod)"
+            "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
+            "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
         )
         reader.problem(place, message, "kind", kind)
     elif known_kind(api_version, kind):
@@ -262,10 +255,19 @@ def _check_together(reader: _Reader) -> None:
                 f"a second {kind} {name!r} (the first is at {first.place.at('metadata.name')}): give it another name"
             )
             reader.problem(manifest.place, message, "metadata.name", f"{kind} {name}")
-    if not any(manifest.resource == PODS for manifest in reader.manifests) and not reader.problems:
+    if not reader.problems and not any(_has_pods(manifest) for manifest in reader.manifests):
         kinds = ", ".join(dict.fromkeys(manifest.resource.kind for manifest in reader.manifests))
         found = f"only {kinds}" if kinds else "nothing"
+        idle = next((manifest for manifest in reader.manifests if manifest.resource in OWNERS), None)
+        if idle is not None:
+            found = f"{idle.resource.kind} {_name(idle.obj)} asks for none"
         reader.problems.append(f"no Pod in the manifests ({found}): add one, lastcall run shows how Pods end")
+
+
+def _has_pods(manifest: Manifest) -> bool:
+    if manifest.resource in OWNERS:
+        return may_have_pods(manifest.resource, manifest.obj)
+    return manifest.resource == PODS
 
 
 def missing_namespaces(manifests: Sequence[Manifest]) -> list[str]:

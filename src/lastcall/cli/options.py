@@ -36,7 +36,8 @@ _OPTIONS = [
         "--grace",
         type=click.IntRange(min=0, max=2**31 - 1),
         metavar="SECONDS",
-        help="gracePeriodSeconds of the DELETE; 0 forces it. Default: each Pod's own.",
+        help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their own, for that is what an "
+        "owner's end leaves them. Default: each Pod's own.",
     ),
     click.option(
         "--after",

@@ -1,21 +1,27 @@
-"""One run: an embedded cluster is started, the manifests' Pods are ended, their stories built. No output but notes."""
+"""One run: an embedded cluster is started, the manifests' Pods are ended, their stories built. No output but notes.
+
+Pods of the manifests are deleted as such; of owners (Deployments …) the owner is deleted, as `kubectl delete -f` does,
+and every Pod that it has then is followed to its end.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.resources import EVENTS, PODS
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.resources import DAEMONSETS, EVENTS, PODS, Resource
 from lastcall.cli.apply import apply_manifests
 from lastcall.cli.errors import WorldError
 from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
-from lastcall.cli.why_not_ready import hopeless_reason, why_not_ready
+from lastcall.cli.owners import FollowedOwner, OwnerFollower
+from lastcall.cli.why_not_ready import hopeless_reason, why_no_pods, why_not_ready
+from lastcall.cli.workloads import OWNERS, Progress, progress, with_grace
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
 from lastcall.timeline.ending import build_endings
@@ -78,6 +84,9 @@ class Session:
     clock: Clock = field(default_factory=RealClock)
     records: list[Record] = field(default_factory=list)
     _follower: PodFollower | None = None
+    _owners: OwnerFollower | None = None
+    _over: set[str] = field(default_factory=set)
+    """Uids of owners' Pods that were gone before the DELETE: they have no part in the story."""
     _death: str = ""
     _died: asyncio.Event = field(default_factory=asyncio.Event)
     _deleted: bool = False
@@ -91,6 +100,7 @@ class Session:
         await self.cluster.connect()
         client: Client = self.cluster.client
         self._follower = PodFollower(client, self.cluster.recorder("client"), self.clock)
+        self._owners = OwnerFollower(client, self.clock, self._follower.changed)
         failure: Exception | None = None
         async with Tasks() as tasks:
             tasks.spawn(self._tick(), name="live timeline")
@@ -121,7 +131,7 @@ class Session:
         """The stories as far as they are known; none before the first DELETE."""
         if self._follower is None or not self._deleted:
             return []
-        pods = [pod_facts(pod.obj) for pod in self._follower.pods.values()]
+        pods = [pod_facts(pod.obj) for pod in self._told()]
         return build_endings(self.records, pods, kubernetes_version=self.options.kubernetes_version)
 
     # -- the way of a run ---------------------------------------------------------------------------------------------
@@ -129,41 +139,78 @@ class Session:
     async def _run(self, manifests: Sequence[Manifest], client: Client, tasks: Tasks, started: float) -> None:
         await self.cluster.wait_node_ready()
         self._note(started, f"Kubernetes {self.options.kubernetes_version} is up, its node is Ready")
-        follower = self._follower
+        follower, owners = self._follower, self._owners
         assert follower is not None
+        assert owners is not None
         version = (await client.list(PODS)).resource_version
-        pods, notes = await apply_manifests(client, self.clock, manifests)
+        manifests = [replace(m, obj=with_grace(m.resource, m.obj, self.options.grace)) for m in manifests]
+        applied, notes = await apply_manifests(client, self.clock, manifests)
         for note in notes:
             self._note(started, note)
-        followed = [follower.follow(pod) for pod in pods]
+        pods = [follower.follow(each.obj) for each in applied if each.resource == PODS]
+        parents = [owners.follow(each.resource, each.obj) for each in applied if each.resource in OWNERS]
+        if parents:
+            follower.owner_of = owners.owner_of
+            tasks.spawn(owners.run(version), name="follow owners")
         tasks.spawn(follower.run(version), name="follow Pods")
-        self._note(started, f"created {', '.join(pod.key for pod in followed)}")
-        await self._wait_ready(follower, client)
-        for pod in followed:
-            state = "Ready" if pod.ready else f"ended by itself ({pod.obj['status']['phase']})"
-            self._note(started, f"{pod.key} is {state}")
+        self._note(started, f"created {', '.join([*(each.what for each in parents), *(pod.key for pod in pods)])}")
+        await self._wait_ready(follower, owners, client)
+        for pod in follower.pods.values():
+            if not pod.gone or not pod.owner_uid:
+                self._note(started, f"{pod.key} {_state(pod)}")
         await self.clock.sleep(self.options.after)
-        self.live.begin([pod_facts(pod.obj) for pod in followed])
-        await self._delete(followed, client, tasks)
-        await self._wait_gone(follower, followed)
+        self._over = {pod.uid for pod in follower.pods.values() if pod.gone and pod.owner_uid}
+        if not self._told():
+            raise WorldError("no Pod is left to end: " + "; ".join(_gone_by_itself(each) for each in parents))
+        self.live.begin([pod_facts(pod.obj) for pod in self._told()])
+        await self._delete(pods, parents, client, tasks)
+        await self._wait_gone(follower)
 
-    async def _wait_ready(self, follower: PodFollower, client: Client) -> None:
+    def _told(self) -> list[FollowedPod]:
+        """The Pods of the story."""
+        assert self._follower is not None
+        return [pod for pod in self._follower.pods.values() if pod.uid not in self._over]
+
+    async def _wait_ready(self, follower: PodFollower, owners: OwnerFollower, client: Client) -> None:
         def is_settled(pod: FollowedPod) -> bool:
             return pod.ready or pod.ended_by_itself or pod.gone
 
+        def state_of(owner: FollowedOwner) -> Progress:
+            its_pods = [pod for pod in follower.pods.values() if pod.owner_uid == owner.uid]
+            return progress(owner.resource, owner.obj, its_pods)
+
+        def waits(owner: FollowedOwner) -> bool:
+            return not owner.gone and not state_of(owner).settled
+
         def is_decided(pods: Sequence[FollowedPod]) -> bool:
-            return all(map(is_settled, pods)) or any(hopeless_reason(pod.obj) for pod in pods)
+            if any(hopeless_reason(pod.obj) for pod in pods if not pod.gone):
+                return True
+            own = all(is_settled(pod) for pod in pods if not pod.owner_uid)
+            return own and not any(map(waits, owners.owners.values()))
 
         await follower.wait(is_decided, self.options.timeout)
-        late = [pod for pod in follower.pods.values() if not is_settled(pod)]
-        rejected = [p for p in follower.pods.values() if p.ended_by_itself and hopeless_reason(p.obj)]
-        if not late and not rejected:
+        # A Pod of an owner counts by what its owner waits for: it may be one that was replaced.
+        waiting = [owner for owner in owners.owners.values() if waits(owner)]
+        by_owner = {owner.uid for owner in waiting}
+        pods = follower.pods.values()
+        late = [p for p in pods if not is_settled(p) and (not p.owner_uid or p.owner_uid in by_owner)]
+        rejected = [p for p in pods if p.ended_by_itself and not p.gone and hopeless_reason(p.obj)]
+        if not late and not rejected and not waiting:
             return
         lines = []
-        if not any(hopeless_reason(pod.obj) for pod in late):
+        if any(hopeless_reason(pod.obj) for pod in [*late, *rejected]):
+            # Its siblings would have come along, had they been waited for.
+            late = [pod for pod in late if not pod.owner_uid or hopeless_reason(pod.obj)]
+        else:
             lines.append(f"not every Pod became Ready within {self.options.timeout:g} s (--timeout)")
-        for pod in [*late, *rejected]:
-            lines += why_not_ready(pod.obj, await self._events_of(client, pod))
+        for owner in waiting:
+            state = state_of(owner)
+            lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
+        told: dict[tuple[str, ...], str] = {}
+        for pod in dict.fromkeys(each.uid for each in [*late, *rejected]):
+            head, *why = why_not_ready(follower.pods[pod].obj, await self._events_of(client, follower.pods[pod]))
+            same_as = told.setdefault(tuple(why), follower.pods[pod].key)
+            lines += [head, *why] if same_as == follower.pods[pod].key else [f"{head}, as {same_as}"]
         raise WorldError("\n".join(lines))
 
     async def _events_of(self, client: Client, pod: FollowedPod) -> list[Object]:
@@ -172,47 +219,59 @@ class Session:
             return listed.items
         return []
 
-    async def _delete(self, pods: Sequence[FollowedPod], client: Client, tasks: Tasks) -> None:
-        """DELETE all at the same time; a Pod that went meanwhile is no error."""
+    async def _delete(
+        self, pods: Sequence[FollowedPod], owners: Sequence[FollowedOwner], client: Client, tasks: Tasks
+    ) -> None:
+        """DELETE the owners, then all Pods of the manifests at the same time; what went meanwhile is no error."""
         self._deleted = True
         recorder = self.cluster.recorder("client")
+        grace = self.options.grace
 
-        async def delete(pod: FollowedPod) -> str:
-            recorder.record(kinds.DELETE_SENT, pod_uid=pod.uid, facts={"gracePeriodSeconds": self.options.grace})
+        async def delete(resource: Resource, obj: Object, what: str, policy: str | None) -> str:
             try:
                 await client.delete(
-                    PODS,
-                    name_of(pod.obj),
-                    namespace_of(pod.obj),
-                    grace_period_seconds=self.options.grace,
-                    uid=pod.uid,
+                    resource,
+                    name_of(obj),
+                    namespace_of(obj),
+                    grace_period_seconds=grace,
+                    uid=uid_of(obj),
+                    propagation_policy=policy,
                 )
             except StatusError as error:
                 if not is_not_found(error) and error.code != 409:
-                    return f"{pod.key}: the API server refuses the DELETE: {error.message}"
+                    return f"{what}: the API server refuses the DELETE: {error.message}"
             except ConnectionLost as error:
-                return f"{pod.key}: the DELETE got no answer: {error}"
+                return f"{what}: the DELETE got no answer: {error}"
             return ""
 
-        deletes = [tasks.spawn(delete(pod), name=f"DELETE {pod.key}") for pod in pods]
-        refused = [error for error in [await each for each in deletes] if error]
-        if refused:
-            raise WorldError("\n".join(refused))
+        async def delete_pod(pod: FollowedPod) -> str:
+            recorder.record(kinds.DELETE_SENT, pod_uid=pod.uid, facts={"gracePeriodSeconds": grace})
+            return await delete(PODS, pod.obj, pod.key, None)
 
-    async def _wait_gone(self, follower: PodFollower, pods: Sequence[FollowedPod]) -> None:
-        limit = self._longest_grace(pods) * 2 + self.options.timeout
+        refused = []
+        for owner in owners:
+            refused.append(await delete(owner.resource, owner.obj, owner.what, "Background"))
+        deletes = [tasks.spawn(delete_pod(pod), name=f"DELETE {pod.key}") for pod in pods]
+        refused += [await each for each in deletes]
+        if any(refused):
+            raise WorldError("\n".join(error for error in refused if error))
+
+    async def _wait_gone(self, follower: PodFollower) -> None:
+        limit = self._longest_grace(self._told()) * 2 + self.options.timeout
         if not await follower.wait(lambda all_: all(pod.gone for pod in all_), limit):
             await self.cluster.drain_records()
             lines = []
-            for pod in (pod for pod in pods if not pod.gone):
+            left = [pod for pod in self._told() if not pod.gone]
+            for pod in left:
                 lines.append(f"{pod.key} is still there {limit:g} s after the DELETE")
-                finalizers = pod.obj["metadata"].get("finalizers") or []
-                if finalizers:
-                    lines.append(f"  metadata.finalizers {finalizers} hold it: remove them from the manifest")
+                lines += _held_by(pod.obj)
+            for owner in self._owners.owners.values() if self._owners is not None else ():
+                if not owner.gone and (held := _held_by(owner.obj)):
+                    lines += [f"{owner.what} is still there", *held]
             raise WorldError("\n".join(lines))
         await self.cluster.drain_records()
         # A forced deletion does not wait for the node: the containers may outlive the object.
-        deadline = monotonic(self.clock) + self._longest_grace(pods) + KILL_MARGIN_SECONDS
+        deadline = monotonic(self.clock) + self._longest_grace(self._told()) + KILL_MARGIN_SECONDS
         while self._someone_runs() and monotonic(self.clock) < deadline:
             await self.cluster.drain_records()
 
@@ -258,6 +317,29 @@ class Session:
                 raise WorldError(f"the API server cannot be reached: {error}") from error
         if self._death:
             raise WorldError(self._death)
+
+
+def _state(pod: FollowedPod) -> str:
+    if pod.ready:
+        return "is Ready"
+    phase = (pod.obj.get("status") or {}).get("phase") or "Pending"
+    return f"is ended by itself ({phase})" if pod.ended_by_itself or pod.gone else f"is not Ready ({phase})"
+
+
+def _held_by(obj: Object) -> list[str]:
+    finalizers = obj["metadata"].get("finalizers") or []
+    if not finalizers:
+        return []
+    return [f"  metadata.finalizers {finalizers} hold it: remove them from the manifest"]
+
+
+def _gone_by_itself(owner: FollowedOwner) -> str:
+    """Of an owner that has no Pod when its time to be deleted has come."""
+    if owner.gone:
+        return f"{owner.what} went by itself"
+    if owner.resource == DAEMONSETS:
+        return f"{owner.what} wants none on the node: see spec.template.spec.nodeSelector, affinity and tolerations"
+    return f"{owner.what} has none"
 
 
 async def _forever() -> None:

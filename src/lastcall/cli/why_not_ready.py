@@ -71,6 +71,22 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     return lines
 
 
+def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events: Sequence[Object]) -> list[str]:
+    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it."""
+    how_many = (
+        "has not been looked at by its controller" if wanted is None else f"{ready} of its {wanted} Pods are Ready"
+    )
+    if wanted is not None and ready >= wanted:
+        how_many += ", but it does not count them as available yet (spec.minReadySeconds)"
+    lines = [f"{what}: {how_many}"]
+    for condition in (owner.get("status") or {}).get("conditions") or []:
+        wrong = condition.get("status") == ("True" if condition.get("type") == "ReplicaFailure" else "False")
+        why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+        if wrong and why:
+            lines.append(f"  condition {condition.get('type')} is {condition.get('status')}: {why}")
+    return [*lines, *(f"  Event {_event(event)}" for event in _newest_warnings(events))]
+
+
 def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
     """(container, reason, message) of every container that waits or has failed."""
     status = pod.get("status") or {}

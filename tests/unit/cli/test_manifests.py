@@ -104,11 +104,35 @@ def test_no_pod_at_all_is_said(load):
     assert line == "no Pod in the manifests (only ConfigMap): add one, lastcall run shows how Pods end"
 
 
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: app, image: busybox}}]}}
+"""
+
+
+def test_owners_of_pods_are_taken_and_created_after_what_their_pods_need(load):
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+    loaded = load(POD.format(name="a"), DEPLOYMENT.format(replicas=2), config)
+    assert [each.resource.kind for each in loaded] == ["ConfigMap", "Deployment", "Pod"]
+
+
+def test_an_owner_that_asks_for_no_pod_is_no_pod(load):
+    (line,) = problems(load, DEPLOYMENT.format(replicas=0))
+    assert line.startswith("no Pod in the manifests (Deployment web asks for none): add one")
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind", "words"),
     [
-        ("apps/v1", "Deployment", "write what stands in its spec.template as a Pod of its own"),
-        ("batch/v1", "CronJob", "spec.jobTemplate.spec.template"),
+        ("batch/v1", "CronJob", "spec.jobTemplate as a Job (apiVersion batch/v1)"),
+        ("extensions/v1beta1", "Deployment", "has no kind Deployment: write `apiVersion: apps/v1`"),
         ("node.k8s.io/v1", "Overhead", "is not known"),
         ("apps/v1", "Pod", "'apps/v1' has no kind Pod: write `apiVersion: v1`"),
         ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are Binding, ClusterRole"),
