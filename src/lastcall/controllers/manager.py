@@ -13,6 +13,7 @@ from lastcall.controllers.disruption import DisruptionController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
+from lastcall.controllers.job import JobController
 from lastcall.controllers.namespace import NamespaceController
 from lastcall.controllers.nodelifecycle import NodeLifecycleController
 from lastcall.controllers.podgc import PodGarbageCollector
@@ -46,6 +47,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "pod-garbage-collector-controller": PodGarbageCollector,
     "node-lifecycle-controller": NodeLifecycleController,
     "taint-eviction-controller": TaintEvictionController,
+    "job-controller": JobController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

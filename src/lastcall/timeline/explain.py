@@ -63,6 +63,14 @@ RULES: dict[str, str] = {
         "A StatefulSet does one thing at a time: it fills the ordinals upwards, removes those beyond its size and old "
         "revisions downwards, and makes a name anew only when the old Pod's object is gone."
     ),
+    "job_controller.go:deleteActivePods": (
+        "When it is certain how a Job ends, its remaining Pods are deleted. The Job is Complete or Failed only when "
+        "all of them have ended and are counted."
+    ),
+    "job_controller.go:manageJob": (
+        "A Job runs as many Pods as its parallelism and its missing completions ask for, and none while it is "
+        "suspended. Surplus ones are deleted and do not count as failed."
+    ),
     "garbagecollector.go:attemptToDeleteItem": (
         "An object whose owners are all gone, or wait for it in a foreground deletion, is deleted. What else it owns "
         "follows by the same rule."
