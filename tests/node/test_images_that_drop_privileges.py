@@ -237,7 +237,5 @@ async def test_a_profile_of_the_node_is_applied_and_a_missing_one_named(world: S
     assert status.exit_code == 1
     assert "No space left on device" in output
     missing = LinuxContainerSecurityContext(seccomp=SecurityProfile("Localhost", "/mnt/none.json"))
-    with pytest.raises(
-        Exception, match=r'cannot load seccomp profile "/mnt/none\.json": open .*: no such'
-    ):
+    with pytest.raises(Exception, match=r'cannot load seccomp profile "/mnt/none\.json": open .*: no such'):
         await world.start(await world.sandbox(), "true", security_context=missing)

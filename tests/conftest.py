@@ -1,0 +1,41 @@
+"""Long tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) each of these runs on one of the two Pythons.
+
+What depends on the version of Python (unit, scenarios, most of node) runs on both. Without the variable everything runs.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ONLY_ON = {
+    "browser/test_story_in_a_browser.py": "3.13",
+    "clients/test_images_from_registries.py": "3.11",
+    "clients/test_kubectl_exec.py": "3.13",
+    "clients/test_kubectl_matrix.py": "3.11",
+    "clients/test_run_bad_input.py": "3.13",
+    "clients/test_up_and_down.py": "3.11",
+    "clients/test_up_with_state.py": "3.13",
+    "crash/test_interrupts.py": "3.11",
+    "crash/test_kill_matrix.py": "3.13",
+    "crash/test_kill_matrix_staying.py": "3.11",
+    "crash/test_node_killed_while_pulling.py": "3.13",
+    "crash/test_random_kills.py": "3.13",
+    "node/test_images_that_drop_privileges.py": "3.11",
+}
+"""File below tests/ → the Python that runs it."""
+
+HERE = Path(__file__).parent
+THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = [name for name in ONLY_ON if not (HERE / name).exists()]
+    assert not missing, f"ONLY_ON names files that are not there: {missing}"
+    if not os.environ.get("LASTCALL_SPLIT_TESTS"):
+        return
+    others = [item for item in items if ONLY_ON.get(str(item.path.relative_to(HERE)), THIS) != THIS]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
