@@ -1,6 +1,6 @@
 """Long tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) each of these runs on one of the two Pythons.
 
-What depends on the version of Python (unit, scenarios, most of node) runs on both. Without the variable everything runs.
+What depends on the version of Python (unit, scenarios, most of node) runs on both. Without the variable all of it runs.
 """
 
 import os
