@@ -30,7 +30,7 @@ from lastcall.api.resources import (
     CONFIGMAPS,
     ENDPOINTSLICES,
     EVENTS,
-    EVENTS_V1,
+    FACES,
     NAMESPACES,
     NODES,
     PODS,
@@ -59,7 +59,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
-KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, EVENTS_V1)}
+KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, *FACES)}
 WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
 ALLOCATABLE = {"cpu": "2", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 

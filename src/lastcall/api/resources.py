@@ -100,6 +100,10 @@ HORIZONTALPODAUTOSCALERS = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "horizontalpodautoscaler",
     ("hpa",), ("all",), ("status",),
 )  # fmt: skip
+HORIZONTALPODAUTOSCALERS_V1 = Resource(
+    "autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, "horizontalpodautoscaler",
+    ("hpa",), ("all",), ("status",),
+)  # fmt: skip
 PODDISRUPTIONBUDGETS = Resource(
     "policy",
     "v1",
@@ -133,9 +137,12 @@ SERVED: tuple[Resource, ...] = (
     CONTROLLERREVISIONS, DAEMONSETS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CRONJOBS, JOBS, HORIZONTALPODAUTOSCALERS,
     PODDISRUPTIONBUDGETS, PRIORITYCLASSES, INGRESSES, INGRESSCLASSES, NETWORKPOLICIES,
     ROLES, ROLEBINDINGS, CLUSTERROLES, CLUSTERROLEBINDINGS, STORAGECLASSES, RUNTIMECLASSES,
-    LEASES, ENDPOINTSLICES, EVENTS_V1,
+    LEASES, ENDPOINTSLICES, EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1,
 )  # fmt: skip
-"""Everything the API server serves. `EVENTS` and `EVENTS_V1` are two faces of one storage."""
+"""Everything the API server serves."""
+
+FACES: tuple[Resource, ...] = (EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1)
+"""Other faces of kinds that are stored under another group-version: their objects are not to be seen twice."""
 
 SELFSUBJECTREVIEWS = Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, "selfsubjectreview"

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import orjson
 
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, REVIEWS, Resource
+from lastcall.api.resources import BINDINGS, REVIEWS, Resource
+from lastcall.apiserver.faces import stored_resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
@@ -135,7 +136,8 @@ class Discovery:
         return not group or group in self._groups
 
     def _versions(self, group: str) -> list[str]:
-        return sorted({resource.version for resource in self._resources if resource.group == group})
+        """The preferred version first."""
+        return sorted({resource.version for resource in self._resources if resource.group == group}, reverse=True)
 
     def _group(self, name: str) -> Object:
         versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._versions(name)]
@@ -195,7 +197,7 @@ def _resource_entry(resource: Resource) -> Object:
 
 def _storage_version_hash(resource: Resource) -> str:
     """Tells kinds that are stored alike: both faces of Event are stored as core/v1 (StorageVersionHash)."""
-    stored = EVENTS if resource == EVENTS_V1 else resource
+    stored = stored_resource(resource)
     name = f"{stored.group}/{stored.version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
 

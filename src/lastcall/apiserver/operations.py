@@ -16,8 +16,6 @@ from lastcall.api.errors import StatusError, bad_request, method_not_allowed, se
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import (
     BINDINGS,
-    EVENTS,
-    EVENTS_V1,
     JOBS,
     NAMESPACES,
     PODS,
@@ -28,8 +26,8 @@ from lastcall.api.resources import (
 from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.event_faces import to_core, to_events_v1
 from lastcall.apiserver.eviction import evict
+from lastcall.apiserver.faces import FACES, stored_resource
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
@@ -84,26 +82,28 @@ class Operations:
 
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
-        store = self.kinds.get(EVENTS if resource is EVENTS_V1 else resource)
+        store = self.kinds.get(stored_resource(resource))
         if store is None:
             raise method_not_allowed()
         return store
 
-    # -- the two faces of Event --------------------------------------------------------------------------------------
+    # -- kinds with two faces ----------------------------------------------------------------------------------------
 
     def decode(self, resource: Resource, value: bytes) -> Object:
         """The object of stored (or watched) bytes as `resource` shows it. Shared: do not change."""
         obj = self.kind(resource).decode(value)
-        return to_events_v1(obj) if resource is EVENTS_V1 else obj
+        face = FACES.get(resource)
+        return obj if face is None else face.show(obj)
 
     def present(self, resource: Resource, value: bytes) -> bytes:
-        """Stored bytes as `resource` shows them: unchanged, but for the other face of Event."""
-        return orjson.dumps(self.decode(resource, value)) if resource is EVENTS_V1 else value
+        """Stored bytes as `resource` shows them: unchanged, but for a kind's other face."""
+        return orjson.dumps(self.decode(resource, value)) if resource in FACES else value
 
     def _answer(self, resource: Resource, answer: Answer) -> Answer:
-        if resource is not EVENTS_V1:
+        face = FACES.get(resource)
+        if face is None:
             return answer
-        obj = to_events_v1(answer.object)
+        obj = face.show(answer.object)
         return Answer(obj, orjson.dumps(obj), answer.created, answer.removed)
 
     def selection(self, resource: Resource, options: ListOptions) -> Selection:
@@ -204,8 +204,14 @@ class Operations:
     ) -> Object:
         obj = prepare(context, resource, obj)
         check_names(resource, obj, namespace, name)
-        if resource is EVENTS_V1:
-            obj, resource = to_core(obj), EVENTS
+        return self._stored(resource, obj)
+
+    @staticmethod
+    def _stored(resource: Resource, obj: Object) -> Object:
+        """An object that was given as `resource`, with its defaults, as it is stored."""
+        face = FACES.get(resource)
+        if face is not None:
+            obj, resource = face.store(obj), face.stored
         set_defaults(resource, obj)
         return obj
 
@@ -267,14 +273,12 @@ class Operations:
             return await self._update_scale(context, resource, namespace, name, change)
         apply = patcher(resource, name, content_type, patch)
 
+        face = FACES.get(resource)
+
         def transform(old: Object) -> Object:
-            new = apply(to_events_v1(old) if resource is EVENTS_V1 else old)
+            new = apply(old if face is None else face.show(old))
             new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None)
-            stored_as = resource
-            if resource is EVENTS_V1:
-                new, stored_as = to_core(new), EVENTS
-            set_defaults(stored_as, new)
-            return new
+            return self._stored(resource, new)
 
         answer = await self.kind(resource).update(context, namespace, name, transform, subresource=subresource)
         return self._answer(resource, answer)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
-from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, PODS, SERVED, Resource
+from lastcall.api.resources import BINDINGS, EVENTS, FACES, PODS, SERVED, Resource
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
@@ -21,7 +21,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 COMPONENT = "garbage-collector-controller"
-WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, EVENTS_V1))
+WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))
 MAX_PATCHES = 5
 REMEMBERED = 10_000
 """How many owners that are gone are remembered by name, for the stories of their dependents."""

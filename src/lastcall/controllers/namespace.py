@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
-from lastcall.api.resources import BINDINGS, EVENTS, EVENTS_V1, NAMESPACES, PODS, SERVED, Resource
+from lastcall.api.resources import BINDINGS, EVENTS, FACES, NAMESPACES, PODS, SERVED, Resource
 from lastcall.client.api import Client
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.informers import NAMESPACE, Informers
@@ -36,7 +36,7 @@ COMPONENT = "namespace-controller"
 BATCH = 20
 """How many objects are deleted at once."""
 
-CONTENT = tuple(each for each in SERVED if each.namespaced and each not in (BINDINGS, EVENTS_V1, PODS))
+CONTENT = tuple(each for each in SERVED if each.namespaced and each not in (BINDINGS, PODS, *FACES))
 WATCHED = tuple(each for each in (PODS, *CONTENT) if each != EVENTS)
 """Whose objects may hold a namespace: Events go when they are told to."""
 
