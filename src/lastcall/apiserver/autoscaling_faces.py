@@ -62,6 +62,8 @@ def to_v2(autoscaler: Object) -> Object:
     current = [each for each in _read(annotations, CURRENT_METRICS, list) if isinstance(each, dict)]
     if (percentage := status.get("currentCPUUtilizationPercentage")) is not None:
         current = [_cpu("current", {"averageUtilization": percentage}), *current]
+    if not new_status.get("currentReplicas"):
+        new_status.pop("currentReplicas", None)  # v2 leaves out a zero
     if status:
         new_status["currentMetrics"] = current or None
     if conditions := _read(annotations, CONDITIONS, list):
