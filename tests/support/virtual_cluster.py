@@ -16,12 +16,13 @@ are `Program`s, volumes take no space and the dialer reaches simulated ports. Th
 import asyncio
 import functools
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import yaml
 from scenario_facts import endpoint_states, event_line, pod_facts
+from virtual_node import ALLOCATABLE, VirtualNode
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
@@ -42,14 +43,9 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
-from lastcall.client.events import EventRecorder
 from lastcall.controllers.manager import run_controllers
-from lastcall.cri.simulated import Durations, SimulatedRuntime
-from lastcall.cri.simulated_dialer import SimulatedDialer
-from lastcall.node.interfaces import DialError, HTTPResponse
-from lastcall.node.kubelet import Kubelet, KubeletConfig
-from lastcall.node.node_status import NodeConfig, NodeStatusManager
-from lastcall.node.volumes.simulated import SimulatedVolumeManager
+from lastcall.cri.simulated import Durations
+from lastcall.node.kubelet import Kubelet
 from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline import kinds
@@ -61,7 +57,6 @@ from lastcall.world.world import World
 
 KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, *FACES)}
 WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
-ALLOCATABLE = {"cpu": "2", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 
 Wrap = Callable[[Client, str], Client]
 """`wrap(client, component)` puts something between a component and the API server."""
@@ -82,15 +77,6 @@ class _Noticed(list):
     def append(self, item: Any) -> None:
         super().append(item)
         self._notice()
-
-
-class _NodeEvents:
-    """Hands on to the event recorder of the kubelet that runs now."""
-
-    recorder: EventRecorder
-
-    def event(self, obj: Object, event_type: Any, reason: str, message: str, *, field_path: str = "") -> None:
-        self.recorder.event(obj, event_type, reason, message, field_path=field_path)
 
 
 @dataclass(frozen=True)
@@ -114,6 +100,8 @@ class VirtualCluster:
     """`async with VirtualCluster(world, programs) as cluster:`; all times are virtual seconds since its beginning.
 
     Pods are named by their name; a name used again is `p~2`, then `p~3`. `namespace` is where manifests without one go.
+    `nodes` nodes are called `node-1`, `node-2`, …; `allocatable` changes what each has, `node_labels(name)` adds to theirs.
+    What the cluster has of one node (`runtime`, `kubelet`, …) is the first one's; `cluster.nodes[name]` are all.
     """
 
     def __init__(
@@ -125,6 +113,9 @@ class VirtualCluster:
         images: Any = None,
         durations: Durations | None = None,
         node_name: str = "node-1",
+        nodes: int = 1,
+        allocatable: Mapping[str, str] | None = None,
+        node_labels: Callable[[str], Mapping[str, str]] | None = None,
         namespace: str = "default",
         wrap: Wrap | None = None,
     ) -> None:
@@ -148,28 +139,42 @@ class VirtualCluster:
             ),
         )
         self.client = self._client_of("kubernetes-admin", wrapped=False)
-        self.runtime = SimulatedRuntime(
-            world,
-            self.recorder.for_actor("runtime"),
-            programs if programs is not None else {},
-            images=images,
-            durations=durations,
-        )
-        self.dialer = SimulatedDialer(world, self.runtime, response=HTTPResponse, error=DialError)
-        # What is mounted outlives the kubelet's process, its events do not.
-        self._node_events = _NodeEvents()
-        self.volumes = SimulatedVolumeManager(
-            world=world, recorder=self.recorder.for_actor("kubelet"), events=self._node_events
-        )
-        self.kubelet: Kubelet
-        self._node_tasks: asyncio.Task[None] | None = None
+        self.nodes: dict[str, VirtualNode] = {}
+        for number in range(1, nodes + 1):
+            name = node_name if number == 1 else f"node-{number}"
+            self.nodes[name] = VirtualNode(
+                world,
+                number,
+                name,
+                tasks=lambda: self._tasks,
+                client_of=self._client_of,
+                recorder=self.recorder,
+                programs=programs if programs is not None else {},
+                images=images,
+                durations=durations,
+                kubernetes_version=kubernetes_version,
+                allocatable={**ALLOCATABLE, **(allocatable or {})},
+                labels=node_labels(name) if node_labels is not None else None,
+            )
+        self.first = self.nodes[node_name]
+        self.runtime, self.dialer, self.volumes = self.first.runtime, self.first.dialer, self.first.volumes
+
+    @property
+    def kubelet(self) -> Kubelet:
+        """The first node's."""
+        return self.first.kubelet
+
+    @property
+    def _node_tasks(self) -> asyncio.Task[None] | None:
+        return self.first.task
 
     # -- life
 
     async def __aenter__(self) -> Self:
         self._tasks = Tasks()
         await self._tasks.__aenter__()
-        await self.runtime.__aenter__()
+        for node in self.nodes.values():
+            await node.runtime.__aenter__()
         await self.server.bootstrap()
         for resource in WATCHED:
             self._tasks.spawn(self._follow(resource), name=f"follow {resource.plural}")
@@ -191,7 +196,8 @@ class VirtualCluster:
             ),
             name="scheduler",
         )
-        self.start_kubelet()
+        for name in self.nodes:
+            self.start_kubelet(name)
         if self.namespace != "default":
             await self.client.create(NAMESPACES, {"metadata": {"name": self.namespace}})
         await self.wait_until_async(self._is_usable)
@@ -201,75 +207,27 @@ class VirtualCluster:
         try:
             await self.client.get(SERVICEACCOUNTS, "default", self.namespace)
             await self.client.get(CONFIGMAPS, "kube-root-ca.crt", self.namespace)
-            node = await self.client.get(NODES, self.node_name)
+            found = [await self.client.get(NODES, name) for name in self.nodes]
         except StatusError:
             return False
-        ready = next((c for c in node["status"].get("conditions") or [] if c["type"] == "Ready"), {})
-        return ready.get("status") == "True"
+        return all(is_node_ready(node) for node in found)
 
     async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._tasks.cancel()
-        await self.runtime.__aexit__(None, None, None)
+        for node in self.nodes.values():
+            await node.runtime.__aexit__(None, None, None)
         if isinstance(error, asyncio.CancelledError):  # a component ended: its exception is the story
             await self._tasks.__aexit__(kind, error, traceback)
         else:
             await self._tasks.__aexit__(None, None, None)
 
-    def start_kubelet(self) -> None:
+    def start_kubelet(self, node: str = "") -> None:
         """Start the node's process; after `kill_kubelet` a new one that knows nothing."""
-        self._node_tasks = self._tasks.spawn(self._run_node(), name="node")
+        self.nodes[node or self.node_name].start_kubelet()
 
-    async def kill_kubelet(self) -> None:
-        """As `kill -9`: what it was doing is cut off, its execs end, containers go on."""
-        assert self._node_tasks is not None
-        self._node_tasks.cancel()
-        while not self._node_tasks.done():
-            await self.sleep(0.001)
-        self._node_tasks = None
-
-    async def _run_node(self) -> None:
-        client = self._client_of(f"node:{self.node_name}")
-        recorder = self.recorder.for_actor("kubelet")
-        events = EventRecorder(client, self.world, "kubelet", self.node_name)
-        self._node_events.recorder = events
-        async with Tasks() as tasks:
-            self.kubelet = Kubelet(
-                world=self.world,
-                client=client,
-                runtime=self.runtime,
-                images=self.runtime,
-                volumes=self.volumes,
-                dialer=self.dialer,
-                recorder=recorder,
-                config=KubeletConfig(
-                    node_name=self.node_name,
-                    node_ip="172.18.0.2",
-                    kubernetes_version=self.version,
-                    pod_log_root="/nonexistent/log/pods",
-                    allocatable=ALLOCATABLE,
-                    node_labels={"kubernetes.io/hostname": self.node_name},
-                ),
-                events=events,
-            )
-            status = NodeStatusManager(
-                world=self.world,
-                client=client,
-                config=NodeConfig(
-                    name=self.node_name,
-                    ip="172.18.0.2",
-                    pod_cidr="10.244.0.0/24",
-                    kubelet_port=10250,
-                    kubernetes_version=self.version,
-                    capacity=ALLOCATABLE,
-                    allocatable=ALLOCATABLE,
-                ),
-                not_ready=lambda: "" if self.kubelet.ready else "the sync loop is not running yet",
-            )
-            tasks.spawn(events.run(), name="kubelet events")
-            tasks.spawn(self.kubelet.run(), name="kubelet")
-            await self.kubelet.wait_ready()
-            await status.register()
-            tasks.spawn(status.run(), name="node status")
+    async def kill_kubelet(self, node: str = "") -> None:
+        """As `kill -9`: what it was doing is cut off, its execs end, containers go on. A node that is lost, too."""
+        await self.nodes[node or self.node_name].kill_kubelet()
 
     def _client_of(self, component: str, *, wrapped: bool = True) -> Client:
         user = UserInfo(f"system:{component}", ("system:masters", "system:authenticated"))
@@ -522,6 +480,13 @@ class VirtualCluster:
                 shown = [resource.plural, seen.at, seen.type, seen.object]
                 lines.append(json.dumps(shown, sort_keys=True))
         return "\n".join(lines).encode()
+
+
+def is_node_ready(node: Object) -> bool:
+    """Ready, and the controller has taken note: its taints are gone."""
+    conditions = node["status"].get("conditions") or []
+    ready = any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
+    return ready and not any(t["key"] == "node.kubernetes.io/not-ready" for t in node["spec"].get("taints") or [])
 
 
 def run_cluster(
