@@ -21,6 +21,9 @@ NO_SERVER_LOG = "simulated listeners do not print requests (test_hooks_of_a_stop
 BOTH_AT_ONCE = "both Pods are running within one pass of the controller; which of two equal drains ends first is chance"
 PROBE_COUNT = "chance: how many probe periods fit between ready and gone"
 POST_START_ORDER = "the recorder saw the end of the postStart exec before its start"
+LOOKS = "chance: how often the scheduler looks again before the victim is gone"
+EARLIER = "counted on from earlier attempts under this name: the Events of the taint controller name no uid"
+SECOND_TAINT = "there the node got another NoExecute taint 0.6 s later, which told all its Pods once more"
 
 KNOWN: dict[str, dict[str, str]] = {
     "crashloop-three": {"milestones p": FASTER_EXIT, "events p": FASTER_EXIT},
@@ -40,6 +43,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "events p": SYNCS_IN_BACK_OFF,
         "runtime p": POST_START_ORDER,
     },
+    "preemption": {"events high": LOOKS},
     "prestop-http-404": {
         "logs p/app#0": NO_SERVER_LOG,
         **{
@@ -58,6 +62,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "readiness-fails-in-termination": {"events p": PROBE_COUNT},
     "sidecar-app-ignores-term": {"runtime p": SAME_INSTANT},
     "start-error": {"milestones p": SYNCS_IN_BACK_OFF, "events p": SYNCS_IN_BACK_OFF},
+    "taint-noexecute": {"events none": EARLIER},
+    "taint-noexecute-nokubelet": {"events none": SECOND_TAINT, "events forever": SECOND_TAINT},
     "volume-through-termination": {
         "logs p/app#0": NO_FILES,
         "seconds p/app: log 'TERM v'": NO_FILES,

@@ -17,6 +17,8 @@ def pod_facts(pod: Object) -> dict[str, str]:
         facts["observedGeneration"] = f"observedGeneration={status['observedGeneration']}"
     if spec.get("nodeName"):
         facts["node"] = "node=assigned"
+    if status.get("nominatedNodeName"):
+        facts["nominated"] = "nominated=set"
     if status.get("podIP"):
         facts["podIP"] = "podIP=set"
     if "deletionTimestamp" in meta:

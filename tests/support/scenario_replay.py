@@ -331,6 +331,7 @@ def _bare(line: str) -> str:
 
 def _normal(line: str) -> str:
     line = re.sub(r" in \S+ \(\S+ including waiting\)\. Image size: \d+ bytes", " in <d>", line)
+    line = re.sub(r"Preempted by pod \S+ on", "Preempted by pod <uid> on", line)
     return re.sub(r"_default\([^)]*\)", "_default(<uid>)", line)
 
 

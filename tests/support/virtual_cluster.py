@@ -100,7 +100,7 @@ class VirtualCluster:
     """`async with VirtualCluster(world, programs) as cluster:`; all times are virtual seconds since its beginning.
 
     Pods are named by their name; a name used again is `p~2`, then `p~3`. `namespace` is where manifests without one go.
-    `nodes` nodes are called `node-1`, `node-2`, …; `allocatable` changes what each has, `node_labels(name)` adds to theirs.
+    `nodes` nodes are called `node-1`, `node-2`, …; `allocatable` changes what they have, `node_labels(name)` adds.
     What the cluster has of one node (`runtime`, `kubelet`, …) is the first one's; `cluster.nodes[name]` are all.
     """
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lastcall.api.meta import Object
+from lastcall.api import scheduling
+from lastcall.api.meta import Object, labels_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.node.pod_resources import pod_resources
 
@@ -20,14 +21,15 @@ AdmitHandler = Callable[[Object, list[Object]], Rejection | None]
 """(pod, the other active Pods of the node) → why not, or None."""
 
 
-def matches_node(labels: dict[str, str]) -> AdmitHandler:
-    """The Pod's nodeSelector must match the node's labels; no labels at all means they are not known here."""
+def matches_node(node: Callable[[], Object]) -> AdmitHandler:
+    """The Pod's nodeSelector and required node affinity must match the node as it is now.
+
+    `node()` answers the Node; one without labels is not known here, and the scheduler's word counts.
+    """
 
     def admit(pod: Object, others: list[Object]) -> Rejection | None:
-        if not labels:
-            return None
-        selector = pod["spec"].get("nodeSelector") or {}
-        if all(labels.get(key) == value for key, value in selector.items()):
+        own = node()
+        if not labels_of(own) or scheduling.matches_node(pod["spec"], own):
             return None
         return Rejection(
             "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"

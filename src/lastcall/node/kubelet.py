@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
 from lastcall.api.quantity import parse_quantity
-from lastcall.api.resources import SERVICES
+from lastcall.api.resources import NODES, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
@@ -108,8 +108,9 @@ class Kubelet:
         self._volumes = volumes
         self._recorder = recorder
         self._config = config
+        self._own_node = Informer(client, NODES, field_selector=f"metadata.name={config.node_name}", world=world)
         if admit_handlers is None:
-            admit_handlers = (matches_node(config.node_labels), fits_node(config.allocatable))
+            admit_handlers = (matches_node(self._node), fits_node(config.allocatable))
         self._admit_handlers = tuple(admit_handlers)
         self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._tasks = Tasks()
@@ -274,6 +275,8 @@ class Kubelet:
             tasks.spawn(self.pleg.run(), name="pleg")
             await self._first_relist()
             tasks.spawn(self._services.run(), name="kubelet services")
+            if self._config.node_labels:
+                tasks.spawn(self._own_node.run(), name="kubelet node")
             tasks.spawn(self.statuses.run(), name="kubelet status manager")
             tasks.spawn(self._work_queue.run(), name="kubelet work queue")
             tasks.spawn(self._deadline_queue.run(), name="kubelet deadlines")
@@ -410,6 +413,12 @@ class Kubelet:
             and not is_terminal_phase((self.statuses.get_pod_status(uid_of(pod)) or {}).get("phase"))
             and not self.workers.is_pod_known_terminated(uid_of(pod))
         ]
+
+    def _node(self) -> Object:
+        """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""
+        config = self._config
+        registered: Object = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
+        return self._own_node.get("", config.node_name) or registered
 
     def _admit(self, pod: Object, others: list[Object]) -> Rejection | None:
         return next((no for handler in self._admit_handlers if (no := handler(pod, others)) is not None), None)

@@ -53,7 +53,10 @@ class Requirements:
 
 @dataclass(slots=True, eq=False)
 class PodInfo:
-    """`owner` is the uid of the controlling owner whose Pods are spread by default, "" without one."""
+    """`owner` is the uid of the controlling owner whose Pods are spread by default, "" without one.
+
+    `preempted`: its deletion was asked for here, and need not have come back yet.
+    """
 
     pod: Object
     uid: str
@@ -63,6 +66,7 @@ class PodInfo:
     requirements: Requirements
     owner: str
     terminating: bool
+    preempted: bool = False
 
     @property
     def priority(self) -> int:

@@ -77,8 +77,8 @@ def ineligible(pod: PodInfo, cache: Cache, diagnosis: Diagnosis) -> str:
 
 def is_preempted(pod: PodInfo) -> bool:
     """Ending because the scheduler wanted it (`podTerminatingByPreemption`)."""
-    if not pod.terminating:
-        return False
+    if pod.preempted or not pod.terminating:
+        return pod.preempted
     condition = get_condition(pod.pod.get("status") or {}, "DisruptionTarget")
     return condition is not None and (condition.get("status"), condition.get("reason")) == (
         "True",

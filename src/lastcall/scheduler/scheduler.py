@@ -163,7 +163,9 @@ class Scheduler:
     ) -> None:
         """schedule_one.go:handleSchedulingFailure, then the victims."""
         pod = entry.pod
-        preempts = preemption.chosen is not None and any(not each.terminating for each in preemption.chosen.victims)
+        preempts = preemption.chosen is not None and any(
+            not (each.terminating or each.preempted) for each in preemption.chosen.victims
+        )
         if not preempts:
             self._queue.unschedulable(entry, plugins)  # noted first: what may help can come while we write
         self._events.event(pod.pod, "Warning", "FailedScheduling", message)

@@ -38,7 +38,7 @@ class Victims:
         done = True
         victims = preemption.chosen.victims
         for rank, victim in enumerate(reversed(victims), start=1):  # the least important goes first
-            if victim.terminating:
+            if victim.terminating or victim.preempted:
                 continue
             try:
                 await self._end_one(preemptor, victim, preemption, rank)
@@ -55,6 +55,7 @@ class Victims:
             why = facts(preemptor, victim, preemption, rank)
             self._recorder.record(DELETION_DECIDED, pod_uid=victim.uid, rule=RULE_PREEMPT, facts=why)
             await self._client.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
+            victim.preempted = True
         except StatusError as error:
             if is_not_found(error) or is_conflict(error):
                 return  # gone already, or another Pod has its name now

@@ -304,5 +304,5 @@ def test_a_pod_that_does_not_fit_is_rejected_in_kubernetes_s_words():
 
 def test_a_pod_for_another_kind_of_node_is_rejected():
     pod = {**POD, "spec": {**POD["spec"], "nodeSelector": {"disk": "ssd"}}}
-    assert matches_node({"disk": "hdd"})(pod, []).reason == "NodeAffinity"
-    assert matches_node({"disk": "ssd"})(pod, []) is None
+    assert matches_node(lambda: {"metadata": {"labels": {"disk": "hdd"}}})(pod, []).reason == "NodeAffinity"
+    assert matches_node(lambda: {"metadata": {"labels": {"disk": "ssd"}}})(pod, []) is None
