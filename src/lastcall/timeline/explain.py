@@ -67,6 +67,13 @@ RULES: dict[str, str] = {
         "When it is certain how a Job ends, its remaining Pods are deleted. The Job is Complete or Failed only when "
         "all of them have ended and are counted."
     ),
+    "ttlafterfinished_controller.go:processJob": (
+        "A Job that has finished longer than its ttlSecondsAfterFinished ago is deleted, its Pods before it."
+    ),
+    "cronjob_controllerv2.go:deleteJob": (
+        "A CronJob deletes finished Jobs beyond its history limits, and with concurrencyPolicy Replace the one that "
+        "still runs when the next is due."
+    ),
     "job_controller.go:manageJob": (
         "A Job runs as many Pods as its parallelism and its missing completions ask for, and none while it is "
         "suspended. Surplus ones are deleted and do not count as failed."
