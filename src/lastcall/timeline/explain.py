@@ -168,6 +168,8 @@ RULES: dict[str, str] = {
     "worker.go:doProbe": "A probe's result changes after failureThreshold or successThreshold results in a row.",
     "image_manager.go:EnsureImageExists": "imagePullPolicy decides whether an image on the node is good enough.",
     # kubelet: status and volumes
+    "mirror_client.go:CreateMirrorPod": "A static Pod is shown in the API by a mirror; deleting that stops nothing.",
+    "file.go:listConfig": "The node's manifest directory says what runs; what leaves it ends with its grace.",
     "status_manager.go:syncPod": "The newest status is sent as a PATCH; when all is over, the final DELETE follows it.",
     "status_manager.go:canBeDeleted": (
         "The kubelet deletes the object itself, with grace period 0 and its uid, once the phase is terminal and "
