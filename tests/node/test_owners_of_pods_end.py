@@ -43,6 +43,19 @@ COMMANDS: dict[str, tuple[list[Manifest], list[str]]] = {
         [owner("ReplicaSet", "refused", replicas=2, pods={"serviceAccountName": "nobody"})],
         ["--timeout", "3"],
     ),
+    "Job with sidecar": (
+        [
+            owner(
+                "Job",
+                "work",
+                pods={
+                    "restartPolicy": "Never",
+                    "initContainers": [container("side", restartPolicy="Always")],
+                },
+            )
+        ],
+        [],
+    ),
     "nowhere": ([owner("DaemonSet", "nowhere", pods={"nodeSelector": {"disk": "gold"}})], []),
 }
 
@@ -98,6 +111,28 @@ def test_the_pods_of_a_stateful_set_go_with_it_all_at_once(result_of):
     deleted = [story.record("DeleteAccepted")["wall"] for story in told]
     exited = [story.record("ProcessExited")["wall"] for story in told]
     assert max(deleted) < min(exited)
+
+
+def test_a_job_ends_with_its_sidecar_after_its_container(result_of):
+    result = result_of("Job with sidecar")
+    assert result.status == 0, result.err
+    (story,) = stories_of(result)
+    ends = {each["name"]: each["exitedAt"] for each in story["containers"]}
+    assert 0 < ends["app"] < ends["side"]
+    assert story["decidedBy"]["reason"] == "ownerDeleted"
+
+
+def test_the_story_says_whose_delete_it_was(result_of):
+    for story in stories_of(result_of("Deployment of 3 and a Pod")):
+        why = story["decidedBy"]["why"]
+        if story["name"] == "alone":
+            assert why == "it was deleted by lastcall (user kubernetes-admin)"
+        else:
+            name = story["name"].rpartition("-")[0]
+            assert why == (
+                f"Deployment web was deleted by lastcall (user kubernetes-admin): with it went ReplicaSet {name} and "
+                "this Pod"
+            )
 
 
 def test_other_owners_are_waited_for_and_deleted_as_well(result_of):

@@ -92,7 +92,7 @@ def test_the_second_eviction_waits_until_the_replacement_is_ready():
         await cluster.sleep(0.1)
         assert await evict(cluster, second) == 201
         (decided,) = [r for r in cluster.records(kinds.DELETION_DECIDED) if r.pod_uid == cluster.uid(first)]
-        assert decided.facts["why"].startswith("evicted by system:kubernetes-admin")
+        assert decided.facts["why"].startswith("evicted by lastcall (user system:kubernetes-admin)")
         order = cluster.kinds(kinds.DELETION_DECIDED, kinds.DELETE_ACCEPTED, kinds.KILLING, pod=first)
         assert order == [kinds.DELETION_DECIDED, kinds.DELETE_ACCEPTED, kinds.KILLING]
 

@@ -48,7 +48,6 @@ THROUGH_THE_WALL = {
     "cri/sandbox/downloads.py": {"asyncio.to_thread"},
     "cri/sandbox/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
-    "node/manifest_directory.py": {"asyncio.to_thread"},
     "node/volumes/manager.py": {"asyncio.to_thread"},
     # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).
     "cri/sandbox/cgroups/files.py": {"time.sleep"},  # a killed process is waited for, after the event loops
@@ -79,6 +78,7 @@ OBSERVES = {
     "cluster/init.py",  # wait statuses of the roles
     "cluster/orphans.py",  # wait statuses of what a dead shim left
     "controllers/endpointslice.py",  # the slices it wrote
+    "controllers/deployment.py",
     "controllers/garbagecollector.py",  # its own decision
     "controllers/pod_control.py",  # its own decision
     "cri/sandbox/runtime.py",  # the Pod's network
@@ -87,7 +87,6 @@ OBSERVES = {
     "node/kill_container.py",
     "node/kill_pod.py",
     "node/kubelet.py",
-    "node/mirror_pods.py",
     "node/pod_workers.py",
     "node/prober/worker.py",
     "node/runtime_manager.py",

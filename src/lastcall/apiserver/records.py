@@ -1,7 +1,18 @@
 """Which writes become records of a Pod's story. Called right after the store acknowledged the write."""
 
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
-from lastcall.api.resources import PODS, Resource
+from lastcall.api.resources import (
+    CRONJOBS,
+    DAEMONSETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    STATEFULSETS,
+    Resource,
+)
 from lastcall.apiserver.auth import NODES_GROUP
 from lastcall.apiserver.context import RequestContext
 from lastcall.timeline import kinds
@@ -14,19 +25,32 @@ RULE_STATUS = "pkg/registry/core/pod/strategy.go:podStatusStrategy.PrepareForUpd
 RULE_REMOVE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
 
 
+OWNERS = frozenset(
+    each.kind for each in (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, CRONJOBS, REPLICATIONCONTROLLERS)
+)
+"""Kinds whose writes tell why Pods end."""
+
+
 class WriteRecords:
-    """Only Pods have a story; writes of other kinds are left out."""
+    """Only Pods have a story. Of their owners and of namespaces it is kept who changed what they ask for, and who
+    deleted them; other writes are left out."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
     def created(self, context: RequestContext, resource: Resource, pod: Object) -> None:
-        if resource is PODS:
+        if resource.kind in OWNERS:
+            self._owner(kinds.OWNER_WRITTEN, context, resource, pod, {"changed": []})
+        elif resource is PODS:
             facts: Object = {"namespace": namespace_of(pod), "name": name_of(pod), "user": context.user.name}
             facts["containers"] = container_facts(pod)
             self._write(kinds.POD_CREATED, pod, RULE_CREATE, facts)
 
     def updated(self, context: RequestContext, resource: Resource, pod: Object, old: Object, subresource: str) -> None:
+        if resource.kind in OWNERS:
+            if subresource != "status" and pod.get("spec") != old.get("spec"):
+                self._owner(kinds.OWNER_WRITTEN, context, resource, pod, _changes(pod, old))
+            return
         if resource is not PODS:
             return
         if subresource == "status":
@@ -42,6 +66,10 @@ class WriteRecords:
 
     def marked(self, context: RequestContext, resource: Resource, pod: Object, old: Object, rule: str) -> None:
         """The first write of a DELETE: the graceful delete is acknowledged, or its grace period became shorter."""
+        if resource.kind in OWNERS or resource is NAMESPACES:
+            if old["metadata"].get("deletionTimestamp") is None:
+                self._owner(kinds.OWNER_DELETED, context, resource, pod, {}, rule)
+            return
         if resource is not PODS:
             return
         meta, before = pod["metadata"], old["metadata"]
@@ -67,7 +95,7 @@ class WriteRecords:
         """An eviction is granted; its DELETE comes next. `why` says what the budget said."""
         by = context.user.name
         if client := context.user_agent.partition("/")[0]:
-            by = f"{by} with {client}"
+            by = f"{client} (user {by})"
         more = {"user": context.user.name, "userAgent": context.user_agent, **facts}
         more["observedResourceVersion"] = resource_version_of(pod)
         facts = {"why": f"evicted by {by}: {why}", **more}
@@ -76,7 +104,37 @@ class WriteRecords:
     def removed(self, context: RequestContext, resource: Resource, pod: Object) -> None:
         if resource is PODS:
             self._write(kinds.OBJECT_REMOVED, pod, RULE_REMOVE, {"user": context.user.name})
+        elif resource.kind in OWNERS and not pod["metadata"].get("deletionTimestamp"):
+            self._owner(kinds.OWNER_DELETED, context, resource, pod, {}, RULE_REMOVE)
+
+    def _owner(
+        self, kind: str, context: RequestContext, resource: Resource, obj: Object, facts: Object, rule: str = ""
+    ) -> None:
+        meta = obj["metadata"]
+        controller = next((each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
+        about = {
+            "ofKind": resource.kind,
+            "namespace": namespace_of(obj),
+            "name": name_of(obj),
+            "uid": uid_of(obj),
+            "ownerUid": controller,
+            "generation": meta.get("generation", 0),
+            "resourceVersion": resource_version_of(obj),
+            "user": context.user.name,
+            "userAgent": context.user_agent,
+        }
+        self._recorder.record(kind, rule=rule, facts={**about, **facts})
 
     def _write(self, kind: str, pod: Object, rule: str, facts: Object) -> None:
         facts["resourceVersion"] = resource_version_of(pod)
         self._recorder.record(kind, pod_uid=uid_of(pod), rule=rule, facts=facts)
+
+
+def _changes(new: Object, old: Object) -> Object:
+    """Which fields of an owner's spec were written, and the sizes when that is one of them."""
+    after, before = new.get("spec") or {}, old.get("spec") or {}
+    changed = sorted(key for key in {**after, **before} if after.get(key) != before.get(key))
+    facts: Object = {"changed": changed}
+    if "replicas" in changed:
+        facts |= {"from": before.get("replicas"), "to": after.get("replicas")}
+    return facts

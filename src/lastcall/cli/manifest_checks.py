@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lastcall.api.defaults import set_defaults
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import Resource
+from lastcall.api.resources import JOBS, Resource
 from lastcall.api.schema import DecodeError, check_fields
 from lastcall.api.validation import validate_create
 
@@ -44,4 +44,22 @@ def _as_created(obj: Object, resource: Resource) -> Object:
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = f"{metadata['generateName']}xxxxx"
     set_defaults(resource, created)
+    if resource == JOBS:
+        _add_job_labels(created)
     return created
+
+
+def _add_job_labels(job: Object) -> None:
+    """The server makes selector and labels of a Job from its uid. (`batch/job/strategy.go:generateSelector`)"""
+    spec = job.get("spec") or {}
+    template = spec.get("template")
+    if spec.get("manualSelector") or not isinstance(template, dict):
+        return
+    uid, name = "00000000-0000-0000-0000-000000000000", job["metadata"].get("name", "")
+    job["metadata"]["uid"] = uid
+    labels = {f"{prefix}controller-uid": uid for prefix in ("batch.kubernetes.io/", "")}
+    labels |= {f"{prefix}job-name": name for prefix in ("batch.kubernetes.io/", "")}
+    meta = template["metadata"] = template.get("metadata") or {}
+    meta["labels"] = {**labels, **(meta.get("labels") or {})}
+    selector = spec["selector"] = spec.get("selector") or {}
+    selector["matchLabels"] = {"batch.kubernetes.io/controller-uid": uid, **(selector.get("matchLabels") or {})}

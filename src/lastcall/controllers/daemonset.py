@@ -205,7 +205,7 @@ class DaemonSetController:
             errors.append(failed.message)
 
         async def delete_one(removal: Removal) -> None:
-            facts = {"node": target_node(removal.pod)}
+            facts = {"node": target_node(removal.pod), "step": "rollout" if removal.rollout else ""}
             try:
                 await self._pod_control.delete(removal.pod, owner, rule=RULE, why=removal.why, facts=facts)
             except BaseException:

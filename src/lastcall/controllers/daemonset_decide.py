@@ -36,6 +36,7 @@ class Removal:
     pod: Object
     why: str
     ended: str = ""
+    rollout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ def rolling_update(
                 (candidates if _is_available(owner, old, now) else free).append(name)
             elif old is not None and new is not None:
                 if _is_available(owner, new, now):
-                    done.append(Removal(old, why))
+                    done.append(Removal(old, why, rollout=True))
                 else:
                     used += 1
         elif (old is None) == (new is None):
@@ -231,7 +232,7 @@ def rolling_update(
     chosen = [*free, *candidates[: max(0, (surge or unavailable) - used)]]
     if surge:
         return Plan(tuple(str(name) for name in chosen), tuple(done))
-    return Plan((), tuple(Removal(pod, why) for pod in chosen if isinstance(pod, dict)))
+    return Plan((), tuple(Removal(pod, why, rollout=True) for pod in chosen if isinstance(pod, dict)))
 
 
 def _old_and_new(owner: Object, here: Sequence[Object], revision: str) -> tuple[Object | None, Object | None, bool]:

@@ -47,7 +47,9 @@ from lastcall.controllers.deployment_status import (
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.informers import CONTROLLER, NAMESPACE, Informers, owned_and_orphans
 from lastcall.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
+from lastcall.controllers.pod_control import owner_facts
 from lastcall.controllers.worker import Retry, Worker, split_key
+from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
@@ -56,11 +58,17 @@ from lastcall.world.world import World
 COMPONENT = "deployment-controller"
 MAX_RETRIES = 15
 
+RULES = {
+    "rollout": "pkg/controller/deployment/rolling.go:reconcileOldReplicaSets",
+    "scaling": "pkg/controller/deployment/sync.go:scale",
+}
+
 
 class DeploymentController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._world = world
         self._client = client
+        self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
         self._deployments = informers.get(DEPLOYMENTS)
         self._replica_sets = informers.get(REPLICASETS)
@@ -176,7 +184,7 @@ class DeploymentController:
     async def _scale(self, deployment: Object, replica_sets: Sequence[Object]) -> None:
         """No rollout: sizes only. (`sync`)"""
         new, old = await self._new_and_old(deployment, replica_sets, create=False)
-        await self._resize_all(deployment, scale(deployment, new, old))
+        await self._resize_all(deployment, scale(deployment, new, old), "scaling")
         if deployment["spec"].get("paused"):
             await self._clean_up(deployment, old)
         everything = self._latest([*old, *([new] if new is not None else [])])
@@ -303,14 +311,31 @@ class DeploymentController:
             await self._write_status(deployment, status)
         self._events.event(deployment, "Warning", "ReplicaSetCreateError", text)
 
-    async def _resize_all(self, deployment: Object, steps: Sequence[Resize]) -> None:
+    async def _resize_all(self, deployment: Object, steps: Sequence[Resize], why: str = "rollout") -> None:
         """In order; a ReplicaSet may come twice."""
         latest: dict[str, Object] = {}
         for step in steps:
             current = latest.get(uid_of(step.replica_set), step.replica_set)
-            latest[uid_of(current)] = await self._resize(deployment, current, step.replicas)
+            latest[uid_of(current)] = await self._resize(deployment, current, step.replicas, why)
 
-    async def _resize(self, deployment: Object, replica_set: Object, size: int) -> Object:
+    def _record_scale(self, deployment: Object, written: Object, before: int, size: int, step: str) -> None:
+        """What the ReplicaSet's controller reacts to has this generation: the story joins the two by it."""
+        meta = written["metadata"]
+        facts = {
+            **owner_facts({"kind": DEPLOYMENTS.kind, **deployment}),
+            "step": step,
+            "revision": (deployment["metadata"].get("annotations") or {}).get(REVISION, ""),
+            "ofKind": REPLICASETS.kind,
+            "name": name_of(written),
+            "uid": uid_of(written),
+            "generation": meta.get("generation", 0),
+            "resourceVersion": meta.get("resourceVersion", ""),
+            "from": before,
+            "to": size,
+        }
+        self._recorder.record(kinds.SCALE_DECIDED, rule=RULES[step], facts=facts)
+
+    async def _resize(self, deployment: Object, replica_set: Object, size: int, step: str) -> Object:
         """(`scaleReplicaSet`)"""
         copy = copy_object(replica_set)
         before = replicas_of(replica_set)
@@ -319,6 +344,7 @@ class DeploymentController:
             return replica_set
         written = await self._client.update(REPLICASETS, copy, namespace_of(copy))
         if size != before:
+            self._record_scale(deployment, written, before, size, step)
             way = "up" if size > before else "down"
             self._event(deployment, f"Scaled {way} replica set {name_of(copy)} from {before} to {size}")
         return written

@@ -184,6 +184,7 @@ class GarbageCollector:
                 "why": f"its owner is gone: {' and '.join(texts)}",
                 "ownerKind": owners[0].kind if owners else "",
                 "owner": owners[0].name if owners else "",
+                "ownerUid": owners[0].uid if owners else "",
                 "observedResourceVersion": resource_version_of(latest),
             },
         )

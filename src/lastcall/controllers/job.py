@@ -294,8 +294,9 @@ class JobController:
         facts: Object = {"reason": each.reason, "active": len(view.active)}
         if target is None:
             facts["wanted"] = decision.wanted
+            facts["step"] = "suspended" if view.job["spec"].get("suspend") else "scaling"
         else:
-            facts |= {"condition": target.type, "conditionReason": target.reason}
+            facts |= {"condition": target.type, "conditionReason": target.reason, "step": "finished"}
         rule = RULE_MANAGE if target is None else RULE_FINISHED
         why = f"Job {name_of(view.job)} {each.reason}"
         await self._pod_control.delete(each.pod, view.job, rule=rule, why=why, facts=facts)

@@ -99,6 +99,19 @@ class PodControl:
         await delete_pod(self._client, self._recorder, pod, owner, rule=rule, why=why, facts=facts, events=self._events)
 
 
+def owner_facts(owner: Object) -> dict[str, Any]:
+    """What a record of a decision says about the owner it was made for: by uid and generation the story finds who wrote
+    what the owner asks for."""
+    meta = owner["metadata"]
+    return {
+        "ownerKind": owner.get("kind", ""),
+        "owner": name_of(owner),
+        "ownerUid": uid_of(owner),
+        "ownerGeneration": meta.get("generation", 0),
+        "ownerResourceVersion": meta.get("resourceVersion", ""),
+    }
+
+
 async def delete_pod(
     client: Client,
     recorder: Recorder,
@@ -112,7 +125,7 @@ async def delete_pod(
     options: Mapping[str, Any] | None = None,
 ) -> None:
     """As `PodControl.delete`, for who has no owner to speak about. `options` are those of `Client.delete`."""
-    about = {} if owner is None else {"ownerKind": owner.get("kind", ""), "owner": name_of(owner)}
+    about = {} if owner is None else owner_facts(owner)
     recorder.record(
         kinds.DELETION_DECIDED,
         pod_uid=uid_of(pod),

@@ -229,6 +229,7 @@ class ReplicaSetController:
 
         async def delete_one(victim: Victim) -> None:
             facts = {"rank": victim.rank, "candidates": victim.candidates, "reason": victim.reason}
+            facts["step"] = "scaling"
             why = f"{self._kind.resource.kind} {name_of(owner)} goes from {active} to {wanted} Pods, and "
             why += f"this one is number {victim.rank} to go: {victim.reason}"
             try:

@@ -161,7 +161,7 @@ class StatefulSetController:
                     raise
 
     async def _delete(self, owner: Object, step: Step) -> None:
-        facts = {"revision": revision_of_pod(step.pod), "ordinal": parent_and_ordinal(step.pod)[1]}
+        facts = {"revision": revision_of_pod(step.pod), "ordinal": parent_and_ordinal(step.pod)[1], "step": step.reason}
         try:
             await delete_pod(self._client, self._recorder, step.pod, owner, rule=RULE, why=step.why, facts=facts)
         except StatusError as error:

@@ -31,6 +31,7 @@ class Step:
     verb: Verb
     pod: Object
     why: str = ""
+    reason: Literal["", "ended", "scaling", "rollout"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ def _fill(
         if _phase(pod) in ("Failed", "Succeeded"):
             if not is_terminating(pod):
                 why = f"it has ended ({_phase(pod)}), and StatefulSet {name_of(owner)} makes it anew"
-                steps.append(Step("delete", pod, why))
+                steps.append(Step("delete", pod, why, "ended"))
             if monotonic:
                 return steps or None, None
             continue
@@ -288,7 +289,7 @@ def _scale_in(
         if monotonic and not available and pod is not first_unhealthy:
             return None
         why = f"StatefulSet {name_of(owner)} scales to {wanted(owner)}, the highest ordinal goes first"
-        steps.append(Step("delete", pod, why))
+        steps.append(Step("delete", pod, why, "scaling"))
         if monotonic:
             return steps
     return steps
@@ -308,7 +309,7 @@ def _update(
             break
         if revision_of_pod(pod) != revisions.update and not is_terminating(pod):
             why = f"StatefulSet {name_of(owner)} rolls out revision {revisions.update}, from the highest ordinal down"
-            return [Step("delete", pod, why)]
+            return [Step("delete", pod, why, "rollout")]
         if not is_healthy(pod) or seconds_until_available(pod, min_ready, now) != 0.0:
             break
     return []

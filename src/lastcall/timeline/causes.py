@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from lastcall.timeline import kinds
 from lastcall.timeline.order import by_time
+from lastcall.timeline.owners import OwnerHistory
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
 
@@ -34,8 +35,14 @@ def join_causes(records: Sequence[Record]) -> dict[str, str]:
     """
     known = {record.id for record in records}
     written = _written_versions(records)
+    owners = OwnerHistory(sorted(records, key=by_time))
     causes: dict[str, str] = {}
     for record in records:
+        above = owners.cause_of(record)
+        if above is not None and above.id != record.id:
+            # A decision goes back to what its owner asks for, before it goes back to the state of the Pod.
+            causes[record.id] = above.id
+            continue
         cause = record.cause_id if record.cause_id in known else ""
         if not cause:
             cause = written.get((record.pod_uid, _observed_version(record)), "")
@@ -64,6 +71,7 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Pairs (effect, cause) that need no version to be joined."""
     latest: dict[tuple[str, ...], str] = {}
     pairs: list[tuple[str, str]] = []
+    decided: dict[str, Record] = {}
     for record in sorted(records, key=by_time):
         uid, name = record.pod_uid, record.container
         match record.kind:
@@ -80,14 +88,29 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
                 if record.facts.get("why") in ("StopContainer", "grace over"):
                     _pair(pairs, record.id, latest.get((kinds.STOP_REQUESTED, uid, name)))
                 latest[(record.kind, uid, name, signal_name(record.facts.get("signal")) or "")] = record.id
+            case kinds.DELETION_DECIDED:
+                # What was decided later is not what this DELETE came of: somebody else was faster.
+                latest[(kinds.DELETION_DECIDED, uid)] = record.id
+                decided[record.id] = record
             case kinds.DELETE_ACCEPTED:
-                _pair(pairs, record.id, latest.get((kinds.DELETE_SENT, uid)))
+                by = decided.get(latest.get((kinds.DELETION_DECIDED, uid), ""))
+                if by is not None and _may_be_of(record, by):
+                    _pair(pairs, record.id, by.id)
+                else:
+                    _pair(pairs, record.id, latest.get((kinds.DELETE_SENT, uid)))
             case kinds.OBJECT_REMOVED:
                 _pair(pairs, record.id, latest.get((kinds.FINAL_DELETE_SENT, uid)))
             case kinds.PROCESS_EXITED:
                 ended_by = signal_name(record.facts.get("signal")) or "-"
                 _pair(pairs, record.id, latest.get((kinds.SIGNAL_SENT, uid, name, ended_by)))
     return pairs
+
+
+def _may_be_of(accepted: Record, decided: Record) -> bool:
+    """Whether who sent the DELETE may be who decided: an evicting user is named, controllers are users of their own."""
+    user = str(accepted.facts.get("user") or "")
+    by = decided.facts.get("user")
+    return user == by if by else user.startswith("system:") or not user
 
 
 def _pair(pairs: list[tuple[str, str]], effect: str, cause: str | None) -> None:

@@ -4,13 +4,14 @@ Records may come in any order, and any of them may be missing (a process was kil
 known is said so in `Ending.not_known`, never guessed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lastcall.timeline import kinds
 from lastcall.timeline.budget import decide_budget, decide_overhead
 from lastcall.timeline.causes import join_causes
 from lastcall.timeline.containers import container_ending
+from lastcall.timeline.decided import decide_decided_by
 from lastcall.timeline.findings import findings_of
 from lastcall.timeline.order import by_time
 from lastcall.timeline.pod_facts import facts_from_records
@@ -38,18 +39,24 @@ def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubern
     ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
     deaths = [record for record in ordered if record.kind in (kinds.PROCESS_DIED, kinds.PROCESS_RESTARTED)]
+    by_id = {record.id: record for record in ordered}
     own: dict[str, list[Record]] = {pod.uid: [] for pod in pods}
     for record in ordered:
         if record.pod_uid in own:
             own[record.pod_uid].append(record)
-    return [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version) for pod in pods]
+    return [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id) for pod in pods]
 
 
 def build_ending(
-    pod: PodFacts, records: Sequence[Record], deaths: Sequence[Record], causes: dict[str, str], kubernetes_version: str
+    pod: PodFacts,
+    records: Sequence[Record],
+    deaths: Sequence[Record],
+    causes: dict[str, str],
+    kubernetes_version: str,
+    by_id: Mapping[str, Record],
 ) -> Ending:
     """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` tell of the cluster's processes,
-    and of those that were started again."""
+    and of those that were started again; `by_id` has all records, those about its owners too."""
     if not pod.containers:
         pod = _merged(pod, facts_from_records(pod.uid, records))
     zero = next((r for kind in _ZERO_KINDS for r in records if r.kind == kind), None)
@@ -67,6 +74,9 @@ def build_ending(
     grace = accepted.facts.get("gracePeriodSeconds") if accepted else None
     budget = decide_budget(_effective_grace(grace, entries), containers)
     in_story = [e for e in map(entry, deaths) if e.record.facts.get("role") != "orphan" and _is_within(e, entries)]
+    decided_by = decide_decided_by(records, causes, by_id)
+    above = [by_id[each] for each in decided_by.chain if not by_id[each].pod_uid] if decided_by is not None else []
+    in_story += map(entry, above)
     ending = Ending(
         pod=pod,
         zero_ns=zero_ns,
@@ -81,6 +91,7 @@ def build_ending(
         signals=tuple(_signal(e) for e in entries if e.record.kind == kinds.SIGNAL_SENT and e.at >= 0),
         output=tuple(_output(e) for e in entries if e.record.kind == kinds.OUTPUT and e.at >= 0),
         gone=gone,
+        decided_by=decided_by,
         overhead=decide_overhead(gone, budget, containers) if accepted else None,
     )
     ending = replace(

@@ -36,6 +36,7 @@ _FRAME = (
     kinds.POD_BOUND,
     kinds.POD_SCHEDULED,
     kinds.POD_ADMITTED,
+    kinds.DELETION_DECIDED,
     kinds.DELETE_SENT,
     kinds.DELETE_ACCEPTED,
     kinds.GRACE_SHORTENED,

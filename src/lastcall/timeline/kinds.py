@@ -25,7 +25,12 @@ ENDPOINT_CHANGED = (
 ENDPOINT_REMOVED = "EndpointRemoved"  # service, slice, address, resourceVersion, observedResourceVersion
 
 # controllers, scheduler, taint eviction, PodGC: who decided that a Pod has to end, written just before the DELETE
-DELETION_DECIDED = "DeletionDecided"  # why (one sentence), ownerKind, owner, observedResourceVersion, and what the decision went by (rank, candidates, taint, preemptor …)
+DELETION_DECIDED = "DeletionDecided"  # why (one sentence), ownerKind, owner, ownerUid, ownerGeneration, ownerResourceVersion (as observed), step (rollout|scaling|…), observedResourceVersion, and what the decision went by (rank, candidates, taint, preemptor …)
+
+# owners of Pods and namespaces: who changed and who deleted them. Of no Pod: `ofKind`, `namespace`, `name`, `uid` say of what
+OWNER_WRITTEN = "OwnerWritten"  # apiserver: ofKind, namespace, name, uid, generation, resourceVersion, user, userAgent, changed (names of spec fields; empty for a creation), from, to (replicas, when they changed)
+OWNER_DELETED = "OwnerDeleted"  # apiserver: ofKind, namespace, name, uid, user, userAgent, ownerUid (its controller's), resourceVersion
+SCALE_DECIDED = "ScaleDecided"  # deployment-controller, after its write of a ReplicaSet: step (rollout|scaling), revision, ownerKind, owner, ownerUid, ownerGeneration (observed), ofKind, name, uid, generation, resourceVersion (written), from, to
 
 # scheduler
 POD_SCHEDULED = "PodScheduled"  # node
@@ -33,7 +38,6 @@ POD_SCHEDULED = "PodScheduled"  # node
 # kubelet: start
 POD_ADMITTED = "PodAdmitted"  # observedResourceVersion
 POD_REJECTED = "PodRejected"  # reason, message
-MIRROR_POD_CREATED = "MirrorPodCreated"  # mirrorUid, namespace, name, resourceVersion: the API object of a static Pod
 VOLUMES_MOUNTED = "VolumesMounted"  # volumes
 SANDBOX_CREATED = "SandboxCreated"  # sandboxId, ips, seconds
 IMAGE_SUBSTITUTED = "ImageSubstituted"  # image, substitute

@@ -196,6 +196,25 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class DecidedBy:
+    """Who decided that the Pod has to end, and why.
+
+    `actor` is `user`, or the component that decided (`replicaset-controller`, `kubelet` …); `reason` a code. `why` goes
+    on from "it ended because". `user` and `client` began the chain, "" when nobody saw them. `chain` are ids
+    of records, the decision first.
+    """
+
+    actor: str
+    reason: str
+    why: str
+    user: str = ""
+    client: str = ""
+    owner_kind: str = ""
+    owner: str = ""
+    chain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """The story of one Pod's end.
 
@@ -221,3 +240,4 @@ class Ending:
     overhead: float | None = None
     findings: tuple[Finding, ...] = ()
     not_known: tuple[str, ...] = field(default=())
+    decided_by: DecidedBy | None = None

@@ -37,6 +37,14 @@ def outcome_words(ending: Ending) -> str:
     return OUTCOMES[ending.outcome]
 
 
+def why(ending: Ending) -> str:
+    """Who decided the end and why this Pod, as a sentence; "" when that is not known."""
+    if ending.decided_by is None or not ending.decided_by.why:
+        return ""
+    verb = "is ending" if is_ongoing(ending) else "ended"
+    return f"{ending.pod.name} {verb} because {ending.decided_by.why}"
+
+
 def verdict(ending: Ending) -> str:
     """What happened, for somebody who reads nothing else."""
     started = [c for c in ending.containers if c.started]

@@ -193,7 +193,7 @@ def test_an_eviction_marks_the_pod_as_a_target_and_then_deletes_it(virtual):
         assert list(budget["status"]["disruptedPods"]) == ["p"]
         assert api.records.kinds[-3:] == [kinds.POD_STATUS_WRITTEN, kinds.DELETION_DECIDED, kinds.DELETE_ACCEPTED]
         decided = api.records.facts[-2]
-        assert decided["why"] == "evicted by admin with lastcall: PodDisruptionBudget guard allowed it"
+        assert decided["why"] == "evicted by lastcall (user admin): PodDisruptionBudget guard allowed it"
         assert decided["podDisruptionBudget"] == "default/guard"
         assert decided["disruptionsAllowed"] == 0
 

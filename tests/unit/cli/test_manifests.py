@@ -123,6 +123,19 @@ def test_owners_of_pods_are_taken_and_created_after_what_their_pods_need(load):
     assert [each.resource.kind for each in loaded] == ["ConfigMap", "Deployment", "Pod"]
 
 
+def test_a_job_needs_no_selector_for_the_server_makes_one(load):
+    job = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: work}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: busybox}]}}}
+"""
+    (loaded,) = load(job)
+    assert "selector" not in loaded.obj["spec"]
+    (line,) = problems(load, job.replace("Never", "Often"))
+    assert "spec.template.spec.restartPolicy: " in line
+
+
 def test_an_owner_that_asks_for_no_pod_is_no_pod(load):
     (line,) = problems(load, DEPLOYMENT.format(replicas=0))
     assert line.startswith("no Pod in the manifests (Deployment web asks for none): add one")

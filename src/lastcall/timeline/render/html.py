@@ -18,7 +18,7 @@ from lastcall.timeline.render.html_records import Rules, output_list, steps_tabl
 from lastcall.timeline.render.markup import Markup, percent, svg, tag
 from lastcall.timeline.render.wording import seconds
 from lastcall.timeline.story import Budget, ContainerEnding, Ending
-from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict
+from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict, why
 
 OUTPUT_BYTES = 240_000
 """Of a page, for the lines that all containers printed."""
@@ -232,6 +232,7 @@ def _pod(ending: Ending, page_id: str, rules: Rules, pods: int) -> Markup:
     return tag(
         "section",
         heading,
+        tag("p", because, class_="why") if (because := why(ending)) else None,
         tag("p", verdict(ending), class_="verdict"),
         tag("p", _facts_line(ending), class_="about"),
         _findings(ending),

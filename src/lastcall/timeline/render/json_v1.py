@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from lastcall.timeline.story import Budget, ContainerEnding, Ending, Entry, PreStop
+from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PreStop
 from lastcall.timeline.verdict import is_ongoing
 
 SCHEMA = "lastcall/ending/v1"
@@ -38,6 +38,7 @@ def ending_document(ending: Ending) -> Json:
         "deletedAt": _wall(ending.deleted_at_ns),
         "outcome": ending.outcome,
         "ongoing": is_ongoing(ending),
+        "decidedBy": _decided_by(ending.decided_by),
         "records": [_record(entry) for entry in ending.entries],
         "containers": [_container(container) for container in ending.containers],
         "budget": _budget(ending.budget),
@@ -75,6 +76,21 @@ def ending_document(ending: Ending) -> Json:
             for each in ending.findings
         ],
         "notKnown": list(ending.not_known),
+    }
+
+
+def _decided_by(decided: DecidedBy | None) -> Json | None:
+    if decided is None:
+        return None
+    return {
+        "actor": decided.actor,
+        "reason": decided.reason,
+        "why": decided.why,
+        "user": decided.user or None,
+        "client": decided.client or None,
+        "ownerKind": decided.owner_kind or None,
+        "owner": decided.owner or None,
+        "chain": list(decided.chain),
     }
 
 

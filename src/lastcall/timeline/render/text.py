@@ -12,10 +12,11 @@ from rich.text import Text
 
 from lastcall.timeline import kinds
 from lastcall.timeline.explain import explain
+from lastcall.timeline.owners import OWNER_KINDS
 from lastcall.timeline.render import bars
 from lastcall.timeline.render.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
-from lastcall.timeline.verdict import had_ended, is_ongoing, outcome_words
+from lastcall.timeline.verdict import had_ended, is_ongoing, outcome_words, why
 
 STYLES: dict[Style, str] = {
     "": "",
@@ -61,6 +62,8 @@ def print_endings(console: Console, endings: Sequence[Ending], *, explain: bool 
 def story(ending: Ending, width: int, *, with_rules: bool = False) -> RenderableType:
     """One Pod's story for a console of `width` columns."""
     parts: list[RenderableType] = [_headline(ending), Text("─" * width, style="dim")]
+    if because := why(ending):
+        parts.append(Text(printable(because, 1000), style="bold"))
     parts.append(_steps(ending, with_rules))
     if not had_ended(ending):
         parts += [Text(), *_lanes(ending, width)]
@@ -125,7 +128,7 @@ def _is_shown(entry: Entry, ending: Ending, with_rules: bool, level: int) -> boo
     # Before the DELETE only what belongs to the end: its sending, and containers that ended by themselves.
     if entry.record.kind == kinds.PROCESS_EXITED:
         return any(c.name == entry.record.container and c.exited_at == entry.at for c in ending.containers)
-    return entry.record.kind in (kinds.DELETE_SENT, kinds.IMAGE_SUBSTITUTED)
+    return entry.record.kind in (kinds.DELETE_SENT, kinds.IMAGE_SUBSTITUTED, kinds.DELETION_DECIDED, *OWNER_KINDS)
 
 
 def _rule_lines(entry: Entry, by_id: dict[str, Entry], explained: set[str]) -> list[RenderableType]:

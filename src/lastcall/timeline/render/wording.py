@@ -223,6 +223,16 @@ def _process_died(facts: Facts) -> Words:
     return Words(f"{facts.get('role')} (pid {facts.get('pid')}) {how}", level, "bad")
 
 
+def _owner_written(facts: Facts) -> Words:
+    changed = facts.get("changed")
+    what = f"{', '.join(map(str, changed))} written" if changed else "created"
+    return Words(f"{facts.get('ofKind')} {facts.get('name')}: {what} by {facts.get('user')}", STEP, "api")
+
+
+def _owner_deleted(facts: Facts) -> Words:
+    return Words(f"{facts.get('ofKind')} {facts.get('name')} deleted by {facts.get('user')}", STEP, "api")
+
+
 def _fixed(text: str, level: int = STEP, style: Style = "") -> Callable[[Facts], Words]:
     return lambda facts: Words(text.format_map(_Missing(facts)), level, style)
 
@@ -247,7 +257,6 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.POD_SCHEDULED: _fixed("scheduled to {node}", STEP),
     kinds.POD_ADMITTED: _fixed("admitted", DETAIL),
     kinds.POD_REJECTED: _fixed("rejected: {reason}: {message}", STEP, "bad"),
-    kinds.MIRROR_POD_CREATED: _fixed("mirror Pod {name} made in the API", DETAIL),
     kinds.VOLUMES_MOUNTED: _fixed("volumes mounted", DETAIL),
     kinds.SANDBOX_CREATED: _fixed("sandbox created", DETAIL),
     kinds.IMAGE_SUBSTITUTED: _image_substituted,
@@ -285,19 +294,22 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.NETWORK_ATTACHED: _fixed("network {ip} set up", DETAIL),
     kinds.NETWORK_DETACHED: _network_detached,
     kinds.PROCESS_DIED: _process_died,
+    kinds.OWNER_WRITTEN: _owner_written,
+    kinds.OWNER_DELETED: _owner_deleted,
+    kinds.SCALE_DECIDED: _fixed("scales {ofKind} {name} from {from} to {to} ({step})", STEP),
     kinds.DELETION_DECIDED: _fixed("decides the end: {why}", STEP),
     kinds.PROCESS_RESTARTED: _fixed("{role} started again (pid {pid})", STEP),
 }
 
 
-_ACTORS = {"endpointslice-controller": "endpointslice", "kube-scheduler": "scheduler"}
+_ACTORS = {"kube-scheduler": "scheduler"}
 
 
 def actor_label(record: Record) -> str:
     """The actor in one short word."""
     if record.kind in (kinds.OUTPUT, kinds.PROCESS_EXITED):
         return "container"
-    return _ACTORS.get(record.actor, record.actor)
+    return _ACTORS.get(record.actor, record.actor.removesuffix("-controller"))
 
 
 def live_head(record: Record, at: float) -> str:

@@ -1,0 +1,169 @@
+"""Who decided that a Pod has to end, and why this one. Pure.
+
+The chain is followed from the accepted DELETE back: the decision of a controller, the resize or the deletion that it
+reacted to, the user whose write began it. What was not recorded is left out, never guessed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lastcall.timeline import kinds
+from lastcall.timeline.owners import OWNER_KINDS
+from lastcall.timeline.record import Record
+from lastcall.timeline.story import DecidedBy
+
+Facts = dict[str, Any]
+
+_REASONS = {
+    "getPodsToDelete": "scaledIn",
+    "attemptToDeleteItem": "ownerDeleted",
+    "deleteAllContent": "namespaceDeleted",
+    "Create": "evicted",
+    "processPodOnNode": "tainted",
+    "PreemptPod": "preempted",
+    "gcTerminated": "podGC",
+    "gcTerminating": "podGC",
+    "gcOrphaned": "podGC",
+    "gcUnscheduledTerminating": "podGC",
+}
+"""Function of the rule → reason, for decisions that say no `step`."""
+
+_STEPS = {
+    "rollout": "rolledOut",
+    "scaling": "scaledIn",
+    "ended": "replaced",
+    "suspended": "jobSuspended",
+    "finished": "jobFinished",
+}
+
+_KUBELET = {"apiTerminalPhase", "kill"}
+"""Causes of a termination that is not of the API's DELETE and not of the containers' own end."""
+
+
+def decide_decided_by(
+    records: Sequence[Record], causes: Mapping[str, str], by_id: Mapping[str, Record]
+) -> DecidedBy | None:
+    """Of one Pod's records, sorted by time; None when nothing tells of its end."""
+    accepted = next((r for r in records if r.kind == kinds.DELETE_ACCEPTED), None)
+    ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
+    if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
+        cause = ended.facts.get("cause")
+        if cause in _KUBELET:
+            return _by_kubelet(ended, records)
+        if cause == "completed":
+            who = f"; {_deleter(accepted.facts)} deleted the object" if accepted is not None else ""
+            why = f"its containers had ended by themselves{who}"
+            return DecidedBy("kubelet", "completed", why, chain=(ended.id,))
+    if accepted is None:
+        removed = next((r for r in records if r.kind == kinds.OBJECT_REMOVED), None)
+        decided = _last(records, kinds.DELETION_DECIDED, removed)
+        return _by_controller(decided, causes, by_id) if decided is not None else None
+    decided = by_id.get(causes.get(accepted.id, ""))
+    if decided is not None and decided.kind == kinds.DELETION_DECIDED:
+        return _by_controller(decided, causes, by_id)
+    user = str(accepted.facts.get("user") or "")
+    if not user:
+        return None
+    return DecidedBy(
+        "user",
+        "deleted",
+        f"it was deleted{_by(accepted.facts)}",
+        user=user,
+        client=client_name(accepted.facts),
+        chain=(accepted.id,),
+    )
+
+
+def _last(records: Sequence[Record], kind: str, before: Record | None) -> Record | None:
+    if before is None:
+        return None
+    return next((r for r in reversed(records) if r.kind == kind and r.at_ns <= before.at_ns), None)
+
+
+def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
+    """Evicted, over its deadline, preempted by a critical Pod, node shutdown: the status says which."""
+    written = (r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns)
+    reason = next((str(r.facts["reason"]) for r in written if r.facts.get("reason")), "")
+    words = {
+        "Evicted": "the kubelet evicted it, for its node was short of something",
+        "DeadlineExceeded": "it had run for its activeDeadlineSeconds",
+        "Terminated": "its node shuts down",
+        "Preempting": "the kubelet needed its place for a critical Pod",
+    }.get(reason, f"the kubelet ended it{f' ({reason})' if reason else ''}")
+    name = {"Evicted": "nodePressure", "DeadlineExceeded": "deadline", "Terminated": "nodeShutdown"}.get(reason)
+    return DecidedBy("kubelet", name or "kubelet", words, chain=(ended.id,))
+
+
+def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[str, Record]) -> DecidedBy:
+    chain = [decided]
+    while (above := by_id.get(causes.get(chain[-1].id, ""))) is not None:
+        if above.kind not in OWNER_KINDS or above in chain:
+            break
+        chain.append(above)
+    facts, why = decided.facts, str(decided.facts.get("why") or "")
+    step = str(facts.get("step") or "")
+    reason = _REASONS.get(decided.rule.rpartition(":")[2], "")
+    if len(chain) > 1:
+        step = str(chain[1].facts.get("step") or step)
+    reason = _STEPS.get(step, reason or "owner")
+    origin = chain[-1] if chain[-1].kind in (kinds.OWNER_WRITTEN, kinds.OWNER_DELETED) else None
+    by = origin.facts if origin is not None else facts
+    return DecidedBy(
+        decided.actor,
+        reason,
+        _sentence(chain, why),
+        user=str(by.get("user") or ""),
+        client=client_name(by),
+        owner_kind=str(facts.get("ownerKind") or ""),
+        owner=str(facts.get("owner") or ""),
+        chain=tuple(each.id for each in chain),
+    )
+
+
+def _sentence(chain: Sequence[Record], why: str) -> str:
+    """From the beginning of the chain to this Pod."""
+    decided, rest = chain[0], chain[1:]
+    if not rest:
+        return f"it was {why}" if why.startswith(("evicted", "preempted")) else why
+    first = rest[0].facts
+    origin = rest[-1] if rest[-1].kind == kinds.OWNER_WRITTEN else None
+    if rest[0].kind == kinds.SCALE_DECIDED:
+        by = _by(origin.facts) if origin is not None else ""
+        what = f"{first.get('ownerKind')} {first.get('owner')} was "
+        if first.get("step") == "rollout":
+            return f"{what}rolled out to revision {first.get('revision')}{by}: {why}"
+        return f"{what}scaled{_sizes(origin)}{by}: {why}"
+    if rest[0].kind == kinds.OWNER_WRITTEN:
+        what = f"{first.get('ofKind')} {first.get('name')} was "
+        if "replicas" in (first.get("changed") or ()) and decided.facts.get("step") == "scaling":
+            return f"{what}scaled{_sizes(rest[0])}{_by(first)}: {why}"
+        return f"{what}changed{_by(first)}: {why}"
+    last = rest[-1].facts
+    head = f"{last.get('ofKind')} {last.get('name')} was deleted{_by(last)}"
+    if last.get("ofKind") == "Namespace":
+        return head
+    between = [f"{each.facts.get('ofKind')} {each.facts.get('name')}" for each in reversed(rest[:-1])]
+    return f"{head}: with it went {' and '.join([*between, 'this Pod'])}"
+
+
+def _sizes(record: Record | None) -> str:
+    if record is None or record.facts.get("to") is None:
+        return ""
+    return f" from {record.facts.get('from')} to {record.facts['to']}"
+
+
+def _by(facts: Facts) -> str:
+    """` by kubectl (user kubernetes-admin)`."""
+    user, client = str(facts.get("user") or ""), client_name(facts)
+    if client:
+        return f" by {client} (user {user})"
+    return f" by user {user}" if user and not user.startswith("system:") else f" by {user}" if user else ""
+
+
+def _deleter(facts: Facts) -> str:
+    return _by(facts).removeprefix(" by ") or "somebody"
+
+
+def client_name(facts: Facts) -> str:
+    """`kubectl` of `kubectl/v1.32.0 (linux/amd64) …`; "" when the client did not say."""
+    return str(facts.get("userAgent") or "").partition("/")[0]

@@ -1,0 +1,84 @@
+"""What led to the decision of a controller: the writes to the owners of a Pod, joined by uid and generation.
+
+A generation is one state of what an object asks for. Whoever writes an owner records the generation and the
+resourceVersion it wrote; the controller that reacts records the generation it observed. A status write in between
+changes the resourceVersion and not what was decided, so that the generation joins more than the version would.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+
+OWNER_KINDS = (kinds.OWNER_WRITTEN, kinds.OWNER_DELETED, kinds.SCALE_DECIDED)
+"""Kinds of records that are about an owner and of no Pod."""
+
+_FIELDS = {"scaling": ("replicas", "parallelism", "completions"), "rollout": ("template",), "suspended": ("suspend",)}
+"""Which spec field's write is meant by a step."""
+
+
+class OwnerHistory:
+    """All that records tell of the owners of Pods, in order of time."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._scaled: dict[tuple[str, int], Record] = {}
+        self._versions: dict[tuple[str, str], Record] = {}
+        self._written: dict[str, list[Record]] = {}
+        self._deleted: dict[str, Record] = {}
+        self._namespaces: dict[str, Record] = {}
+        for record in records:
+            if record.kind not in OWNER_KINDS:
+                continue
+            uid = str(record.facts.get("uid"))
+            if record.kind == kinds.SCALE_DECIDED:
+                self._scaled.setdefault((uid, _generation(record.facts, "generation")), record)
+                self._versions.setdefault((uid, str(record.facts.get("resourceVersion"))), record)
+            elif record.kind == kinds.OWNER_WRITTEN:
+                self._written.setdefault(uid, []).append(record)
+            else:
+                self._deleted.setdefault(uid, record)
+                if record.facts.get("ofKind") == "Namespace":
+                    self._namespaces[str(record.facts.get("name"))] = record
+
+    def cause_of(self, record: Record) -> Record | None:
+        """What an owner's record, or the decision that a Pod has to end, goes back to; None where nobody saw it."""
+        facts = record.facts
+        if record.kind == kinds.OWNER_DELETED:
+            return self._deleted.get(str(facts.get("ownerUid") or "-"))
+        if record.kind == kinds.OWNER_WRITTEN:
+            return self._versions.get((str(facts.get("uid")), str(facts.get("resourceVersion"))))
+        if record.kind == kinds.SCALE_DECIDED:
+            return self._write_before(facts)
+        if record.kind != kinds.DELETION_DECIDED:
+            return None
+        if not facts.get("ownerUid"):
+            return self._namespaces.get(str(facts.get("namespace") or "-"))
+        uid, generation = str(facts["ownerUid"]), facts.get("ownerGeneration")
+        if generation is None:
+            return self._deleted.get(uid)
+        return self._scale_before(uid, generation) or self._write_before(facts)
+
+    def _scale_before(self, uid: str, generation: int) -> Record | None:
+        """The resize that the owner's controller reacts to; a write of something else may have followed it."""
+        found = self._scaled.get((uid, generation))
+        if found is not None:
+            return found
+        sizes = [each for each in self._written.get(uid, ()) if "replicas" in (each.facts.get("changed") or ())]
+        before = [each for each in sizes if _generation(each.facts, "generation") <= generation]
+        return self._scaled.get((uid, _generation(before[-1].facts, "generation"))) if before else None
+
+    def _write_before(self, facts: dict[str, Any]) -> Record | None:
+        """The last write, up to the observed generation, of the field that the step is about."""
+        fields = _FIELDS.get(str(facts.get("step")), ())
+        generation = _generation(facts, "ownerGeneration")
+        for record in reversed(self._written.get(str(facts.get("ownerUid")), [])):
+            changed = record.facts.get("changed") or ()
+            if _generation(record.facts, "generation") <= generation and any(field in changed for field in fields):
+                return record
+        return None
+
+
+def _generation(facts: dict[str, Any], name: str) -> int:
+    value = facts.get(name)
+    return value if isinstance(value, int) else 0
