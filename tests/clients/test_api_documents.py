@@ -66,6 +66,17 @@ async def test_documents_are_for_those_who_are_known(http: aiohttp.ClientSession
         assert response.status == 405
 
 
+async def test_there_are_no_custom_resource_definitions_and_kubectl_may_hear_so(http: aiohttp.ClientSession) -> None:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    status, _, body = await get(http, crds)
+    assert (status, json.loads(body)["kind"]) == (200, "CustomResourceDefinitionList")
+    assert json.loads(body)["items"] == []
+    for path in (f"{crds}/x", f"{crds}?watch=true", "/apis/apiextensions.k8s.io/v1", "/apis/apiextensions.k8s.io"):
+        assert (await get(http, path))[0] == 404
+    async with http.post(crds, json={}) as response:
+        assert response.status == 404
+
+
 @pytest.mark.parametrize(
     ("http", "served", "refused"),
     [("1.36", "v2", "v2beta1"), ("1.27", "v2beta1", "v2"), ("1.23", None, "v2")],

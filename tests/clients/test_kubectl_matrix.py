@@ -182,6 +182,11 @@ def test_create_f_validates_before_it_sends_or_lets_the_server_do_it(kubectl: Ku
         assert warned == 'Warning: unknown field "spec.contaniers"\n' + INVALID
 
 
+def test_a_kind_that_does_not_exist_is_named(kubectl: Kubectl) -> None:
+    err = kubectl("apply", "-f", "-", stdin=WEB.replace("kind: Pod", "kind: Podd"), status=1)
+    assert 'no matches for kind "Podd" in version "v1"' in err
+
+
 def test_create_says_what_is_there_already(kubectl: Kubectl) -> None:
     assert kubectl("create", "-f", "-", stdin=SERVICE) == "service/web created\n"
     err = kubectl("create", "-f", "-", stdin=SERVICE, status=1)

@@ -14,7 +14,7 @@ from lastcall.api.meta import Object
 from lastcall.api.names import generate_name
 from lastcall.api.resources import NAMESPACES, NODES, PODS, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
-from lastcall.apiserver.admission_priority import check_default, default_class, set_priority
+from lastcall.apiserver.admission_priority import check_default, default_class, keep_priority, set_priority
 from lastcall.apiserver.context import RequestContext
 from lastcall.world.world import World
 
@@ -95,6 +95,18 @@ class Admission:
             mount_token(pod, generate_name("kube-api-access-", self._world.random))
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
+
+
+def fill_update(resource: Resource, new: Object, old: Object, subresource: str) -> Object:
+    """What an update leaves out and admission puts back before it is validated: a Pod's priority and preemption policy,
+    and the tolerations that every Pod has. So `kubectl replace` of the file that made a Pod is not told of them.
+    """
+    if resource != PODS or subresource or not isinstance(new.get("spec"), dict):
+        return new
+    filled = {**new, "spec": dict(new["spec"])}
+    keep_priority(filled, old)
+    add_default_tolerations(filled)
+    return filled
 
 
 def should_automount(account: Object, pod: Object) -> bool:

@@ -47,6 +47,13 @@ def set_priority(pod: Object, priority_class: Object | None) -> None:
         _computed(pod, "preemptionPolicy", "the string value of PreemptionPolicy", found["preemptionPolicy"])
 
 
+def keep_priority(new: Object, old: Object) -> None:
+    """An update that leaves priority or preemptionPolicy out keeps the Pod's. Changes `new`. (`admitPod`)"""
+    for field in ("priority", "preemptionPolicy"):
+        if new["spec"].get(field) is None and old["spec"].get(field) is not None:
+            new["spec"][field] = old["spec"][field]
+
+
 def _computed(pod: Object, field: str, words: str, value: Any) -> None:
     given = pod["spec"].get(field)
     if given is not None and given != value:

@@ -72,6 +72,13 @@ WARNINGS: Any = web.RequestKey("warnings", list) if hasattr(web, "RequestKey") e
 ENDPOINTS_DEPRECATED = 33
 ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
+LIST_OF_CRDS = ("list", "apiextensions.k8s.io", "v1", "customresourcedefinitions", "")
+NO_CRDS = orjson.dumps(
+    {"kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {}, "items": []}
+)
+"""CustomResourceDefinitions are not served, but kubectl reads their list before it says that it does not know a kind,
+and complains of a missing list instead."""
+
 _log = logging.getLogger("lastcall.apiserver")
 
 
@@ -120,6 +127,8 @@ class HTTPFace:
             return self._path(request, info)
         resource = self._resource(info)
         if resource is None:
+            if (info.verb, info.group, info.version, info.resource, info.namespace) == LIST_OF_CRDS:
+                return self._bytes(request, NO_CRDS, PLAIN)
             return self._not_found(info)
         if resource is ENDPOINTS and self._discovery.minor_version >= ENDPOINTS_DEPRECATED:
             _warnings(request).append(ENDPOINTS_WARNING)

@@ -29,7 +29,7 @@ from lastcall.api.names import generate_name
 from lastcall.api.resources import Resource
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.apiserver import objectmeta
-from lastcall.apiserver.admission import Admission
+from lastcall.apiserver.admission import Admission, fill_update
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import Decision, DeleteOptions
 from lastcall.apiserver.objects import Codec, ObjectCache, with_type
@@ -202,7 +202,8 @@ class GenericStore:
             old = self.decode(entry.value)
             if expected_uid and expected_uid != old["metadata"].get("uid"):
                 raise self._uid_conflict(key, name, expected_uid, old)
-            new = self._updated(transform(old), old, name, subresource)
+            new = fill_update(self.resource, transform(old), old, subresource)
+            new = self._updated(new, old, name, subresource)
             await self.shared.admission.update(context, self.resource, new, old, subresource)
             try:
                 return await self._store_update(context, entry, new, old, subresource)

@@ -18,7 +18,12 @@ _STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
 
 @click.command()
 @click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show the result."
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to show the result.",
 )
 def doctor(output: str) -> None:
     """Try everything a cluster needs of this machine.

@@ -65,13 +65,17 @@ def describe_os_error(error: OSError) -> str:
     return f"{where}{what}" + (f" ({hint})" if hint else "")
 
 
+_WIPE = "\r\x1b[K"
+"""Empties the line of a terminal."""
+
 Tell = Callable[[str], None]
 """Says one line to the user."""
 
 
 def say_on_stderr(line: str) -> None:
-    """Where errors are said."""
-    click.echo(f"lastcall: {line}", err=True)
+    """Where errors are said. The `^C` that a terminal shows is wiped away: nothing else leaves a line unfinished."""
+    terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    click.echo(f"{_WIPE if terminal else ''}lastcall: {line}", err=True)
 
 
 def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:

@@ -29,6 +29,7 @@ PIPED_WIDTH = 100
 _OPTIONS = [
     click.option(
         "--output",
+        "-o",
         type=click.Choice(FORMATS),
         help="How to tell the story: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
         "which Perfetto opens. All but text go to stdout alone.  [default: what --output-file ends with, or text]",

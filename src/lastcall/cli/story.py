@@ -153,7 +153,7 @@ def _row(ending: Ending) -> tuple[str, ...]:
         ending.pod.namespace,
         ending.pod.name,
         ending.pod.uid[:8],
-        datetime.fromtimestamp(wall / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S") if wall is not None else "-",
+        datetime.fromtimestamp(wall / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if wall is not None else "-",
         f"{ending.grace_seconds} s" if ending.grace_seconds is not None else "-",
         f"{ending.gone:.2f} s" if ending.gone is not None else "-",
         outcome_words(ending),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from lastcall.cli.clusters import checked_name, output_option, show_json
-from lastcall.cli.errors import guarded
+from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import KUBERNETES_VERSIONS, checked_size
 from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
@@ -72,7 +72,7 @@ class Terminal:
 
     def note(self, text: str) -> None:
         with suppress(OSError):
-            click.echo(f"lastcall: {text}", err=True)
+            say_on_stderr(text)
 
     def ready(self, facts: Facts) -> None:
         with suppress(OSError):

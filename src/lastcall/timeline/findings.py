@@ -25,7 +25,7 @@ _DISPOSITIONS = {
 
 def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
     """The findings of a story, the Pod's first, then each container's in order of what happened."""
-    found = [*_about_pod(ending)]
+    found = [*dict.fromkeys(_about_pod(ending))]  # a restarted container tells of its image again
     for container in ending.containers:
         for rule in _CONTAINER_RULES:
             found += rule(container, ending, kubernetes_version)

@@ -1,6 +1,7 @@
 """Official deletion cases (control plane reference, section 6) through the whole server, in virtual time."""
 
 from collections.abc import AsyncIterator
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -307,5 +308,20 @@ def test_objects_from_a_list_are_shared_but_stored_ones_cannot_be_changed_throug
         stored = await api.admin.get(CONFIGMAPS, "c", "default")
         assert stored["data"] == {"a": "1", "b": "d"}
         assert stored["metadata"]["labels"] == {"l": "1"}
+
+    virtual(scenario)
+
+
+def test_a_replaced_pod_keeps_the_priority_and_the_tolerations_that_admission_gave_it(virtual) -> None:
+    async def scenario(api) -> None:
+        made = await api.admin.create(PODS, manifest(labels={"a": "b"}), "default")
+        sent = deepcopy(made)
+        for field in ("priority", "preemptionPolicy", "tolerations"):
+            sent["spec"].pop(field)
+        sent["metadata"]["labels"] = {"a": "c"}
+        written = await api.admin.update(PODS, sent, "default")
+        assert written["spec"] == made["spec"]
+        assert written["metadata"]["labels"] == {"a": "c"}
+        assert written["metadata"]["generation"] == made["metadata"]["generation"]
 
     virtual(scenario)

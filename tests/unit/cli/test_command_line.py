@@ -1,6 +1,7 @@
 """The command line itself: options, statuses, start-up."""
 
 import os
+import pty
 import subprocess
 import sys
 
@@ -228,3 +229,22 @@ def test_only_what_waiting_does_not_change_is_hopeless():
     assert hopeless_reason(_pod({"state": {"waiting": {"reason": "CrashLoopBackOff"}}})) == ""
     assert hopeless_reason(_pod(phase="Failed", reason="NodeAffinity", message="no")) == "NodeAffinity"
     assert hopeless_reason({}) == ""
+
+
+@pytest.mark.parametrize(("term", "said"), [("xterm", b"\r\x1b[Klastcall: no\r\n"), ("dumb", b"lastcall: no\r\n")])
+def test_an_error_wipes_the_ctrl_c_away_that_a_terminal_shows(term, said) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        code = "from lastcall.cli.errors import say_on_stderr; say_on_stderr('no')"
+        subprocess.run([sys.executable, "-c", code], stderr=theirs, env={**os.environ, "TERM": term}, check=True)
+        assert os.read(ours, 100) == said
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize("command", ["run", "demo", "story", "doctor", "up", "status"])
+def test_every_output_option_has_kubectls_short_form(command) -> None:
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    assert any({"-o", "--output"} <= set(parameter.opts) for parameter in found.params)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from click.testing import CliRunner
@@ -153,10 +154,11 @@ def test_without_a_pod_all_endings_are_listed_the_latest_last(tell):
     assert status == 0
     assert lines[0].split() == ["NAMESPACE", "NAME", "UID", "DELETED", "GRACE", "GONE", "AFTER", "HOW", "IT", "ENDED"]
     assert [line.split()[1] for line in lines[1:]] == ["web", "web", "other"]
+    datetime.strptime(lines[1].split()[3], "%Y-%m-%dT%H:%M:%SZ")
     assert lines[1].endswith("ended gracefully")
     assert lines[2].endswith("was killed")
     assert lines[3].endswith("is ending")
-    document = json.loads(tell("--output", "json")[1])
+    document = json.loads(tell("-o", "json")[1])
     assert document["schema"] == "lastcall/endings/v1"
     assert [each["outcome"] for each in document["endings"]] == ["graceful", "killed", "unknown"]
     assert tell("-n", "shop")[1].startswith("no Pod of cluster 'lastcall' has ended yet")

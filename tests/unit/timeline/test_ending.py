@@ -7,6 +7,7 @@ import pytest
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.render.plain import plain_text
 from lastcall.timeline.story import ContainerFacts, PodFacts
 
 
@@ -459,6 +460,17 @@ def test_a_substituted_image_is_named(new_tape):
     text = _finding(tape.ending(), "imageSubstituted")
     assert "busybox:1.36 could not be had" in text
     assert "the host's busybox" in text
+
+
+def test_a_substituted_image_is_named_once_however_often_its_container_was_started(new_tape):
+    tape = new_tape()
+    for at in (-3.0, -2.0, -1.0):
+        tape.add(at, "kubelet", k.IMAGE_SUBSTITUTED, "app", image="busybox:1.36", substitute="the host's busybox")
+    tape.add(-1.0, "kubelet", k.IMAGE_SUBSTITUTED, "other", image="busybox:1.36", substitute="the host's busybox")
+    tape.accepted()
+    ending = tape.ending()
+    assert [each.container for each in ending.findings if each.id == "imageSubstituted"] == ["app", "other"]
+    assert plain_text([ending], 100).count("behave differently") == 1
 
 
 def test_a_pod_without_any_record_is_a_story_of_what_is_not_known(new_tape):

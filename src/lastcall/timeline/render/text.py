@@ -264,9 +264,10 @@ def _notes(ending: Ending) -> RenderableType | None:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold", ratio=1)
-    for finding in ending.findings:
-        mark, style = _MARKS[finding.severity]
-        table.add_row(Text(mark, style=f"bold {style}"), Text(printable(finding.text, 1000)))
+    # What is true of several containers is said once.
+    for severity, text in dict.fromkeys((finding.severity, finding.text) for finding in ending.findings):
+        mark, style = _MARKS[severity]
+        table.add_row(Text(mark, style=f"bold {style}"), Text(printable(text, 1000)))
     for sentence in ending.not_known:
         table.add_row(Text("?", style="bold yellow"), Text(printable(sentence)))
     return Padding(table, 0)
