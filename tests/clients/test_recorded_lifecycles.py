@@ -18,7 +18,8 @@ SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents
 REPLAY = SHARED / "tools" / "golden_replay.py"
 
 HALVES = {
-    True: ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*"],
+    True: ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*",
+           "deploy-p*", "deploy-r*", "rs-*", "sts-[ps]*", "ds-*", "job-*"],
     False: ["delete-*", "deletecollection", "crash*", "image*", "init*", "poststart*", "liveness*", "natural*",
             "endpoint*", "termination*", "active*", "admission*", "config*", "missing*", "start*", "exit*", "pending*",
             "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],

@@ -20,8 +20,8 @@ APP = "trap 'exit 0' TERM; echo up; while true; do sleep 0.02; done"
 @pytest.mark.parametrize("times", [1, 3])
 async def test_a_killed_node_goes_on_with_a_pull(cluster: StayingCluster, times: int) -> None:
     program = Path(str(static_busybox())).read_bytes()
-    home = Path(os.environ["HOME"])
-    assert home in default_root().parents, "what is pulled here goes when the test has ended"
+    data = Path(os.environ["XDG_DATA_HOME"])
+    assert data in default_root().parents, "what is pulled here goes when the test has ended"
     try:
         with Registry() as registry:
             registry.add("app:v1", {"bin/sh": program, "bin/sleep": program})
@@ -41,4 +41,4 @@ async def test_a_killed_node_goes_on_with_a_pull(cluster: StayingCluster, times:
             await cluster.gone()
             await cluster.nothing_left()
     finally:
-        shutil.rmtree(home / ".local", ignore_errors=True)
+        shutil.rmtree(data, ignore_errors=True)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import ordinary_user
 from run_command import Result, default_signals
-from tree import MachineState, Tree, children, processes_in
+from tree import MachineState, Tree, children, clock_ticks, processes_in
 
 KUBECTL = shutil.which("kubectl")
 
@@ -146,8 +146,9 @@ class Place:
         return done.stderr if status else done.stdout
 
     def assert_clean(self, timeout: float = 10.0) -> None:
+        now = clock_ticks()
         for namespaces in self.namespaces:
-            eventually(lambda spaces=namespaces: not processes_in(spaces), "no process is left", timeout)
+            eventually(lambda spaces=namespaces: not processes_in(spaces, now), "no process is left", timeout)
         shutil.rmtree(self.home / "tmp/kubectl", ignore_errors=True)
         after = MachineState.take(self.home)
         assert (after.mounts, after.links) == (self._before.mounts, self._before.links)

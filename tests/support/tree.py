@@ -73,11 +73,28 @@ class Tree:
         return children(self.roles["shim"])
 
 
-def processes_in(namespaces: dict[str, str]) -> list[tuple[int, str]]:
-    """Every process of the machine that is still in one of the given namespaces."""
+def clock_ticks() -> int:
+    """Now, as /proc/<pid>/stat counts: ticks since the machine started."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+def started_at(pid: int) -> int:
+    """When a process started, in clock ticks; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return 0
+
+
+def processes_in(namespaces: dict[str, str], started_before: int | None = None) -> list[tuple[int, str]]:
+    """Every process of the machine that is still in one of the given namespaces.
+
+    The kernel gives the number of a namespace that is gone to a new one: what started after `started_before` (clock
+    ticks) belongs to somebody else, whatever the number says.
+    """
     found = []
     for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+        if not entry.isdigit() or (started_before is not None and started_at(int(entry)) > started_before):
             continue
         for kind, link in namespaces.items():
             try:
@@ -108,8 +125,8 @@ class MachineState:
 
 def assert_clean(before: MachineState, home: Path, namespaces: dict[str, str], timeout: float = 10.0) -> None:
     """Nothing is left: no process in the cluster's namespaces, no mount, no link, no file."""
-    deadline = time.monotonic() + timeout
-    while (left := processes_in(namespaces)) and time.monotonic() < deadline:
+    deadline, now = time.monotonic() + timeout, clock_ticks()
+    while (left := processes_in(namespaces, now)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"processes left behind: {left}"
     after = MachineState.take(home)

@@ -118,6 +118,8 @@ class VirtualCluster:
         node_labels: Callable[[str], Mapping[str, str]] | None = None,
         namespace: str = "default",
         wrap: Wrap | None = None,
+        kubelet: Mapping[str, Any] | None = None,
+        kubelet_config: Mapping[str, Any] | None = None,
     ) -> None:
         self.world = world
         self.version = kubernetes_version
@@ -155,6 +157,8 @@ class VirtualCluster:
                 kubernetes_version=kubernetes_version,
                 allocatable={**ALLOCATABLE, **(allocatable or {})},
                 labels=node_labels(name) if node_labels is not None else None,
+                kubelet=kubelet,
+                kubelet_config=kubelet_config,
             )
         self.first = self.nodes[node_name]
         self.runtime, self.dialer, self.volumes = self.first.runtime, self.first.dialer, self.first.volumes

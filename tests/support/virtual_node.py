@@ -32,7 +32,7 @@ class _NodeEvents:
 class VirtualNode:
     """`start_kubelet` and `kill_kubelet`; containers live on without a kubelet. `number` counts from 1.
 
-    `client_of(component)` makes the clients.
+    `client_of(component)` makes the clients; `kubelet` and `kubelet_config` are more arguments of those.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class VirtualNode:
         kubernetes_version: str = "1.36",
         allocatable: Mapping[str, str] = ALLOCATABLE,
         labels: Mapping[str, str] | None = None,
+        kubelet: Mapping[str, Any] | None = None,
+        kubelet_config: Mapping[str, Any] | None = None,
     ) -> None:
         self.world = world
         self.name = name
@@ -58,6 +60,8 @@ class VirtualNode:
         self.version = kubernetes_version
         self.allocatable = dict(allocatable)
         self.labels = dict(labels or {})
+        self._kubelet_options = dict(kubelet or {})
+        self._kubelet_config = dict(kubelet_config or {})
         self._tasks = tasks
         self._client_of = client_of
         self._recorder = recorder
@@ -109,8 +113,10 @@ class VirtualNode:
                     pod_log_root="/nonexistent/log/pods",
                     allocatable=self.allocatable,
                     node_labels={"kubernetes.io/hostname": self.name, **self.labels},
+                    **self._kubelet_config,
                 ),
                 events=events,
+                **self._kubelet_options,
             )
             status = NodeStatusManager(
                 world=self.world,

@@ -48,6 +48,7 @@ THROUGH_THE_WALL = {
     "cri/sandbox/downloads.py": {"asyncio.to_thread"},
     "cri/sandbox/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
+    "node/manifest_directory.py": {"asyncio.to_thread"},
     "node/volumes/manager.py": {"asyncio.to_thread"},
     # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).
     "cri/sandbox/cgroups/files.py": {"time.sleep"},  # a killed process is waited for, after the event loops
@@ -87,6 +88,7 @@ OBSERVES = {
     "node/kill_container.py",
     "node/kill_pod.py",
     "node/kubelet.py",
+    "node/mirror_pods.py",
     "node/pod_workers.py",
     "node/prober/worker.py",
     "node/runtime_manager.py",

@@ -313,9 +313,11 @@ class GenericStore:
         try:
             return await self._remove(context, entry)
         except StoreConflict as conflicting:
-            if decision.object is None or conflicting.current is not None:
+            there = self.decode(conflicting.current.value)["metadata"].get("uid") if conflicting.current else None
+            if decision.object is None or there == marked["metadata"].get("uid"):
                 raise
-            # Marked by us and removed by somebody faster (the kubelet's final DELETE): that is what was asked for.
+            # Marked by us and removed by somebody faster (the kubelet's final DELETE): that is what was asked for, even
+            # if another object has the name already (the kubelet's next mirror Pod).
             return Answer(marked, value, removed=True)
 
     async def _remove(self, context: RequestContext, entry: Entry) -> Answer:

@@ -24,6 +24,20 @@ def checked_size(context: click.Context, parameter: click.Parameter, value: str)
     return value
 
 
+def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: the real path of a directory that can be read, "" for none."""
+    if not value:
+        return ""
+    import os
+
+    path = os.path.realpath(value)
+    if not os.path.isdir(path):
+        raise click.BadParameter(f"{value!r} is not a directory: name one that exists")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise click.BadParameter(f"{value!r} cannot be read by you: name a directory that you may list")
+    return path
+
+
 _OPTIONS = [
     click.option(
         "--kubernetes-version",

@@ -23,7 +23,7 @@ TORN_DOWN = "the cluster is torn down"
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """`state` is a directory, "" for none; `timeout` seconds until the node must be Ready."""
+    """`state` and `static_pods` are directories, "" for none; `timeout` seconds until the node must be Ready."""
 
     name: str = DEFAULT_NAME
     state: str = ""
@@ -31,6 +31,7 @@ class UpOptions:
     state_size: str = "50%"
     timeout: float = 60.0
     output: str = "text"
+    static_pods: str = ""
 
 
 class Teller(Protocol):
@@ -123,6 +124,7 @@ class _Life:
             store="sqlite",
             state=state.durable if state is not None else "",
             restart_roles=True,
+            static_pods=self._options.static_pods,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)

@@ -9,7 +9,7 @@ import click
 from lastcall.cli.clusters import checked_name, output_option, show_json
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.options import KUBERNETES_VERSIONS, checked_size
+from lastcall.cli.options import KUBERNETES_VERSIONS, checked_directory, checked_size
 from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cluster import detach
 from lastcall.cluster.directory import DEFAULT_NAME
@@ -25,6 +25,13 @@ from lastcall.cluster.directory import DEFAULT_NAME
     metavar="DIR",
     default="",
     help="Keep objects and credentials in DIR, for the next start. Default: nothing is kept.",
+)
+@click.option(
+    "--static-pods",
+    metavar="DIR",
+    default="",
+    callback=checked_directory,
+    help="Run the Pods whose manifests are in DIR, one a file, as the node's own (static Pods).",
 )
 @click.option(
     "--kubernetes-version",

@@ -52,7 +52,7 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
         linux.set_process_name("lastcall-init")
         plan.cgroups.create()
         os.umask(0o022)
-        make_root(plan.options.state_size, plan.options.state)
+        make_root(plan.options.state_size, plan.options.state, plan.options.static_pods)
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
         # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.

@@ -23,6 +23,7 @@ from lastcall.cluster.options import (
     NODE_NAME,
     POD_CIDR,
     STATE_DIR,
+    STATIC_PODS_DIR,
 )
 from lastcall.cluster.plan import Plan
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
@@ -32,6 +33,7 @@ from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.node.dialer import RealDialer
 from lastcall.node.kubelet import Kubelet, KubeletConfig
+from lastcall.node.manifest_directory import HostManifestDirectory
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
 from lastcall.node.server import KubeletServer
 from lastcall.node.volumes.manager import HostVolumeManager
@@ -116,6 +118,7 @@ async def _run(plan: Plan) -> None:
                 node_labels=node_labels(node_config),
             ),
             events=events,
+            static_pods=HostManifestDirectory(STATIC_PODS_DIR) if plan.options.static_pods else None,
         )
         status = NodeStatusManager(
             world=world,

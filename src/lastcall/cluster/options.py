@@ -9,6 +9,9 @@ STATE_DIR = "/lastcall"
 DURABLE_DIR = f"{STATE_DIR}/durable"
 """What outlives a process of the cluster: the store. With `state` it is that directory of the host."""
 
+STATIC_PODS_DIR = f"{STATE_DIR}/static-pods"
+"""The host's directory of manifests, read-only; there only with `ClusterOptions.static_pods`."""
+
 API_INSIDE = ("127.0.0.1", 6443)
 KUBERNETES_SERVICE_IP = "10.96.0.1"
 KUBERNETES_SERVICE_PORT = 443
@@ -26,6 +29,7 @@ class ClusterOptions:
     `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
+    `static_pods` is an absolute path of the host with manifests of static Pods, "" for none.
     """
 
     kubernetes_version: str = "1.36"
@@ -34,3 +38,4 @@ class ClusterOptions:
     store: Literal["memory", "sqlite"] = "memory"
     state: str = ""
     restart_roles: bool = False
+    static_pods: str = ""

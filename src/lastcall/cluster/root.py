@@ -8,17 +8,18 @@ lets an ordinary user have a directory of its own there without one on the host.
 import os
 import stat
 
-from lastcall.cluster.options import DURABLE_DIR, STATE_DIR
+from lastcall.cluster.options import DURABLE_DIR, STATE_DIR, STATIC_PODS_DIR
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
 _OLD = ".host"
 
 
-def make_root(state_size: str, durable: str = "") -> None:
+def make_root(state_size: str, durable: str = "", static_pods: str = "") -> None:
     """Give this process's (already private) mount namespace its new root. Raises OSError.
 
     `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is part of the tmpfs.
+    `static_pods` is the host's directory that is to be seen read-only on `STATIC_PODS_DIR`.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     place = next(path for path in _CANDIDATES if os.path.isdir(path))
@@ -33,8 +34,21 @@ def make_root(state_size: str, durable: str = "") -> None:
     os.mkdir(DURABLE_DIR, 0o700)
     if durable:
         linux.mount(f"/{_OLD}{durable}", DURABLE_DIR, None, linux.MS_BIND | linux.MS_REC)
+    if static_pods:
+        _bind_readonly(f"/{_OLD}{static_pods}", STATIC_PODS_DIR)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
     os.rmdir(f"/{_OLD}")
+
+
+def _bind_readonly(source: str, target: str) -> None:
+    """In a user namespace the flags that the source is mounted with may not be dropped."""
+    os.mkdir(target, 0o700)
+    linux.mount(source, target, None, linux.MS_BIND | linux.MS_REC)
+    have = os.statvfs(target).f_flag
+    keep = linux.MS_NOATIME if have & os.ST_NOATIME else 0
+    keep |= linux.MS_RELATIME if have & os.ST_RELATIME else 0
+    flags = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("none", target, None, linux.MS_REMOUNT | linux.MS_BIND | flags | keep)
 
 
 def _bring_in(name: str) -> None:

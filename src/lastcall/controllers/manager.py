@@ -7,6 +7,7 @@ from typing import Protocol
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
+from lastcall.controllers.cronjob import CronJobController
 from lastcall.controllers.daemonset import DaemonSetController
 from lastcall.controllers.deployment import DeploymentController
 from lastcall.controllers.disruption import DisruptionController
@@ -21,6 +22,7 @@ from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetCo
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
 from lastcall.controllers.statefulset import StatefulSetController
 from lastcall.controllers.tainteviction import TaintEvictionController
+from lastcall.controllers.ttlafterfinished import TTLAfterFinishedController
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -48,6 +50,8 @@ CONTROLLERS: dict[str, MakeController] = {
     "node-lifecycle-controller": NodeLifecycleController,
     "taint-eviction-controller": TaintEvictionController,
     "job-controller": JobController,
+    "ttl-after-finished-controller": TTLAfterFinishedController,
+    "cronjob-controller": CronJobController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

@@ -4,11 +4,12 @@
 import logging
 from collections.abc import Callable
 
-from lastcall.api.meta import is_terminating, uid_of
+from lastcall.api.meta import is_terminating, name_of, namespace_of, uid_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.backoff import Backoff
 from lastcall.node.container_gc import ContainerGC
 from lastcall.node.interfaces import PodStatus, ProbeManager, StatusManager, VolumeManager
+from lastcall.node.mirror_pods import MirrorPods
 from lastcall.node.pleg import PodLifecycleEventGenerator
 from lastcall.node.pod_manager import PodManager
 from lastcall.node.pod_rules import is_terminal_phase
@@ -40,6 +41,7 @@ class Housekeeping:
         gc: ContainerGC,
         backoff: Backoff,
         reasons: LastStartErrors,
+        mirrors: MirrorPods,
         forget: Callable[[set[str]], None],
     ) -> None:
         self._world = world
@@ -53,6 +55,7 @@ class Housekeeping:
         self._gc = gc
         self._backoff = backoff
         self._reasons = reasons
+        self._mirrors = mirrors
         self._forget = forget
 
     async def run(self) -> None:
@@ -80,12 +83,22 @@ class Housekeeping:
         self._statuses.remove_orphaned_statuses(uids)
         running = {uid for uid, status in in_runtime.items() if status.running_containers()}
         await self._volumes.remove_orphans(uids | set(self._workers.known_uids()) | running)
+        self._delete_orphaned_mirrors()
         self._restart_forgotten_pods()
         self._finish_terminal_pods(in_runtime)
         # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.
         self._kill_orphans([status for uid, status in in_runtime.items() if uid not in known_before])
         await self._gc.collect(list(in_runtime.values()))
         self._drop_memories(in_runtime)
+
+    def _delete_orphaned_mirrors(self) -> None:
+        """A mirror goes when its static Pod is not wanted any more and has ended (kubelet_pods.go:
+        deleteOrphanedMirrorPods)."""
+        for mirror in self._pods.get_mirrors():
+            if self._pods.static_pod_of(mirror) is None and not self._workers.is_static_pod_terminating(
+                namespace_of(mirror), name_of(mirror)
+            ):
+                self._mirrors.delete_orphan(mirror)
 
     def _restart_forgotten_pods(self) -> None:
         """Pods that are wanted but have no worker (a UID used again) start over."""

@@ -19,6 +19,7 @@ from lastcall.node.active_deadline import ActiveDeadlineHandler
 from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, PodConfig, PodUpdates
+from lastcall.node.config_file import FileConfig, ManifestDirectory
 from lastcall.node.container_config import (
     generate_container_config,
     generate_pod_sandbox_config,
@@ -32,10 +33,11 @@ from lastcall.node.image_manager import PodImageManager
 from lastcall.node.interfaces import Dialer, EventRecorder, PodStatus, ProbeResult, ProbeType, VolumeManager
 from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import PodKiller
+from lastcall.node.mirror_pods import MirrorPods
 from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
 from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
 from lastcall.node.pod_manager import PodManager
-from lastcall.node.pod_rules import is_host_network_pod, is_terminal_phase
+from lastcall.node.pod_rules import is_host_network_pod, is_mirror_pod, is_static_pod, is_terminal_phase
 from lastcall.node.pod_syncer import KubeletPodSyncer
 from lastcall.node.pod_workers import PodWorkers
 from lastcall.node.pod_workers_transitions import UpdatePodOptions, UpdateType
@@ -102,6 +104,7 @@ class Kubelet:
         config: KubeletConfig,
         events: EventRecorder | None = None,
         admit_handlers: Sequence[AdmitHandler] | None = None,
+        static_pods: ManifestDirectory | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -127,6 +130,23 @@ class Kubelet:
         self._services = Informer(client, SERVICES, world=world)
         self._sources = APISources(client, self._services.items)
         self._pod_config = PodConfig(client, config.node_name, self._handle_updates, world=world)
+        self._file_config: FileConfig | None = None
+        if static_pods is not None:
+            self._file_config = FileConfig(
+                static_pods,
+                config.node_name,
+                self._handle_file_updates,
+                world=world,
+                on_duplicate=lambda pod, text: self.events.event(pod, "Warning", "FailedValidation", text),
+            )
+        self.mirrors = MirrorPods(
+            world=world,
+            tasks=self._tasks,
+            client=client,
+            recorder=recorder,
+            pods=self.pods,
+            node_name=config.node_name,
+        )
         self.workers = PodWorkers(
             world=world,
             tasks=self._tasks,
@@ -144,6 +164,7 @@ class Kubelet:
             state=self.workers,
             features=features,
             get_pod=self.pods.get_pod,
+            mirror_of=self.pods.mirror_of,
             resources_reclaimed=self._resources_reclaimed,
         )
         self.probes = PodProbeManager(
@@ -250,6 +271,7 @@ class Kubelet:
                 events=self.events,
                 behaviour=behaviour,
                 reclaim=None if gated_by_phase else self._reclaim,
+                reconcile_mirror=self.mirrors.reconcile,
             )
         )
         self._housekeeping = Housekeeping(
@@ -264,6 +286,7 @@ class Kubelet:
             gc=self._gc,
             backoff=backoff,
             reasons=reasons,
+            mirrors=self.mirrors,
             forget=self._generator.forget_except,
         )
 
@@ -280,6 +303,9 @@ class Kubelet:
             tasks.spawn(self.statuses.run(), name="kubelet status manager")
             tasks.spawn(self._work_queue.run(), name="kubelet work queue")
             tasks.spawn(self._deadline_queue.run(), name="kubelet deadlines")
+            if self._file_config is not None:
+                tasks.spawn(self._file_config.run(), name="kubelet static pods")
+                await self._file_config.first_set()  # they need no API server
             tasks.spawn(self._pod_config.run(), name="kubelet pod config")
             await self._pod_config.first_set()
             self._takes_pods.set()
@@ -316,6 +342,22 @@ class Kubelet:
     def get_pod_status(self, uid: str) -> Object | None:
         return self.statuses.get_pod_status(uid)
 
+    def _handle_file_updates(self, updates: PodUpdates) -> None:
+        """The manifest directory changed. What is gone from it ends, and the story says who decided so."""
+        for pod in updates.pods[Operation.REMOVE]:
+            self._recorder.record(
+                kinds.DELETION_DECIDED,
+                pod_uid=uid_of(pod),
+                rule="pkg/kubelet/config/file.go:listConfig",
+                facts={
+                    "why": "its manifest was removed from the node's directory, or says something else now",
+                    "ownerKind": "Node",
+                    "owner": self._config.node_name,
+                    "observedResourceVersion": "",
+                },
+            )
+        self._handle_updates(updates)
+
     # -- the sync loop's handlers -------------------------------------------------------------------------------------
 
     def _handle_updates(self, updates: PodUpdates) -> None:
@@ -333,6 +375,9 @@ class Kubelet:
     def handle_pod_additions(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
         for pod in sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
+            if is_mirror_pod(pod):
+                self._handle_mirror(pod)
+                continue
             uid = uid_of(pod)
             others = self._active_pods()
             self.pods.add_pod(pod)
@@ -355,6 +400,9 @@ class Kubelet:
     def handle_pod_updates(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodUpdates: both UPDATE and DELETE."""
         for pod in pods:
+            if is_mirror_pod(pod):
+                self._handle_mirror(pod)
+                continue
             self.pods.add_pod(pod)
             self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
             self._watch_deadline(pod)
@@ -363,6 +411,9 @@ class Kubelet:
         """kubelet.go:HandlePodRemoves: the object is gone, so is its right to run."""
         for pod in pods:
             self.pods.remove_pod(pod)
+            if is_mirror_pod(pod):
+                self._sync_static_pod_of(pod)
+                continue
             self._work_queue.forget(uid_of(pod))
             self._deadline_queue.forget(uid_of(pod))
             self.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
@@ -371,8 +422,21 @@ class Kubelet:
         """kubelet.go:HandlePodReconcile: the status differs. Never kills; readiness gates need another look."""
         for pod in pods:
             self.pods.add_pod(pod)
-            if pod["spec"].get("readinessGates"):
+            if not is_mirror_pod(pod) and pod["spec"].get("readinessGates"):
                 self.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
+
+    def _handle_mirror(self, mirror: Object) -> None:
+        """A mirror is no Pod of its own: its static Pod has another look at it, and its status is written to it."""
+        self.pods.add_pod(mirror)
+        pod = self._sync_static_pod_of(mirror)
+        if pod is not None:
+            self.statuses.mirror_changed(uid_of(pod))
+
+    def _sync_static_pod_of(self, mirror: Object) -> Object | None:
+        pod = self.pods.static_pod_of(mirror)
+        if pod is not None:
+            self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
+        return pod
 
     def _handle_pod_sync(self, uid: str) -> None:
         """Something about the Pod may have changed, or its time has come (kubelet.go:HandlePodSyncs)."""
@@ -442,12 +506,13 @@ class Kubelet:
     ) -> ContainerConfig:
         if is_host_network_pod(pod):
             pod_ips = (self._config.node_ip,)
-        try:
-            async with asyncio.timeout(SERVICES_TIMEOUT_SECONDS):
-                await self._services.synced()
-        except TimeoutError:
-            text = "services have not yet been read at least once, cannot construct envvars"
-            raise ContainerConfigError(text) from None
+        if not is_static_pod(pod):  # which has to run without an API server
+            try:
+                async with asyncio.timeout(SERVICES_TIMEOUT_SECONDS):
+                    await self._services.synced()
+            except TimeoutError:
+                text = "services have not yet been read at least once, cannot construct envvars"
+                raise ContainerConfigError(text) from None
         envs = await make_environment(
             pod,
             container,

@@ -18,7 +18,7 @@ from lastcall.node.interfaces import (
 from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import KillPodError, PodKiller
 from lastcall.node.pleg import PodLifecycleEventGenerator
-from lastcall.node.pod_rules import all_containers_of, is_terminal_phase
+from lastcall.node.pod_rules import all_containers_of, is_static_pod, is_terminal_phase
 from lastcall.node.pod_workers import SyncCancelled, SyncContext
 from lastcall.node.pod_workers_transitions import UpdateType
 from lastcall.node.runtime_manager import RuntimeManager
@@ -32,7 +32,8 @@ class CRIViolation(Exception):
 
 
 class KubeletPodSyncer:
-    """Implements `pod_workers.PodSyncer`. `reclaim` removes a Pod's containers before its last status (before 1.27)."""
+    """Implements `pod_workers.PodSyncer`. `reclaim` removes a Pod's containers before its last status (before 1.27),
+    `reconcile_mirror` sees to the mirror of a static Pod."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class KubeletPodSyncer:
         events: EventRecorder,
         behaviour: Behaviour,
         reclaim: Callable[[str], Awaitable[None]] | None,
+        reconcile_mirror: Callable[[Object], None] = lambda pod: None,
     ) -> None:
         self._statuses = statuses
         self._generator = generator
@@ -60,6 +62,7 @@ class KubeletPodSyncer:
         self._events = events
         self._behaviour = behaviour
         self._reclaim = reclaim
+        self._reconcile_mirror = reconcile_mirror
 
     async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
         """Bring a Pod nearer to its spec; True when it has ended by itself (kubelet.go:SyncPod).
@@ -71,6 +74,8 @@ class KubeletPodSyncer:
         self._statuses.set_pod_status(pod, status)
         if is_terminal_phase(status.get("phase")):
             return True
+        if is_static_pod(pod):
+            self._reconcile_mirror(pod)
         await self._mount(context, pod)
         self._probes.add_pod(pod)
         await self._runtime_manager.sync_pod(pod, pod_status)

@@ -487,6 +487,11 @@ class PodWorkers:
     def is_pod_known_terminated(self, uid: str) -> bool:
         return self._ask("is_pod_known_terminated", uid)
 
+    def is_static_pod_terminating(self, namespace: str, name: str) -> bool:
+        """A started static Pod of this name is being stopped (IsPodForMirrorPodTerminatingByFullName)."""
+        uid = self._started_static.get(f"{name}_{namespace}")
+        return uid is not None and self.state_of(uid) is State.TERMINATING
+
     def state_of(self, uid: str) -> State:
         """UNKNOWN for a UID without worker."""
         worker = self._workers.get(uid)

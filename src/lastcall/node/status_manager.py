@@ -16,7 +16,8 @@ from lastcall.api.resources import PODS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.conditions import find_condition
 from lastcall.node.interfaces import PodStateProvider
-from lastcall.node.pod_rules import is_mirror_pod
+from lastcall.node.pod_rules import is_static_pod
+from lastcall.node.static_pods import is_mirror_of
 from lastcall.node.status_features import StatusFeatures
 from lastcall.node.status_merge import (
     can_be_deleted,
@@ -59,8 +60,9 @@ class _Versioned:
 class PodStatusManager:
     """Implements `interfaces.StatusManager`.
 
-    `get_pod(uid)` answers the kubelet's current object of a Pod (pod_manager.go:GetPodByUID). `resources_reclaimed`
-    is asked only for versions before 1.27: no container left in the runtime, no volume mounted.
+    `get_pod(uid)` answers the kubelet's current object of a Pod (pod_manager.go:GetPodByUID), `mirror_of(pod)` the
+    mirror of a static one, which its status is written to. `resources_reclaimed` is asked only for versions before
+    1.27: no container left in the runtime, no volume mounted.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class PodStatusManager:
         state: PodStateProvider,
         features: StatusFeatures,
         get_pod: Callable[[str], Object | None] = lambda uid: None,
+        mirror_of: Callable[[Object], Object | None] = lambda pod: None,
         resources_reclaimed: Callable[[str], bool] = lambda uid: True,
     ) -> None:
         self._world = world
@@ -80,6 +83,7 @@ class PodStatusManager:
         self._state = state
         self._features = features
         self._get_pod = get_pod
+        self._mirror_of = mirror_of
         self._resources_reclaimed = resources_reclaimed
         self._statuses: dict[str, _Versioned] = {}
         self._api_versions: dict[str, int] = {}
@@ -146,6 +150,12 @@ class PodStatusManager:
         for uid in [uid for uid in self._statuses if uid not in pod_uids]:
             self._forget(uid)
 
+    def mirror_changed(self, uid: str) -> None:
+        """The static Pod has another mirror, or a newer version of it."""
+        self._gone.pop(uid, None)
+        if uid in self._statuses:
+            self._enqueue(uid)
+
     # Writing
 
     async def run(self) -> None:
@@ -192,7 +202,9 @@ class PodStatusManager:
             if pod is not None:
                 entry = self._statuses[uid] = replace(entry, pod=self._newer(entry.pod, pod))
             sent = self._api_versions.get(uid, 0)
-            api_pod = self._newer(self._api_pods.get(uid, entry.pod), entry.pod)
+            api_pod = self._api_pod(uid, entry)
+            if api_pod is None:
+                continue
             if sent < entry.version or self._can_be_deleted(uid, api_pod, entry):
                 self._enqueue(uid)
             elif uid not in self._gone:
@@ -222,7 +234,9 @@ class PodStatusManager:
 
     async def _sync_pod(self, uid: str, entry: _Versioned) -> None:
         """One GET (only when needed), PATCH and perhaps DELETE. Source: status_manager.go:syncPod."""
-        pod: Object | None = self._newer(self._api_pods.get(uid, entry.pod), entry.pod)
+        pod = self._api_pod(uid, entry)
+        if pod is None:
+            return  # a static Pod without a mirror; `mirror_changed` tells of one
         for attempt in range(MAX_CONFLICTS):
             if pod is None:
                 try:
@@ -232,7 +246,7 @@ class PodStatusManager:
                         self._sent(uid, entry, gone=True)
                         return
                     raise
-            if uid_of(pod) != uid and not is_mirror_pod(pod):
+            if uid_of(pod) != uid and not is_mirror_of(pod, entry.pod):
                 # Another Pod took the name; this one's status is nobody's business any more.
                 self._forget(uid)
                 return
@@ -289,6 +303,15 @@ class PodStatusManager:
             features=self._features,
             now=rfc3339(now(self._world.clock)),
         )
+
+    def _api_pod(self, uid: str, entry: _Versioned) -> Object | None:
+        """The newest object known to be in the API; None for a static Pod without a mirror."""
+        if not is_static_pod(entry.pod):
+            return self._newer(self._api_pods.get(uid, entry.pod), entry.pod)
+        mirror, written = self._mirror_of(entry.pod), self._api_pods.get(uid)
+        if mirror is None or written is None or uid_of(written) != uid_of(mirror):
+            return mirror
+        return self._newer(written, mirror)
 
     def _can_be_deleted(self, uid: str, api_pod: Object, entry: _Versioned) -> bool:
         if not entry.pod_is_finished:

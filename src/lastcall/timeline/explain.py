@@ -67,6 +67,13 @@ RULES: dict[str, str] = {
         "When it is certain how a Job ends, its remaining Pods are deleted. The Job is Complete or Failed only when "
         "all of them have ended and are counted."
     ),
+    "ttlafterfinished_controller.go:processJob": (
+        "A Job that has finished longer than its ttlSecondsAfterFinished ago is deleted, its Pods before it."
+    ),
+    "cronjob_controllerv2.go:deleteJob": (
+        "A CronJob deletes finished Jobs beyond its history limits, and with concurrencyPolicy Replace the one that "
+        "still runs when the next is due."
+    ),
     "job_controller.go:manageJob": (
         "A Job runs as many Pods as its parallelism and its missing completions ask for, and none while it is "
         "suspended. Surplus ones are deleted and do not count as failed."
@@ -169,6 +176,8 @@ RULES: dict[str, str] = {
     "worker.go:doProbe": "A probe's result changes after failureThreshold or successThreshold results in a row.",
     "image_manager.go:EnsureImageExists": "imagePullPolicy decides whether an image on the node is good enough.",
     # kubelet: status and volumes
+    "mirror_client.go:CreateMirrorPod": "A static Pod is shown in the API by a mirror; deleting that stops nothing.",
+    "file.go:listConfig": "The node's manifest directory says what runs; what leaves it ends with its grace.",
     "status_manager.go:syncPod": "The newest status is sent as a PATCH; when all is over, the final DELETE follows it.",
     "status_manager.go:canBeDeleted": (
         "The kubelet deletes the object itself, with grace period 0 and its uid, once the phase is terminal and "

@@ -38,6 +38,7 @@ POD_SCHEDULED = "PodScheduled"  # node
 # kubelet: start
 POD_ADMITTED = "PodAdmitted"  # observedResourceVersion
 POD_REJECTED = "PodRejected"  # reason, message
+MIRROR_POD_CREATED = "MirrorPodCreated"  # mirrorUid, namespace, name, resourceVersion: the API object of a static Pod
 VOLUMES_MOUNTED = "VolumesMounted"  # volumes
 SANDBOX_CREATED = "SandboxCreated"  # sandboxId, ips, seconds
 IMAGE_SUBSTITUTED = "ImageSubstituted"  # image, substitute

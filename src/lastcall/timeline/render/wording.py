@@ -257,6 +257,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.POD_SCHEDULED: _fixed("scheduled to {node}", STEP),
     kinds.POD_ADMITTED: _fixed("admitted", DETAIL),
     kinds.POD_REJECTED: _fixed("rejected: {reason}: {message}", STEP, "bad"),
+    kinds.MIRROR_POD_CREATED: _fixed("mirror Pod {name} made in the API", DETAIL),
     kinds.VOLUMES_MOUNTED: _fixed("volumes mounted", DETAIL),
     kinds.SANDBOX_CREATED: _fixed("sandbox created", DETAIL),
     kinds.IMAGE_SUBSTITUTED: _image_substituted,

@@ -1,0 +1,209 @@
+"""Static Pods: what a manifest file of the node says. Pure.
+
+Sources: pkg/kubelet/config/common.go (tryDecodeSinglePod, applyDefaults), config.go:filterInvalidPods. A file is
+hostile: its size, its depth and its types are checked before anything reads it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lastcall.api.defaults import set_defaults
+from lastcall.api.meta import Object, copy_object, name_of, namespace_of, uid_of
+from lastcall.api.resources import PODS
+from lastcall.api.schema import DecodeError, check_fields
+from lastcall.api.validation import validate_create
+
+CONFIG_SOURCE = "kubernetes.io/config.source"
+CONFIG_HASH = "kubernetes.io/config.hash"
+CONFIG_SEEN = "kubernetes.io/config.seen"
+CONFIG_MIRROR = "kubernetes.io/config.mirror"
+
+MAX_BYTES = 1 << 20
+"""Of one file. The kubelet takes 10 MiB; no Pod that the API server would mirror is greater than this."""
+MAX_NODES = 100_000
+"""Values in one file with its YAML aliases followed."""
+_SYSTEM_FIELDS = (
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "managedFields",
+    "selfLink",
+)
+_OWN_ANNOTATIONS = (CONFIG_SOURCE, CONFIG_HASH, CONFIG_SEEN, CONFIG_MIRROR)
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}")
+"""It becomes the name of directories."""
+API_REFERENCES = ("configMap", "secret", "persistentVolumeClaim", "projected")
+
+
+class ManifestError(ValueError):
+    """The file is no static Pod; the text says why."""
+
+
+def read_manifest(data: bytes, *, path: str, node_name: str, seen: str) -> Object:
+    """The static Pod of one file. `seen` is RFC 3339, `path` goes into the UID. Raises ManifestError.
+
+    Its UID is a hash of what it says unless the manifest has one, its name gets the node's as a suffix.
+    """
+    pod = _decode(data)
+    metadata: Object = pod["metadata"]
+    for field in _SYSTEM_FIELDS:
+        metadata.pop(field, None)
+    annotations: dict[str, str] = metadata.get("annotations") or {}
+    metadata["annotations"] = {key: value for key, value in annotations.items() if key not in _OWN_ANNOTATIONS}
+    if not _UID.fullmatch(metadata.get("uid") or "x"):
+        raise ManifestError(f"metadata.uid: Invalid value: {metadata['uid']!r}: letters, digits and '-', at most 63")
+    if not metadata.get("uid"):
+        canonical = json.dumps(pod, sort_keys=True, separators=(",", ":"), default=str)
+        text = f"{canonical}host:{node_name}file:{path}"
+        metadata["uid"] = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    if metadata.get("name"):
+        metadata["name"] = f"{metadata['name']}-{node_name.lower()}"
+    metadata["namespace"] = metadata.get("namespace") or "default"
+    pod["spec"]["nodeName"] = node_name
+    metadata["annotations"] = {
+        **metadata["annotations"],
+        CONFIG_HASH: metadata["uid"],
+        CONFIG_SEEN: seen,
+        CONFIG_SOURCE: "file",
+    }
+    tolerations = pod["spec"].setdefault("tolerations", [])
+    if {"operator": "Exists", "effect": "NoExecute"} not in tolerations:
+        tolerations.append({"operator": "Exists", "effect": "NoExecute"})
+    set_defaults(PODS, pod)
+    pod["status"] = {"phase": "Pending"}
+    if problems := validate_create(PODS, pod):
+        raise ManifestError("; ".join(str(problem) for problem in problems))
+    if found := api_reference(pod):
+        raise ManifestError(f"static pods may not reference {found}")
+    return pod
+
+
+def api_reference(pod: Object) -> str:
+    """The first kind of API object that the Pod needs, "" for none (podutil.HasAPIObjectReference)."""
+    spec = pod["spec"]
+    if spec.get("serviceAccountName"):
+        return "serviceaccounts"
+    if spec.get("imagePullSecrets"):
+        return "secrets"
+    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+        for source in container.get("envFrom") or []:
+            if "configMapRef" in source or "secretRef" in source:
+                return "configmaps" if "configMapRef" in source else "secrets"
+        for variable in container.get("env") or []:
+            value = variable.get("valueFrom") or {}
+            if "configMapKeyRef" in value or "secretKeyRef" in value:
+                return "configmaps" if "configMapKeyRef" in value else "secrets"
+    for volume in spec.get("volumes") or []:
+        for kind in (*API_REFERENCES, "ephemeral", "csi"):
+            if kind in volume and kind != "projected":
+                return f"{kind.lower()}s"
+        for source in (volume.get("projected") or {}).get("sources") or []:
+            if "downwardAPI" not in source:
+                return f"{next(iter(source), 'projected').lower()}s"
+    return ""
+
+
+def without_duplicates(pods: Iterable[Object]) -> tuple[list[Object], list[Object]]:
+    """(the first Pod of each name, the others), in the order given (config.go:filterInvalidPods)."""
+    names: dict[tuple[str, str], None] = {}
+    kept: list[Object] = []
+    dropped: list[Object] = []
+    for pod in pods:
+        key = (namespace_of(pod), name_of(pod))
+        (dropped if key in names else kept).append(pod)
+        names[key] = None
+    return kept, dropped
+
+
+def duplicate_message(pod: Object) -> str:
+    """Of the Event FailedValidation."""
+    name, namespace = name_of(pod), namespace_of(pod)
+    reference = f"{name}_{namespace}({uid_of(pod)})"
+    return f'Error validating pod {reference} from file due to duplicate pod name "{name}_{namespace}", ignoring'
+
+
+def mirror_pod(pod: Object, node: Object) -> Object:
+    """The API object that stands for a static Pod (pod/mirror_client.go:CreateMirrorPod). `node` is its owner."""
+    mirror = copy_object(pod)
+    metadata = mirror["metadata"]
+    metadata.pop("uid", None)
+    metadata["annotations"] = {**metadata["annotations"], CONFIG_MIRROR: metadata["annotations"][CONFIG_HASH]}
+    metadata["ownerReferences"] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": node["metadata"]["name"],
+            "uid": uid_of(node),
+            "controller": True,
+        }
+    ]
+    mirror.pop("status", None)
+    return mirror
+
+
+def is_mirror_of(mirror: Object, pod: Object) -> bool:
+    """The mirror was made of this very static Pod (pod/mirror_client.go:IsMirrorPodOf)."""
+    if (namespace_of(mirror), name_of(mirror)) != (namespace_of(pod), name_of(pod)):
+        return False
+    made_of = (mirror["metadata"].get("annotations") or {}).get(CONFIG_MIRROR)
+    return bool(made_of) and made_of == (pod["metadata"].get("annotations") or {}).get(CONFIG_HASH)
+
+
+def _decode(data: bytes) -> Object:
+    if len(data) > MAX_BYTES:
+        raise ManifestError(f"it has more than {MAX_BYTES} bytes")
+    document = _parse(data)
+    if not isinstance(document, dict):
+        raise ManifestError("it holds no object")
+    if document.get("apiVersion") != "v1" or document.get("kind") != "Pod":
+        kind = f"{document.get('apiVersion')} {document.get('kind')}"
+        raise ManifestError(f"it holds a {kind}: a static Pod is one v1 Pod a file")
+    for field in ("metadata", "spec"):
+        if not isinstance(document.get(field), dict):
+            raise ManifestError(f"{field}: Required value")
+    document.pop("status", None)
+    try:
+        check_fields(PODS, document)
+    except DecodeError as error:
+        raise ManifestError(str(error)) from None
+    return document
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        import yaml  # for nodes with static Pods only
+
+        documents = [each for each in yaml.safe_load_all(data.decode()) if each is not None]
+        if _size(documents) > MAX_NODES:
+            raise ManifestError(f"it holds more than {MAX_NODES} values")
+    except RecursionError:
+        raise ManifestError("it is nested too deeply") from None
+    except (UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        if isinstance(error, ManifestError):
+            raise
+        raise ManifestError(f"it is neither YAML nor JSON: {' '.join(str(error).split())}") from None
+    if len(documents) != 1:
+        raise ManifestError(f"it holds {len(documents)} documents: a static Pod is one v1 Pod a file")
+    # As JSON has it: a date, say, is a text there, and two places never share one object.
+    try:
+        return json.loads(json.dumps(documents[0], default=str))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ManifestError(f"it is no JSON object: {error}") from None
+
+
+def _size(value: Any, known: dict[int, int] | None = None) -> int:
+    """The number of values, each alias counted as often as it stands for something."""
+    known = {} if known is None else known
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MAX_NODES + 1  # a value that contains itself
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(item, known) for item in items)
+    return known[id(value)]
