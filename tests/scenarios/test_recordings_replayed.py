@@ -23,7 +23,7 @@ PROBE_COUNT = "chance: how many probe periods fit between ready and gone"
 POST_START_ORDER = "the recorder saw the end of the postStart exec before its start"
 LOOKS = "chance: how often the scheduler looks again before the victim is gone"
 EARLIER = "counted on from earlier attempts under this name: the Events of the taint controller name no uid"
-SECOND_TAINT = "there the node got another NoExecute taint 0.6 s later, which told all its Pods once more"
+LOST_BEFORE = "the controller took it for a lost node of that name from an earlier attempt, and tainted it unreachable"
 
 KNOWN: dict[str, dict[str, str]] = {
     "crashloop-three": {"milestones p": FASTER_EXIT, "events p": FASTER_EXIT},
@@ -63,7 +63,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "sidecar-app-ignores-term": {"runtime p": SAME_INSTANT},
     "start-error": {"milestones p": SYNCS_IN_BACK_OFF, "events p": SYNCS_IN_BACK_OFF},
     "taint-noexecute": {"events none": EARLIER},
-    "taint-noexecute-nokubelet": {"events none": SECOND_TAINT, "events forever": SECOND_TAINT},
+    "taint-noexecute-nokubelet": {"events none": LOST_BEFORE, "events forever": LOST_BEFORE},
     "volume-through-termination": {
         "logs p/app#0": NO_FILES,
         "seconds p/app: log 'TERM v'": NO_FILES,

@@ -250,3 +250,19 @@ def test_no_pod_is_bound_twice_and_no_node_is_overcommitted():
         assert len([s for s in cluster.history[PODS] if s.type == "ADDED"]) == 40
 
     run_cluster(scenario, nodes=3)
+
+
+def test_priority_classes_reach_pods_and_the_system_s_are_there():
+    async def scenario(cluster):
+        await cluster.create(pod_manifest("system", priorityClassName="system-node-critical"), pod_manifest("plain"))
+        await cluster.create(priority_class("usual", 3, globalDefault=True), pod_manifest("usual"))
+        await cluster.wait_ready("system", "plain", "usual")
+        got = {name: cluster.pod(name)["spec"] for name in ("system", "plain", "usual")}
+        assert [got[name]["priority"] for name in got] == [2_000_001_000, 0, 3]
+        assert got["usual"]["priorityClassName"] == "usual"
+        await cluster.delete("priorityclass/usual")
+        await cluster.create(pod_manifest("after"))
+        await cluster.wait_ready("after")
+        assert cluster.pod("after")["spec"]["priority"] == 0
+
+    run_cluster(scenario)

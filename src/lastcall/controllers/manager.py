@@ -17,6 +17,7 @@ from lastcall.controllers.informers import Informers
 from lastcall.controllers.job import JobController
 from lastcall.controllers.namespace import NamespaceController
 from lastcall.controllers.nodelifecycle import NodeLifecycleController
+from lastcall.controllers.nodettl import NodeTTLController
 from lastcall.controllers.podgc import PodGarbageCollector
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
@@ -49,6 +50,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "pod-garbage-collector-controller": PodGarbageCollector,
     "node-lifecycle-controller": NodeLifecycleController,
     "taint-eviction-controller": TaintEvictionController,
+    "ttl-controller": NodeTTLController,
     "job-controller": JobController,
     "ttl-after-finished-controller": TTLAfterFinishedController,
     "cronjob-controller": CronJobController,
