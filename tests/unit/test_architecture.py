@@ -79,9 +79,11 @@ OBSERVES = {
     "cluster/init.py",  # wait statuses of the roles
     "cluster/orphans.py",  # wait statuses of what a dead shim left
     "controllers/endpointslice.py",  # the slices it wrote
-    "controllers/deployment.py",
+    "controllers/cronjob.py",  # its own decision
+    "controllers/deployment.py",  # the sizes it wrote
     "controllers/garbagecollector.py",  # its own decision
     "controllers/pod_control.py",  # its own decision
+    "controllers/ttlafterfinished.py",  # its own decision
     "cri/sandbox/runtime.py",  # the Pod's network
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses
     "node/image_manager.py",

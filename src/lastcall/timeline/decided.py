@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lastcall.timeline import kinds
-from lastcall.timeline.owners import OWNER_KINDS
+from lastcall.timeline.owners import is_about_owner
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import DecidedBy
 
@@ -51,9 +51,17 @@ def decide_decided_by(
         if cause in _KUBELET:
             return _by_kubelet(ended, records)
         if cause == "completed":
-            who = f"; {_deleter(accepted.facts)} deleted the object" if accepted is not None else ""
-            why = f"its containers had ended by themselves{who}"
-            return DecidedBy("kubelet", "completed", why, chain=(ended.id,))
+            by = _of_delete(records, accepted, causes, by_id)
+            after = f"; its object went because {by.why}" if by is not None and by.why else ""
+            why = f"its containers had ended by themselves{after}"
+            return DecidedBy("kubelet", "completed", why, chain=(ended.id, *(by.chain if by is not None else ())))
+    return _of_delete(records, accepted, causes, by_id)
+
+
+def _of_delete(
+    records: Sequence[Record], accepted: Record | None, causes: Mapping[str, str], by_id: Mapping[str, Record]
+) -> DecidedBy | None:
+    """Who sent the DELETE, or let it be sent."""
     if accepted is None:
         removed = next((r for r in records if r.kind == kinds.OBJECT_REMOVED), None)
         decided = _last(records, kinds.DELETION_DECIDED, removed)
@@ -97,7 +105,7 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
 def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[str, Record]) -> DecidedBy:
     chain = [decided]
     while (above := by_id.get(causes.get(chain[-1].id, ""))) is not None:
-        if above.kind not in OWNER_KINDS or above in chain:
+        if not is_about_owner(above) or above in chain:
             break
         chain.append(above)
     facts, why = decided.facts, str(decided.facts.get("why") or "")
@@ -139,6 +147,8 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
             return f"{what}scaled{_sizes(rest[0])}{_by(first)}: {why}"
         return f"{what}changed{_by(first)}: {why}"
     last = rest[-1].facts
+    if rest[-1].kind == kinds.DELETION_DECIDED:
+        return f"{last.get('why')}: with it went this Pod"
     head = f"{last.get('ofKind')} {last.get('name')} was deleted{_by(last)}"
     if last.get("ofKind") == "Namespace":
         return head
@@ -158,10 +168,6 @@ def _by(facts: Facts) -> str:
     if client:
         return f" by {client} (user {user})"
     return f" by user {user}" if user and not user.startswith("system:") else f" by {user}" if user else ""
-
-
-def _deleter(facts: Facts) -> str:
-    return _by(facts).removeprefix(" by ") or "somebody"
 
 
 def client_name(facts: Facts) -> str:

@@ -18,6 +18,11 @@ _FIELDS = {"scaling": ("replicas", "parallelism", "completions"), "rollout": ("t
 """Which spec field's write is meant by a step."""
 
 
+def is_about_owner(record: Record) -> bool:
+    """Whether a record tells of an owner: a write, a deletion, or the decision of a controller to delete it."""
+    return record.kind in OWNER_KINDS or (record.kind == kinds.DELETION_DECIDED and not record.pod_uid)
+
+
 class OwnerHistory:
     """All that records tell of the owners of Pods, in order of time."""
 
@@ -27,13 +32,16 @@ class OwnerHistory:
         self._written: dict[str, list[Record]] = {}
         self._deleted: dict[str, Record] = {}
         self._namespaces: dict[str, Record] = {}
+        self._decided: dict[str, Record] = {}
         for record in records:
-            if record.kind not in OWNER_KINDS:
+            if not is_about_owner(record):
                 continue
             uid = str(record.facts.get("uid"))
             if record.kind == kinds.SCALE_DECIDED:
                 self._scaled.setdefault((uid, _generation(record.facts, "generation")), record)
                 self._versions.setdefault((uid, str(record.facts.get("resourceVersion"))), record)
+            elif record.kind == kinds.DELETION_DECIDED:
+                self._decided[uid] = record
             elif record.kind == kinds.OWNER_WRITTEN:
                 self._written.setdefault(uid, []).append(record)
             else:
@@ -45,12 +53,13 @@ class OwnerHistory:
         """What an owner's record, or the decision that a Pod has to end, goes back to; None where nobody saw it."""
         facts = record.facts
         if record.kind == kinds.OWNER_DELETED:
-            return self._deleted.get(str(facts.get("ownerUid") or "-"))
+            decided = self._decided.get(str(facts.get("uid")))
+            return decided or self._deleted.get(str(facts.get("ownerUid") or "-"))
         if record.kind == kinds.OWNER_WRITTEN:
             return self._versions.get((str(facts.get("uid")), str(facts.get("resourceVersion"))))
         if record.kind == kinds.SCALE_DECIDED:
             return self._write_before(facts)
-        if record.kind != kinds.DELETION_DECIDED:
+        if record.kind != kinds.DELETION_DECIDED or not record.pod_uid:
             return None
         if not facts.get("ownerUid"):
             return self._namespaces.get(str(facts.get("namespace") or "-"))

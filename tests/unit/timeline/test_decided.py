@@ -142,6 +142,18 @@ def test_what_the_kubelet_decided_is_told_by_the_status_it_wrote(new_tape, reaso
     assert found.why.startswith(words)
 
 
+def test_a_controller_that_deletes_an_owner_says_why_in_its_own_record(new_tape):
+    tape = new_tape()
+    owner(tape, -0.05, k.DELETION_DECIDED, uid="j", why="Job nightly-1 of CronJob nightly is replaced by the next one")
+    owner(tape, -0.04, k.OWNER_DELETED, uid="j", ofKind="Job", name="nightly-1", user="system:kube-controller-manager")
+    gone = {"why": "its owner is gone: Job nightly-1", "ownerKind": "Job", "owner": "nightly-1", "ownerUid": "j"}
+    rule = "pkg/controller/garbagecollector/garbagecollector.go:attemptToDeleteItem"
+    tape.add(-0.01, "garbage-collector-controller", k.DELETION_DECIDED, rule=rule, **gone)
+    deleted(tape)
+    assert decided(tape).reason == "ownerDeleted"
+    assert decided(tape).why == "Job nightly-1 of CronJob nightly is replaced by the next one: with it went this Pod"
+
+
 def test_without_any_record_of_an_end_nobody_is_named(new_tape):
     tape = new_tape()
     tape.started()
