@@ -131,8 +131,9 @@ class VirtualNode:
                     allocatable=self.allocatable,
                     labels=self.labels,
                 ),
-                not_ready=lambda: "" if self.kubelet.ready else "the sync loop is not running yet",
+                not_ready=self.kubelet.not_ready,
             )
+            self.kubelet.shutdown.on_change = status.update_soon
             tasks.spawn(events.run(), name="kubelet events")
             tasks.spawn(self.kubelet.run(), name="kubelet")
             await self.kubelet.wait_ready()

@@ -94,6 +94,7 @@ OBSERVES = {
     "node/pod_workers.py",
     "node/prober/worker.py",
     "node/runtime_manager.py",
+    "node/shutdown_manager.py",
     "node/start_container.py",
     "node/status_manager.py",
     "node/volumes/manager.py",

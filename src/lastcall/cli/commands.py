@@ -18,6 +18,7 @@ COMMANDS = {
     "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Say where a cluster's kubeconfig is."),
     "logs": ("lastcall.cli.logs:logs", "Show what the processes of a cluster printed."),
     "story": ("lastcall.cli.story:story", "Tell how a Pod of a cluster that stays ended."),
+    "node": ("lastcall.cli.node:node", "Shut a node of a cluster that stays down."),
     "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
     "image": ("lastcall.cli.image:image", "Show, make and remove images."),
 }

@@ -6,7 +6,7 @@ from lastcall.cli.clusters import checked_name, cluster_errors
 from lastcall.cli.errors import UserError
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
-from lastcall.cluster.errors import NotRunning
+from lastcall.cluster.errors import ControlError, NotRunning
 
 
 @click.command()
@@ -20,7 +20,8 @@ from lastcall.cluster.errors import NotRunning
     show_default=True,
     help="How long a cluster may take; then it is killed.",
 )
-def down(name: str | None, all_of_them: bool, timeout: float) -> None:
+@click.option("--graceful", is_flag=True, help="Shut the node down first, with 30 s for its Pods to end.")
+def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) -> None:
     """End the cluster NAME (default: lastcall) and return when all of it is gone.
 
     Nothing running is fine: exit status 0.
@@ -30,9 +31,24 @@ def down(name: str | None, all_of_them: bool, timeout: float) -> None:
     with cluster_errors():
         chosen = names() if all_of_them else [name or DEFAULT_NAME]
         for each in chosen:
+            if graceful:
+                _shut_down(each)
             _end(each, timeout)
         if not chosen:
             click.echo("no cluster is running")
+
+
+def _shut_down(name: str) -> None:
+    """`lastcall node shutdown`. What hinders it is told; the cluster ends all the same."""
+    from lastcall.cli.node import ask_node, checked_periods
+
+    try:
+        for text in ask_node(name, "shutdown", checked_periods(30, 10)):
+            click.echo(text)
+    except NotRunning:
+        return  # said by what follows
+    except ControlError as error:
+        click.echo(f"lastcall: not gracefully: {error}", err=True)
 
 
 def _end(name: str, timeout: float) -> None:

@@ -8,6 +8,8 @@ One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "last
 - `records`, optional `podUid` and `follow`: `{"record": {…}}` for each that front keeps; followed, new ones as they
   come
 - `logs` with `role`, optional `follow`: `{"text": …}`, whole lines
+- `node` with `node` and `action`: `shutdown` (with `periods`, a list of [priority, seconds]) or `cancel`: `{"text": …}`
+  for each step; the end comes when all is done
 
 Only processes of the same user are answered (SO_PEERCRED), and a client talks to a front of its own user only.
 """

@@ -12,7 +12,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from lastcall.cluster import init
 from lastcall.cluster.channel import ChannelReader, Message
 from lastcall.cluster.egress import EgressServer
 from lastcall.cluster.errors import ClusterStartError
+from lastcall.cluster.node_control import NodeControlClient
 from lastcall.cluster.options import NODE_NAME, ClusterOptions
 from lastcall.cluster.plan import ROLES, Identity, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
@@ -92,6 +93,7 @@ class EmbeddedCluster:
         self._changed: asyncio.Event | None = None
         self._kubeconfig_fd = -1
         self._egress: EgressServer | None = None
+        self._node: NodeControlClient | None = None
 
     # -- synchronous: the tree ---------------------------------------------------------------------------------------
 
@@ -124,6 +126,7 @@ class EmbeddedCluster:
             os.close(go_write)
             ours.close()
             plan.egress_front.close()
+            plan.control_front.close()
             if os.read(go_read, 1) == b"":
                 os._exit(70)
             os.close(go_read)
@@ -142,6 +145,7 @@ class EmbeddedCluster:
             os.close(go_write)
         plan.api_socket.close()
         plan.egress_node.close()
+        plan.control_node.close()
         ours.setblocking(False)
         self._readers = [RingReader(ring) for ring in plan.rings.values()]
 
@@ -155,6 +159,11 @@ class EmbeddedCluster:
             self._egress = None
         elif self._plan is not None:
             self._plan.egress_front.close()
+        if self._node is not None:
+            self._node.close()
+            self._node = None
+        elif self._plan is not None:
+            self._plan.control_front.close()
         if self._channel is not None:
             self._channel.socket.close()
             self._channel = None
@@ -179,6 +188,8 @@ class EmbeddedCluster:
             self._plan.api_socket.close()
             self._plan.egress_front.close()
             self._plan.egress_node.close()
+            self._plan.control_front.close()
+            self._plan.control_node.close()
             self._plan.cgroups.remove()
 
     # -- inside asyncio ----------------------------------------------------------------------------------------------
@@ -193,6 +204,8 @@ class EmbeddedCluster:
         loop.add_reader(self._channel.socket, self._read_channel)
         self._egress = EgressServer(self._plan.egress_front)
         self._egress.start()
+        self._node = NodeControlClient(self._plan.control_front)
+        self._node.start()
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
         self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
@@ -310,6 +323,8 @@ class EmbeddedCluster:
 
     def _died(self, message: Message) -> None:
         role = message["role"]
+        if role == "node-1" and self._node is not None:
+            self._node.failed("the node's process ended meanwhile")
         if self._is_up and "restartsIn" in message:
             return
         if role != "orphan":
@@ -318,6 +333,11 @@ class EmbeddedCluster:
             callback(role, message["pid"], message["exitCode"], message["signal"])
         if self._changed is not None:
             self._changed.set()
+
+    def ask_node(self, action: str, **arguments: Any) -> AsyncIterator[str]:
+        """Ask the node's process (`cluster/node_control.py`); what it says until it is done. Raises ControlError."""
+        assert self._node is not None
+        return self._node.ask(action, **arguments)
 
     async def drain_records(self, seconds: float = 0.05) -> None:
         """Read what the rings still hold, and what arrives within `seconds`."""

@@ -56,6 +56,7 @@ class Cluster(Protocol):
     def last_words(self, role: str, lines: int = 20) -> str: ...
     def role_logs(self) -> dict[str, int]: ...
     def host_pids(self) -> dict[str, int]: ...
+    def ask_node(self, action: str, **arguments: Any) -> AsyncIterator[str]: ...
 
 
 @dataclass(slots=True)
@@ -238,6 +239,22 @@ class Front:
             for line in tail.rest():
                 yield {"role": role, "text": line}
 
+    async def node(self, request: Message) -> AsyncIterator[Message]:
+        name, action = request.get("node"), request.get("action")
+        if name != NODE_NAME:
+            raise ControlError(f"there is no node {name!r}: the cluster's node is {NODE_NAME}")
+        arguments: Message = {}
+        if action == "shutdown":
+            arguments["periods"] = _checked_periods(request.get("periods"))
+        elif action != "cancel":
+            raise ControlError(f"unknown action {action!r}: shutdown, cancel")
+        if self.phase != "running":
+            raise ControlError(f"the cluster is {self.phase}")
+        self.log.write(f"{name} is asked to {'shut down' if action == 'shutdown' else 'go on after all'}")
+        async for text in self.cluster.ask_node(action, **arguments):
+            self.log.write(f"{name}: {text}")
+            yield {"text": text}
+
     async def _from_the_api(self) -> Message:
         """Node and Pods as the API server tells them; null with the reason in `node.message` when it does not."""
         unknown: Message = {
@@ -275,6 +292,17 @@ class Front:
                 entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at}
             found.append(entry)
         return found
+
+
+def _checked_periods(periods: Any) -> list[list[int]]:
+    """[priority, seconds] of each group. Raises ControlError."""
+    try:
+        checked = [[priority, seconds] for priority, seconds in periods]
+        if not checked or any(type(each) is not int or each > 2**31 for pair in checked for each in pair):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ControlError(f"periods {periods!r}: a list of [priority, seconds]") from None
+    return checked
 
 
 class _Follower:

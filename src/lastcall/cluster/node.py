@@ -1,6 +1,8 @@
 """The node's role: the kubelet on the sandbox runtime."""
 
+import asyncio
 import hashlib
+import signal
 import socket
 import uuid
 from contextlib import suppress
@@ -14,6 +16,7 @@ from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.egress import EgressClient
 from lastcall.cluster.init import SHIM_SOCKET
+from lastcall.cluster.node_control import NodeControlServer
 from lastcall.cluster.options import (
     API_INSIDE,
     DURABLE_DIR,
@@ -42,6 +45,8 @@ from lastcall.timeline.ring import RingRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+LAST_WORDS_SECONDS = 1.0
+"""For the last statuses and Events of a node that shuts down."""
 POD_LOG_ROOT = f"{STATE_DIR}/log/pods"
 
 
@@ -124,9 +129,10 @@ async def _run(plan: Plan) -> None:
             world=world,
             client=client,
             config=node_config,
-            not_ready=lambda: "" if kubelet.ready else "the sync loop is not running yet",
+            not_ready=kubelet.not_ready,
             events=events,
         )
+        kubelet.shutdown.on_change = status.update_soon
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(_warm(images), name="warm images")
         tasks.spawn(runtime.run(), name="shim connection")
@@ -142,6 +148,18 @@ async def _run(plan: Plan) -> None:
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
+        NodeControlServer(plan.control_node, kubelet.shutdown, tasks).start()
+        terminated = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
+        tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
+
+
+async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet: Kubelet, tasks: Tasks) -> None:
+    """As a machine that is switched off: the Pods end gracefully, then this process does. It is started again."""
+    await terminated.wait()
+    await kubelet.shutdown.shut_down()
+    await world.clock.sleep(LAST_WORDS_SECONDS)
+    tasks.cancel()
 
 
 def _pulls(world: World, egress: socket.socket) -> Pulls:

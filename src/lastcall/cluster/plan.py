@@ -9,6 +9,7 @@ from typing import Self
 
 from lastcall.apiserver.pki import ClusterCA
 from lastcall.cluster.egress import egress_pair
+from lastcall.cluster.node_control import node_control_pair
 from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, NODE_IP, NODE_NAME, ClusterOptions
 from lastcall.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.timeline.ring import Ring
@@ -60,7 +61,8 @@ class Plan:
 
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
     in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
-    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`).
+    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`), `control_front` and
+    `control_node` those of what front asks the node (`cluster/node_control.py`).
     """
 
     options: ClusterOptions
@@ -72,6 +74,8 @@ class Plan:
     wake_fd: int
     egress_front: socket.socket
     egress_node: socket.socket
+    control_front: socket.socket
+    control_node: socket.socket
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
     cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
@@ -116,6 +120,7 @@ def make_plan(options: ClusterOptions, identity: Identity | None = None, api_por
     api_socket = _listen(api_port)
     wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     egress_front, egress_node = egress_pair()
+    control_front, control_node = node_control_pair()
     return Plan(
         options=options,
         credentials=issue_credentials(identity or Identity.new()),
@@ -128,6 +133,8 @@ def make_plan(options: ClusterOptions, identity: Identity | None = None, api_por
         cgroups=make_place(options.name),
         egress_front=egress_front,
         egress_node=egress_node,
+        control_front=control_front,
+        control_node=control_node,
     )
 
 

@@ -38,26 +38,50 @@ def matches_node(node: Callable[[], Object]) -> AdmitHandler:
     return admit
 
 
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Millicores of cpu, bytes of memory, Pods."""
+
+    resource: str
+    wanted: int
+    used: int
+    capacity: int
+
+    @property
+    def missing(self) -> int:
+        return self.wanted - (self.capacity - self.used)
+
+    @property
+    def rejection(self) -> Rejection:
+        return _out_of(self.resource, self.wanted, self.used, self.capacity)
+
+
+def shortages(pod: Object, others: list[Object], allocatable: dict[str, str]) -> list[Shortage]:
+    """Every resource of which there is not enough for `pod` beside `others`."""
+    found: list[Shortage] = []
+    for resource in ("pods", "cpu", "memory"):
+        if resource not in allocatable:
+            continue
+        wanted, used = request_of(pod, resource), sum(request_of(other, resource) for other in others)
+        capacity = _amount(resource, allocatable[resource])
+        if wanted and used + wanted > capacity:
+            found.append(Shortage(resource, wanted, used, capacity))
+    return found
+
+
 def fits_node(allocatable: dict[str, str]) -> AdmitHandler:
     """CPU (millicores), memory (bytes) and the number of Pods must fit (`OutOfcpu`, `OutOfmemory`, `OutOfpods`)."""
 
     def admit(pod: Object, others: list[Object]) -> Rejection | None:
-        if "pods" in allocatable and len(others) + 1 > parse_quantity(allocatable["pods"]).whole:
-            return _out_of("pods", 1, len(others), parse_quantity(allocatable["pods"]).whole)
-        for resource in ("cpu", "memory"):
-            if resource not in allocatable:
-                continue
-            wanted, used = _request(pod, resource), sum(_request(other, resource) for other in others)
-            capacity = _amount(resource, allocatable[resource])
-            if wanted and used + wanted > capacity:
-                return _out_of(resource, wanted, used, capacity)
-        return None
+        return next((shortage.rejection for shortage in shortages(pod, others, allocatable)), None)
 
     return admit
 
 
-def _request(pod: Object, resource: str) -> int:
-    """What a Pod asks for: millicores of cpu, bytes of memory."""
+def request_of(pod: Object, resource: str) -> int:
+    """What a Pod asks for: millicores of cpu, bytes of memory; each is one of the `pods`."""
+    if resource == "pods":
+        return 1
     requests = pod_resources(pod).get("requests") or {}
     overhead = pod["spec"].get("overhead") or {}
     return sum(_amount(resource, amounts[resource]) for amounts in (requests, overhead) if resource in amounts)

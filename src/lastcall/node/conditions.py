@@ -48,6 +48,12 @@ def find_condition(conditions: Iterable[Object] | None, type_: str) -> Object | 
     return next((c for c in conditions or () if c["type"] == type_), None)
 
 
+def set_pod_condition(status: Object, condition: Object) -> None:
+    """Put a condition into `status.conditions`, in place; the status manager adds its time."""
+    conditions: list[Object] = status.setdefault("conditions", [])
+    conditions[:] = [*(each for each in conditions if each["type"] != condition["type"]), condition]
+
+
 def terminal_ready_condition(type_: str, phase: str, observed_generation: int = 0) -> Object:
     """Ready or ContainersReady of a Pod in a terminal phase."""
     reason = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}.get(phase, "")

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Housekeeping:
-    """`forget(uid)` drops what other parts keep about a Pod that is gone for good."""
+    """`forget(uid)` drops what other parts keep about a Pod that is gone for good; `is_held(uid)`: it is not to start
+    yet."""
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Housekeeping:
         reasons: LastStartErrors,
         mirrors: MirrorPods,
         forget: Callable[[set[str]], None],
+        is_held: Callable[[str], bool] = lambda uid: False,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -57,6 +59,7 @@ class Housekeeping:
         self._reasons = reasons
         self._mirrors = mirrors
         self._forget = forget
+        self._is_held = is_held
 
     async def run(self) -> None:
         """Sweep until cancelled. Start only when the first SET of Pods is known: what is not in it is ended."""
@@ -106,7 +109,7 @@ class Housekeeping:
             uid = uid_of(pod)
             status = self._statuses.get_pod_status(uid) or {}
             ended = is_terminal(pod) or is_terminal_phase(status.get("phase"))
-            if not ended and self._workers.state_of(uid) is State.UNKNOWN:
+            if not ended and not self._is_held(uid) and self._workers.state_of(uid) is State.UNKNOWN:
                 self._workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
 
     def _finish_terminal_pods(self, in_runtime: dict[str, PodStatus]) -> None:

@@ -6,6 +6,7 @@ Nothing here waits: every handler tells a worker and returns. The parts that tak
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
@@ -16,7 +17,7 @@ from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ContainerConfig, Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.active_deadline import ActiveDeadlineHandler
-from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node
+from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node, shortages
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, PodConfig, PodUpdates
 from lastcall.node.config_file import FileConfig, ManifestDirectory
@@ -26,6 +27,7 @@ from lastcall.node.container_config import (
     pod_log_directory,
 )
 from lastcall.node.container_gc import ContainerGC, instances_to_prune
+from lastcall.node.critical_pods import EVENT_MESSAGE, NoVictims, is_critical_pod, pods_to_preempt, preempted_status
 from lastcall.node.environment import APISources, ContainerConfigError, make_environment
 from lastcall.node.hooks import HandlerRunner
 from lastcall.node.housekeeping import Housekeeping
@@ -40,12 +42,14 @@ from lastcall.node.pod_manager import PodManager
 from lastcall.node.pod_rules import is_host_network_pod, is_mirror_pod, is_static_pod, is_terminal_phase
 from lastcall.node.pod_syncer import KubeletPodSyncer
 from lastcall.node.pod_workers import PodWorkers
-from lastcall.node.pod_workers_transitions import UpdatePodOptions, UpdateType
+from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
 from lastcall.node.prober.manager import PodProbeManager
 from lastcall.node.reason_cache import LastStartErrors
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_notices import RuntimeNotices
 from lastcall.node.runtime_pod import is_terminal
+from lastcall.node.shutdown import NOT_READY
+from lastcall.node.shutdown_manager import NodeShutdown
 from lastcall.node.start_container import ContainerStarter
 from lastcall.node.status_features import status_features
 from lastcall.node.status_generator import PodStatusGenerator
@@ -114,7 +118,6 @@ class Kubelet:
         self._own_node = Informer(client, NODES, field_selector=f"metadata.name={config.node_name}", world=world)
         if admit_handlers is None:
             admit_handlers = (matches_node(self._node), fits_node(config.allocatable))
-        self._admit_handlers = tuple(admit_handlers)
         self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._tasks = Tasks()
         self._takes_pods = asyncio.Event()
@@ -156,6 +159,17 @@ class Kubelet:
             behaviour=behaviour,
             requeue=self._work_queue.enqueue,
         )
+        self.shutdown = NodeShutdown(
+            world=world,
+            tasks=self._tasks,
+            workers=self.workers,
+            events=self.events,
+            recorder=recorder,
+            node_name=config.node_name,
+            active_pods=self._active_pods,
+        )
+        self._admit_handlers = (self.shutdown.admit, *admit_handlers)
+        self._preempting: dict[str, None] = {}
         gated_by_phase = features.final_delete_needs_terminal_phase
         self.statuses = PodStatusManager(
             world=world,
@@ -288,6 +302,7 @@ class Kubelet:
             reasons=reasons,
             mirrors=self.mirrors,
             forget=self._generator.forget_except,
+            is_held=self._preempting.__contains__,
         )
 
     async def run(self) -> None:
@@ -330,6 +345,12 @@ class Kubelet:
     def ready(self) -> bool:
         """The runtime was read and the first set of Pods is known."""
         return self._pod_config.ready
+
+    def not_ready(self) -> str:
+        """Why the node is not Ready, "" when it is."""
+        if self.shutdown.shutting_down:
+            return NOT_READY
+        return "" if self.ready else "the sync loop is not running yet"
 
     # -- what the server asks ---------------------------------------------------------------------------------------
 
@@ -383,19 +404,29 @@ class Kubelet:
             self.pods.add_pod(pod)
             if not self.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
                 rejection = self._admit(pod, others)
+                if rejection is not None and is_critical_pod(pod) and rejection.reason.startswith("OutOf"):
+                    rejection = self._make_room(pod, others)
+                    if rejection is None:
+                        continue  # until the victims have ended
                 if rejection is not None:
                     self._reject_pod(pod, rejection)
                     continue
-                self._recorder.record(
-                    kinds.POD_ADMITTED,
-                    pod_uid=uid,
-                    rule=f"{RULES}:HandlePodAdditions",
-                    facts={"observedResourceVersion": resource_version_of(pod)},
-                )
-                if not is_terminating(pod):
-                    self._volumes.prepare(pod)
-            self.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
-            self._watch_deadline(pod)
+                self._admitted(pod)
+            self._start(pod)
+
+    def _admitted(self, pod: Object) -> None:
+        self._recorder.record(
+            kinds.POD_ADMITTED,
+            pod_uid=uid_of(pod),
+            rule=f"{RULES}:HandlePodAdditions",
+            facts={"observedResourceVersion": resource_version_of(pod)},
+        )
+        if not is_terminating(pod):
+            self._volumes.prepare(pod)
+
+    def _start(self, pod: Object) -> None:
+        self.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
+        self._watch_deadline(pod)
 
     def handle_pod_updates(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodUpdates: both UPDATE and DELETE."""
@@ -404,6 +435,8 @@ class Kubelet:
                 self._handle_mirror(pod)
                 continue
             self.pods.add_pod(pod)
+            if uid_of(pod) in self._preempting and not is_terminating(pod):
+                continue
             self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
             self._watch_deadline(pod)
 
@@ -434,7 +467,7 @@ class Kubelet:
 
     def _sync_static_pod_of(self, mirror: Object) -> Object | None:
         pod = self.pods.static_pod_of(mirror)
-        if pod is not None:
+        if pod is not None and self.workers.state_of(uid_of(pod)) is not State.UNKNOWN:  # it was not rejected
             self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
         return pod
 
@@ -486,6 +519,47 @@ class Kubelet:
 
     def _admit(self, pod: Object, others: list[Object]) -> Rejection | None:
         return next((no for handler in self._admit_handlers if (no := handler(pod, others)) is not None), None)
+
+    def _make_room(self, pod: Object, others: list[Object]) -> Rejection | None:
+        """A critical Pod does not fit: others are ended for it (preemption.go:HandleAdmissionFailure). Nothing waits.
+
+        None: it is started once they have ended.
+        """
+        try:
+            victims = pods_to_preempt(pod, others, shortages(pod, others, self._config.allocatable))
+        except NoVictims as error:
+            text = f"preemption: error finding a set of pods to preempt: {error}"
+            return Rejection(
+                "UnexpectedAdmissionError",
+                f"Unexpected error while attempting to recover from admission failure: {text}",
+            )
+        self._preempting[uid_of(pod)] = None
+        self._tasks.spawn(self._preempt(pod, victims), name=f"preempt for {uid_of(pod)}")
+        return None
+
+    async def _preempt(self, pod: Object, victims: list[Object]) -> None:
+        uid = uid_of(pod)
+        for victim in victims:
+            self._recorder.record(
+                kinds.DELETION_DECIDED,
+                pod_uid=uid_of(victim),
+                rule="pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests",
+                facts={
+                    "why": f"the critical Pod {pod['metadata']['name']} does not fit on the node beside it",
+                    "ownerKind": "Node",
+                    "owner": self._config.node_name,
+                    "observedResourceVersion": resource_version_of(victim),
+                    "preemptor": uid,
+                },
+            )
+            self.events.event(victim, "Warning", "Preempting", EVENT_MESSAGE)
+            with suppress(TimeoutError):  # an Event says so
+                await self.workers.kill_pod_now(victim, evict=True, grace_period=None, pod_status_func=preempted_status)
+        self._preempting.pop(uid, None)
+        current = self.pods.get_pod(uid)
+        if current is not None and not self.workers.is_pod_termination_requested(uid):
+            self._admitted(current)
+            self._start(current)
 
     def _reject_pod(self, pod: Object, rejection: Rejection) -> None:
         """kubelet.go:rejectPod."""

@@ -3,9 +3,11 @@
 Sources: kubelet_node_status.go, nodestatus/setters.go, component-helpers apimachinery/lease.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -203,6 +205,7 @@ class NodeStatusManager:
         self._info = node_info(config, config.system_uuid or world.new_uid())
         self._node: Object = {}
         self._reported_ns = 0
+        self._wanted = asyncio.Event()
 
     @property
     def node(self) -> Object:
@@ -236,6 +239,10 @@ class NodeStatusManager:
             return
         self._node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
         self._reported_ns = self._world.clock.monotonic_ns()
+
+    def update_soon(self) -> None:
+        """Something that the status says has changed."""
+        self._wanted.set()
 
     async def renew_lease(self) -> None:
         """Create or renew the Lease. Raises StatusError, ConnectionLost."""
@@ -278,7 +285,10 @@ class NodeStatusManager:
 
     async def _update_status_forever(self) -> None:
         while True:
-            await self._world.clock.sleep(STATUS_UPDATE_FREQUENCY)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STATUS_UPDATE_FREQUENCY):
+                    await self._wanted.wait()
+            self._wanted.clear()
             age = (self._world.clock.monotonic_ns() - self._reported_ns) / 1e9
             try:
                 await self.update_status(force=age >= STATUS_REPORT_FREQUENCY)

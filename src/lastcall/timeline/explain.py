@@ -176,6 +176,13 @@ RULES: dict[str, str] = {
     "worker.go:doProbe": "A probe's result changes after failureThreshold or successThreshold results in a row.",
     "image_manager.go:EnsureImageExists": "imagePullPolicy decides whether an image on the node is good enough.",
     # kubelet: status and volumes
+    "nodeshutdown_manager.go:killPods": (
+        "A node that shuts down ends its Pods group after group, the least priority first; each gets its own grace "
+        "period, at most its group's."
+    ),
+    "preemption.go:evictPodsToFreeRequests": (
+        "A critical Pod that does not fit makes room: other Pods of the node end with their own grace periods."
+    ),
     "mirror_client.go:CreateMirrorPod": "A static Pod is shown in the API by a mirror; deleting that stops nothing.",
     "file.go:listConfig": "The node's manifest directory says what runs; what leaves it ends with its grace.",
     "status_manager.go:syncPod": "The newest status is sent as a PATCH; when all is over, the final DELETE follows it.",

@@ -1,0 +1,99 @@
+"""`lastcall node`: what is done to a node of a cluster that stays."""
+
+from collections.abc import Iterator
+
+import click
+
+from lastcall.cli.clusters import checked_name, cluster_errors
+from lastcall.cli.errors import UserError
+from lastcall.cluster.control import ControlClient
+from lastcall.cluster.directory import DEFAULT_NAME
+from lastcall.cluster.options import NODE_NAME
+
+EXTRA_SECONDS = 60.0
+"""So much longer than all its groups a shutdown may take to answer."""
+
+
+@click.group()
+def node() -> None:
+    """What is done to a node of a cluster that stays."""
+
+
+@node.command()
+@click.argument("name", metavar="NODE")
+@click.option("--cluster", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="The cluster's name.")
+@click.option(
+    "--grace",
+    type=click.IntRange(min=0, max=86400),
+    metavar="SECONDS",
+    default=30,
+    show_default=True,
+    help="For all Pods together (the kubelet's shutdownGracePeriod).",
+)
+@click.option(
+    "--grace-critical",
+    type=click.IntRange(min=0, max=86400),
+    metavar="SECONDS",
+    default=10,
+    show_default=True,
+    help="The part of it that is for critical Pods (shutdownGracePeriodCriticalPods).",
+)
+@click.option(
+    "--grace-by-priority",
+    "by_priority",
+    metavar="PRIORITY=SECONDS",
+    multiple=True,
+    help="Instead of both: Pods of this priority and above have so long (shutdownGracePeriodByPodPriority).",
+)
+@click.option("--cancel", is_flag=True, help="The node takes Pods again. What was ended is not revived.")
+def shutdown(
+    name: str, cluster: str, grace: int, grace_critical: int, by_priority: tuple[str, ...], cancel: bool
+) -> None:
+    """Shut NODE down gracefully: as a machine that is about to be switched off.
+
+    Its Pods end group after group, the least priority first, each with its own grace period at most its group's. Then
+    the node stays up, not Ready, and takes no Pods, until --cancel.
+    """
+    if name != NODE_NAME:
+        raise UserError(f"there is no node {name!r}: the cluster's node is {NODE_NAME}")
+    periods = checked_periods(grace, grace_critical, by_priority)
+    with cluster_errors():
+        if cancel:
+            for text in ask_node(cluster, "cancel"):
+                click.echo(text)
+            click.echo(f"{name} takes Pods again")
+            return
+        for text in ask_node(cluster, "shutdown", periods):
+            click.echo(text)
+        click.echo(f"{name} has shut down")
+
+
+def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()) -> list[tuple[int, int]]:
+    """(priority, seconds) of each group. Raises UserError."""
+    from lastcall.node.shutdown import grace_periods
+
+    if not by_priority:
+        try:
+            return [(period.priority, period.seconds) for period in grace_periods(grace, critical)]
+        except ValueError as error:
+            raise UserError(f"--grace {grace} --grace-critical {critical}: {error}") from None
+    periods: dict[int, int] = {}
+    for text in by_priority:
+        priority, _, seconds = text.partition("=")
+        try:
+            if not (-(2**31) <= int(priority) < 2**31 and 0 <= int(seconds) <= 86400):
+                raise ValueError
+            periods[int(priority)] = int(seconds)
+        except ValueError:
+            raise UserError(f"--grace-by-priority {text!r}: write a priority and seconds, as in 1000=20") from None
+    return sorted(periods.items())
+
+
+def ask_node(cluster: str, action: str, periods: list[tuple[int, int]] | None = None) -> Iterator[str]:
+    """What the node says meanwhile. Raises ControlError, NotRunning."""
+    seconds = sum(each for _, each in periods or [])
+    with ControlClient(cluster).connect() as connection:
+        connection.socket.settimeout(seconds + EXTRA_SECONDS)
+        for message in connection.ask("node", node=NODE_NAME, action=action, periods=periods or []):
+            if "text" in message:
+                yield str(message["text"])
