@@ -3,6 +3,7 @@
 Sources: pkg/controlplane/controller/systemnamespaces, pkg/controlplane/controller/kubernetesservice.
 """
 
+import logging
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
@@ -75,8 +76,12 @@ EVENT_TTL = timedelta(hours=1)
 EVENT_SWEEP_SECONDS = 60.0
 COMPACTION_SECONDS = 300.0
 """History is kept for one to two of these, as kube-apiserver's --etcd-compaction-interval has it."""
+KEEP_SECONDS = 10.0
+"""How long at most the `kubernetes` Service is missing (DefaultEndpointReconcilerInterval)."""
 SHUTDOWN_SECONDS = 0.05
 """How long running requests get when the server ends; open watches have no more to say."""
+
+_log = logging.getLogger("lastcall.apiserver")
 
 SERVER_USER = UserInfo("system:apiserver", (MASTERS,))
 
@@ -157,17 +162,32 @@ class APIServer:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
         `kubernetes` Service."""
         await self._load_allocations()
-        client = self.client(SERVER_USER)
         fresh = await self._find(NAMESPACES, "", "default") is None
+        await self._create_what_every_cluster_has()
+        if fresh:
+            # Nobody has seen an earlier version, so none can be asked for.
+            await self._store.compact(await self._store.revision())
+
+    async def keep_what_every_cluster_has(self) -> None:
+        """Until cancelled: who deletes the `kubernetes` Service, perhaps by `kubectl delete all --all`, gets it back.
+
+        (kubernetesservice/controller.go:UpdateKubernetesService, systemnamespaces_controller.go)
+        """
+        while True:
+            await self._world.clock.sleep(KEEP_SECONDS)
+            try:
+                await self._create_what_every_cluster_has()
+            except StatusError as error:
+                _log.warning("what every cluster has cannot be created: %s", error)
+
+    async def _create_what_every_cluster_has(self) -> None:
+        client = self.client(SERVER_USER)
         for name in SYSTEM_NAMESPACES:
             await self._create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
         for priority_class in SYSTEM_CLASSES:
             await self._create_missing(client, PRIORITYCLASSES, priority_class, "")
         await self._create_missing(client, SERVICES, self._kubernetes_service(), "default")
         await self._create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
-        if fresh:
-            # Nobody has seen an earlier version, so none can be asked for.
-            await self._store.compact(await self._store.revision())
 
     async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
         # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
@@ -221,6 +241,7 @@ class APIServer:
             async with Tasks() as tasks:
                 tasks.spawn(self._sweep_events(), name="event-ttl")
                 tasks.spawn(self._compact_history(), name="compaction")
+                tasks.spawn(self.keep_what_every_cluster_has(), name="kubernetes-service")
         finally:
             await runner.cleanup()
 

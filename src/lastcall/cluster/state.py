@@ -61,6 +61,7 @@ class StateDirectory:
                 f"--state {path}: {error.strerror}: name a directory that you may write to, in one that exists"
             ) from error
         try:
+            _refuse_what_is_somebody_elses(fd, path)  # before anything is left in it
             state = cls(path, fd, _lock(fd, path))
         except BaseException:
             os.close(fd)
@@ -118,15 +119,8 @@ class StateDirectory:
             self.notes.append(f"{self.path} was migrated to version {version}")
 
     def _begin(self) -> None:
-        """The first use; refuses a directory that is somebody else's."""
-        others = [
-            name for name in sorted(os.listdir(self._fd)) if name != LOCK and not name.startswith(f".{VERSION_FILE}")
-        ]
-        if others:
-            raise ClusterUsageError(
-                f"{self.path} is not empty ({others[0]}) and has no {VERSION_FILE}: it is no state directory of "
-                "lastcall; name an empty or a new one (--state)"
-            )
+        """The first use."""
+        _refuse_what_is_somebody_elses(self._fd, self.path)
         self._write_version({"version": VERSION, "lastcall": __version__, "created": wall()})
 
     def _write_version(self, content: dict[str, Any]) -> None:
@@ -166,6 +160,17 @@ class StateDirectory:
             "apiPort": api_port,
         }
         write_file(self._fd, CREDENTIALS_FILE, json.dumps(content) + "\n")
+
+
+def _refuse_what_is_somebody_elses(fd: int, path: str) -> None:
+    """Raises ClusterUsageError for a directory with files in it that is not one of ours."""
+    names = sorted(os.listdir(fd))
+    others = [name for name in names if name != LOCK and not name.startswith(f".{VERSION_FILE}")]
+    if others and VERSION_FILE not in names:
+        raise ClusterUsageError(
+            f"{path} is not empty ({others[0]}) and has no {VERSION_FILE}: it is no state directory of "
+            "lastcall; name an empty or a new one (--state)"
+        )
 
 
 def _lock(directory: int, path: str) -> int:

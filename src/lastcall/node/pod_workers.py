@@ -250,7 +250,7 @@ class PodWorkers:
                 pass  # the update that cancelled the call is pending
             except Exception as failure:
                 error = failure
-                log.warning("pod %s: %s call failed: %r", uid, state, failure)
+                log.warning("pod %s: %s failed: %s: %s", uid, state, type(failure).__name__, failure)
             if self._workers.get(uid) is not worker or worker.status.finished:
                 return
             if error is None:

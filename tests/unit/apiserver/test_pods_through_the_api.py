@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, PODS
+from lastcall.api.resources import BINDINGS, CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, PODS, SERVICES
 from lastcall.client.api import WatchEvent
 from lastcall.world.clock import now, rfc3339
+from lastcall.world.tasks import Tasks
 
 
 def manifest(name: str = "p", grace: int = 30, **meta) -> dict:
@@ -323,5 +324,25 @@ def test_a_replaced_pod_keeps_the_priority_and_the_tolerations_that_admission_ga
         assert written["spec"] == made["spec"]
         assert written["metadata"]["labels"] == {"a": "c"}
         assert written["metadata"]["generation"] == made["metadata"]["generation"]
+
+    virtual(scenario)
+
+
+def test_who_deletes_what_every_cluster_has_gets_it_back(virtual) -> None:
+    async def scenario(api) -> None:
+        async with Tasks() as tasks:
+            tasks.spawn(api.server.keep_what_every_cluster_has(), name="keep")
+            before = await api.admin.get(SERVICES, "kubernetes", "default")
+            await api.admin.delete(SERVICES, "kubernetes", "default")
+            await api.admin.delete(ENDPOINTSLICES, "kubernetes", "default")
+            await api.world.clock.sleep(10.5)
+            after = await api.admin.get(SERVICES, "kubernetes", "default")
+            assert after["metadata"]["uid"] != before["metadata"]["uid"]
+            assert after["spec"] == before["spec"]
+            slice_ = await api.admin.get(ENDPOINTSLICES, "kubernetes", "default")
+            await api.world.clock.sleep(30)
+            assert await api.admin.get(SERVICES, "kubernetes", "default") == after
+            assert await api.admin.get(ENDPOINTSLICES, "kubernetes", "default") == slice_
+            tasks.cancel()
 
     virtual(scenario)

@@ -193,6 +193,7 @@ async def test_ports_are_forwarded_in_every_way_clients_ask_for_it() -> None:
 async def test_either_side_going_away_ends_the_other(way: str) -> None:
     async with cluster() as it:
         path = f"{PODS_PATH}/p/exec?command=x&stdout=true&stdin=true"
+        await it.status(f"{PODS_PATH}/p/exec?command=x", Connection="Upgrade", Upgrade="SPDY/3.1")
         before = len(asyncio.all_tasks())
         if way == "websocket":
             socket = await it.websocket(path, V5)
