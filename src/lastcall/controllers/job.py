@@ -94,8 +94,9 @@ class JobController:
 
     def _release_left_over(self, job: Object) -> None:
         """No sync will take these finalizers off any more. (`cleanupPodFinalizers`)"""
+        removed = self._removed.get(_key(job), {})
         for pod in self._pods.by_index(CONTROLLER, uid_of(job)):
-            if is_tracked(pod):
+            if is_tracked(pod) and uid_of(pod) not in removed:
                 self._orphans.queue.add(pod_key(pod))
 
     def _job_of(self, pod: Object) -> Object | None:
