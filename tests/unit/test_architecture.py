@@ -78,6 +78,7 @@ OBSERVES = {
     "cli/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
     "cluster/orphans.py",  # wait statuses of what a dead shim left
+    "controllers/cronjob.py",  # its own decision
     "controllers/endpointslice.py",  # the slices it wrote
     "controllers/cronjob.py",  # its own decision
     "controllers/deployment.py",  # the sizes it wrote
