@@ -80,7 +80,6 @@ OBSERVES = {
     "cluster/orphans.py",  # wait statuses of what a dead shim left
     "controllers/cronjob.py",  # its own decision
     "controllers/endpointslice.py",  # the slices it wrote
-    "controllers/cronjob.py",  # its own decision
     "controllers/deployment.py",  # the sizes it wrote
     "controllers/garbagecollector.py",  # its own decision
     "controllers/pod_control.py",  # its own decision
