@@ -1,5 +1,7 @@
 """Deployments, Jobs and their likes through the API: defaults, refusals, generations, scale, what a DELETE answers."""
 
+from copy import deepcopy
+
 import pytest
 
 from lastcall.api.errors import StatusError
@@ -325,5 +327,28 @@ def test_a_job_deleted_without_a_policy_leaves_its_pods(virtual):
         await api.admin.create(DEPLOYMENTS, workload(), "default")
         answer = await api.admin.delete(DEPLOYMENTS, "x", "default")
         assert answer["kind"] == "Status"
+
+    virtual(scenario)
+
+
+def test_containers_of_a_stateful_set_mount_volumes_that_are_made_from_its_claim_templates(virtual) -> None:
+    async def scenario(api) -> None:
+        container = {**CONTAINER, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        spec = {
+            "serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+        }
+        made = await api.admin.create(STATEFULSETS, {"metadata": {"name": "db"}, "spec": spec}, "default")
+        assert made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] == container["volumeMounts"]
+        wrong = deepcopy(spec)
+        wrong["template"]["spec"]["containers"][0]["volumeMounts"][0]["name"] = "logs"
+        with pytest.raises(StatusError, match=r'volumeMounts\[0\].name: Not found: "logs"'):
+            await api.admin.create(STATEFULSETS, {"metadata": {"name": "no"}, "spec": wrong}, "default")
+        # A volume of the claim's name gives way to it.
+        spec["template"]["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
+        await api.admin.create(STATEFULSETS, {"metadata": {"name": "other"}, "spec": spec}, "default")
 
     virtual(scenario)

@@ -195,8 +195,23 @@ def validate_stateful_set(obj: Object) -> list[FieldError]:
     errors += _selector(spec, "statefulset")
     selector = spec.get("selector") or {}
     return errors + _template_for(
-        spec, must_match=bool(selector.get("matchLabels") or selector.get("matchExpressions"))
+        _with_claims(spec), must_match=bool(selector.get("matchLabels") or selector.get("matchExpressions"))
     )
+
+
+def _with_claims(spec: Object) -> Object:
+    """The spec with the volumes that every Pod gets for the volumeClaimTemplates: containers may mount them.
+
+    They take the place of volumes of the same name. (`volumesToAddForTemplates`)
+    """
+    names = dict.fromkeys((claim.get("metadata") or {}).get("name") for claim in spec.get("volumeClaimTemplates") or ())
+    made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names if name]
+    if not made:
+        return spec
+    template = spec.get("template") or {}
+    pod = template.get("spec") or {}
+    others = [volume for volume in pod.get("volumes") or () if volume.get("name") not in names]
+    return {**spec, "template": {**template, "spec": {**pod, "volumes": [*others, *made]}}}
 
 
 _STATEFUL_MUTABLE = (
