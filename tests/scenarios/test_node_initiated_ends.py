@@ -7,6 +7,14 @@ from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, r
 
 from lastcall.api.resources import EVENTS, NODES
 from lastcall.cri.simulated_program import ExecResult, Program
+from lastcall.node.eviction_rules import (
+    ContainerUsage,
+    EvictionConfig,
+    FileUsage,
+    Observation,
+    PodUsage,
+    parse_thresholds,
+)
 from lastcall.node.shutdown import ShutdownGracePeriod, grace_periods
 from lastcall.timeline import kinds
 
@@ -230,6 +238,333 @@ def test_a_critical_pod_that_no_preemption_makes_room_for_is_rejected() -> None:
         "Pod was rejected: Unexpected error while attempting to recover from admission failure: preemption: error "
         "finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 1000), ]",
     )
+
+
+# -- node-pressure eviction -------------------------------------------------------------------------------------------
+
+MI = 1 << 20
+
+
+class Stats:
+    """What the node and its Pods use. `free` is by signal, `pods` by name; every reading is a fresh one."""
+
+    def __init__(self) -> None:
+        self.free: dict[str, tuple[int, int]] = {}
+        self.pods: dict[str, PodUsage] = {}
+        self._at = 0.0
+
+    async def observe(self) -> dict[str, Observation]:
+        self._at += 1
+        return {signal: Observation(*amounts, self._at) for signal, amounts in self.free.items()}
+
+    async def pod_usage(self, pods: Any) -> dict[str, PodUsage]:
+        names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in pods}
+        return {uid: self.pods[name] for uid, name in names.items() if name in self.pods}
+
+
+def using(memory: int = 0, processes: int = 1, rootfs: int = 0, logs: int = 0, **volumes: int) -> PodUsage:
+    """Of a Pod with one container, `app`; MiB."""
+    files = {name: FileUsage(size * MI, 1) for name, size in volumes.items()}
+    app = ContainerUsage(memory * MI, processes, FileUsage(rootfs * MI, 1), FileUsage(logs * MI, 1))
+    return PodUsage({"app": app}, files)
+
+
+def with_memory(name: str, request: str = "", **spec: Any) -> Any:
+    wanted = {"resources": {"requests": {"memory": request}}} if request else {}
+    return pod_manifest(name, containers=[container(**wanted)], **spec)
+
+
+def run_with(stats: Stats, scenario: Any, program: Program = IGNORES, **config: Any) -> VirtualCluster:
+    kubelet_config = {"eviction": EvictionConfig(**config)} if config else {}
+    return run_cluster(scenario, {"app": program}, kubelet={"stats": stats}, kubelet_config=kubelet_config)
+
+
+def test_a_hard_threshold_evicts_with_a_second_of_grace_and_cuts_the_hook() -> None:
+    """25.21."""
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(containers=[container(**pre_stop(exec=["hang"]))]))
+        await cluster.wait_ready()
+        stats.pods["p"], stats.free["memory.available"] = using(memory=80), (50 * MI, 1000 * MI)
+        await cluster.wait_phase("p", "Failed", 20)
+        assert await node_condition(cluster, "MemoryPressure") == ("True", "kubelet has insufficient memory available")
+        await cluster.sleep(5)
+
+    cluster = run_with(stats, scenario)
+    message = (
+        "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. "
+        "Container app was using 80Mi, request is 0, has larger consumption of memory. "
+    )
+    assert cluster.signals() == [(near(1), "SIGTERM"), (near(3), "SIGKILL")]
+    assert ended_as(cluster) == ("Failed", "Evicted", message)
+    assert disruption(cluster) == ("TerminationByKubelet", message)
+    assert f"Warning Evicted: {message}" in cluster.events()
+    assert "Warning EvictionThresholdMet: Attempting to reclaim memory" in node_events(cluster)
+    assert "Normal NodeHasInsufficientMemory: Node node-1 status is now: NodeHasInsufficientMemory" in node_events(
+        cluster
+    )
+    assert decisions(cluster) == [message.strip()] and not cluster.is_gone()
+    # Phase, reason and condition come in one write, when the container has stopped.
+    (failed, *_) = (seen for seen in cluster.versions() if seen.object["status"].get("phase") == "Failed")
+    assert failed.at >= cluster.at(kinds.PROCESS_EXITED) and failed.object["status"]["reason"] == "Evicted"
+    assert any(each["type"] == "DisruptionTarget" for each in failed.object["status"]["conditions"])
+
+
+@pytest.mark.parametrize(("own", "bound", "grace"), [(30, 6, 6), (4, 6, 4)])
+def test_a_soft_threshold_has_to_last_and_gives_the_lesser_grace(own: int, bound: int, grace: int) -> None:
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(terminationGracePeriodSeconds=own))
+        await cluster.wait_ready()
+        stats.pods["p"], stats.free["memory.available"] = using(memory=1), (150 * MI, 1000 * MI)
+        await cluster.sleep(25)
+        stats.free["memory.available"] = (500 * MI, 1000 * MI)  # a moment of relief begins the wait anew
+        await cluster.sleep(10)
+        stats.free["memory.available"] = (150 * MI, 1000 * MI)
+        await cluster.sleep(29)
+        assert not cluster.records(kinds.DELETION_DECIDED)
+        await cluster.wait_phase("p", "Failed", 40)
+
+    thresholds = parse_thresholds(
+        {"memory.available": "100Mi"}, {"memory.available": "200Mi"}, {"memory.available": 30}
+    )
+    cluster = run_with(stats, scenario, thresholds=thresholds, max_pod_grace_seconds=bound)
+    assert cluster.signals() == [(near(0), "SIGTERM"), (near(grace), "SIGKILL")]
+    assert cluster.status()["reason"] == "Evicted"
+
+
+def evicted_in_order(cluster: VirtualCluster) -> list[str]:
+    return [cluster.alias(record.pod_uid) for record in cluster.records(kinds.DELETION_DECIDED)]
+
+
+def order_of(
+    free: dict[str, tuple[int, int]], usages: dict[str, PodUsage], *manifests: Any, **config: Any
+) -> list[str]:
+    """Who is evicted, one after the other, as long as nothing gets better."""
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(*manifests)
+        await cluster.wait_ready(*usages)
+        stats.pods, stats.free = usages, free
+        await cluster.sleep(120)
+
+    return evicted_in_order(run_with(stats, scenario, Program(), **config))
+
+
+def test_memory_takes_who_exceeds_the_request_then_the_least_priority_then_the_farthest_above() -> None:
+    order = order_of(
+        {"memory.available": (1, 1000 * MI)},
+        {"within": using(90), "above": using(60), "farther": using(150), "high": using(500), "critical": using(900)},
+        with_memory("within", "100Mi"),
+        with_memory("above", "50Mi"),
+        with_memory("farther", "100Mi"),
+        with_memory("high", "100Mi", priorityClassName="system-cluster-critical"),
+        with_memory("critical", priorityClassName="system-node-critical"),
+    )
+    assert order == ["farther", "above", "within"]  # critical Pods stay
+
+
+def test_processes_are_ranked_by_priority_and_number() -> None:
+    order = order_of(
+        {"pid.available": (5, 1000)},
+        {"few": using(processes=3), "many": using(processes=300)},
+        pod_manifest("few"),
+        pod_manifest("many"),
+        thresholds=parse_thresholds({"pid.available": "10%"}),
+    )
+    assert order == ["many", "few"]
+
+
+@pytest.mark.parametrize(
+    ("signal", "resource"),
+    [
+        ("nodefs.available", "ephemeral-storage"),
+        ("imagefs.available", "ephemeral-storage"),
+        ("nodefs.inodesFree", "inodes"),
+    ],
+)
+def test_disk_is_ranked_by_all_that_a_pod_wrote(signal: str, resource: str) -> None:
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest("small"), pod_manifest("big"))
+        await cluster.wait_ready("small", "big")
+        stats.pods = {"small": using(rootfs=3, logs=1), "big": using(rootfs=1, data=9, more=9)}
+        stats.free = {signal: (1 * MI, 1000 * MI)}
+        await cluster.wait_phase("big", "Failed", 20)
+        stats.free = {}
+        assert await node_condition(cluster, "DiskPressure") == ("True", "kubelet has disk pressure")
+        await cluster.sleep(20)
+
+    cluster = run_with(stats, scenario)
+    assert evicted_in_order(cluster) == ["big"]
+    assert cluster.status("big")["message"].startswith(
+        f"The node was low on resource: {resource}. Threshold quantity: "
+    )
+    assert f"Warning EvictionThresholdMet: Attempting to reclaim {resource}" in node_events(cluster)
+
+
+def test_one_pod_at_a_time_until_the_minimum_is_reclaimed() -> None:
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        names = ["a", "b", "c"]
+        await cluster.create(*(pod_manifest(name) for name in names))
+        await cluster.wait_ready(*names)
+        stats.pods = {"a": using(30), "b": using(20), "c": using(10)}
+        stats.free = {"memory.available": (90 * MI, 1000 * MI)}
+        await cluster.wait_phase("a", "Succeeded", 20)
+        stats.free = {"memory.available": (120 * MI, 1000 * MI)}  # above the threshold, not yet far enough
+        await cluster.wait_phase("b", "Succeeded", 20)
+        stats.free = {"memory.available": (160 * MI, 1000 * MI)}
+        await cluster.sleep(60)
+
+    thresholds = parse_thresholds({"memory.available": "100Mi"}, min_reclaim={"memory.available": "50Mi"})
+    cluster = run_with(stats, scenario, Program(), thresholds=thresholds)
+    assert evicted_in_order(cluster) == ["a", "b"]
+
+
+def test_a_condition_outlives_its_cause_and_keeps_best_effort_pods_away() -> None:
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        stats.free = {"memory.available": (1, 1000 * MI)}
+        await cluster.sleep(12)
+        stats.free = {"memory.available": (900 * MI, 1000 * MI)}
+        began = cluster.now
+        await cluster.create(
+            pod_manifest("best-effort", nodeName="node-1"),
+            with_memory("burstable", "1Mi", nodeName="node-1"),
+            pod_manifest(
+                "tolerant",
+                nodeName="node-1",
+                tolerations=[{"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}],
+            ),
+        )
+        await cluster.wait_phase("best-effort", "Failed")
+        await cluster.wait_ready("burstable", "tolerant")
+        while (await node_condition(cluster, "MemoryPressure"))[0] == "True":
+            await cluster.sleep(1)
+        assert 280 < cluster.now - began < 320
+        await cluster.create(pod_manifest("later", nodeName="node-1"))
+        await cluster.wait_ready("later")
+
+    cluster = run_with(stats, scenario)
+    assert ended_as(cluster, "best-effort") == (
+        "Failed", "Evicted", "Pod was rejected: The node had condition: [MemoryPressure]. ",
+    )  # fmt: skip
+    assert "Normal NodeHasSufficientMemory: Node node-1 status is now: NodeHasSufficientMemory" in node_events(cluster)
+
+
+def test_other_pressure_keeps_every_pod_away_but_critical_ones() -> None:
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        stats.free = {"nodefs.available": (1, 1000 * MI)}
+        await cluster.sleep(12)
+        await cluster.create(
+            with_memory("burstable", "1Mi", nodeName="node-1"),
+            pod_manifest("critical", nodeName="node-1", priorityClassName="system-node-critical"),
+        )
+        await cluster.wait_phase("burstable", "Failed")
+        await cluster.wait_ready("critical")
+
+    cluster = run_with(stats, scenario)
+    assert cluster.status("burstable")["message"] == "Pod was rejected: The node had condition: [DiskPressure]. "
+
+
+# -- limits on local storage ------------------------------------------------------------------------------------------
+
+
+def limited(name: str, usage: PodUsage, **spec: Any) -> VirtualCluster:
+    stats = Stats()
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest("p", **spec), pod_manifest("other"))
+        await cluster.wait_ready("p", "other")
+        await cluster.sleep(15)
+        assert not cluster.records(kinds.DELETION_DECIDED)
+        stats.pods[name] = usage
+        await cluster.wait_phase("p", "Failed", 20)
+        await cluster.sleep(15)
+
+    cluster = run_with(stats, scenario)
+    assert cluster.status("other")["phase"] == "Running"
+    return cluster
+
+
+def storage(limit: str) -> Any:
+    return {"resources": {"limits": {"ephemeral-storage": limit}}}
+
+
+@pytest.mark.parametrize(
+    ("usage", "spec", "message"),
+    [
+        (
+            using(scratch=11),
+            {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "10Mi"}}]},
+            'Usage of EmptyDir volume "scratch" exceeds the limit "10Mi". ',
+        ),
+        (
+            using(rootfs=6, logs=2, scratch=3),
+            {"containers": [container(**storage("10Mi"))], "volumes": [{"name": "scratch", "emptyDir": {}}]},
+            "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ",
+        ),
+        (
+            using(rootfs=6, logs=5),
+            {"containers": [container(**storage("10Mi")), container("second", **storage("1Gi"))]},
+            'Container app exceeded its local ephemeral storage limit "10Mi". ',
+        ),
+    ],
+)
+def test_a_pod_over_its_local_storage_limit_is_evicted(usage: PodUsage, spec: Any, message: str) -> None:
+    cluster = limited("p", usage, **spec)
+    assert ended_as(cluster) == ("Failed", "Evicted", message)
+    assert f"Warning Evicted: {message}" in cluster.events() and decisions(cluster) == [message.strip()]
+    assert disruption(cluster) is None  # it is the Pod's own doing
+    assert cluster.signals()[-1] == (near(2), "SIGKILL")
+    assert "EvictionThresholdMet" not in str(node_events(cluster))
+
+
+def test_several_pods_over_their_limits_end_in_one_pass() -> None:
+    stats = Stats()
+    spec = {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "10Mi"}}]}
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest("a", **spec), pod_manifest("b", **spec))
+        await cluster.wait_ready("a", "b")
+        stats.pods = {"a": using(scratch=11), "b": using(scratch=12)}
+        await cluster.wait_phase("b", "Succeeded", 20)
+
+    cluster = run_with(stats, scenario, Program())
+    first, second = cluster.records(kinds.DELETION_DECIDED)
+    assert second.at_ns - first.at_ns < 5e9
+
+
+def test_an_eviction_that_takes_too_long_is_warned_of_and_the_worker_goes_on() -> None:
+    stats = Stats()
+    spec = {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "10Mi"}}]}
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(**spec))
+        await cluster.wait_ready()
+        stats.pods = {"p": using(scratch=11)}
+        stop = cluster.runtime.stop_container
+
+        async def slow(container_id: str, timeout: int) -> None:
+            await cluster.sleep(15)
+            await stop(container_id, timeout)
+
+        cluster.runtime.stop_container = slow  # type: ignore[method-assign]
+        await cluster.wait_phase("p", "Failed", 60)
+
+    cluster = run_with(stats, scenario)
+    text = "Container runtime did not kill the pod within specified grace period."
+    assert f"Warning ExceededGracePeriod: {text}" in cluster.events()
+    assert cluster.status()["reason"] == "Evicted"
 
 
 # -- what the kubelet's other ends are --------------------------------------------------------------------------------

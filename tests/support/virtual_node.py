@@ -132,8 +132,10 @@ class VirtualNode:
                     labels=self.labels,
                 ),
                 not_ready=self.kubelet.not_ready,
+                pressures=lambda: self.kubelet.eviction.conditions,
+                events=events,
             )
-            self.kubelet.shutdown.on_change = status.update_soon
+            self.kubelet.shutdown.on_change = self.kubelet.eviction.on_change = status.update_soon
             tasks.spawn(events.run(), name="kubelet events")
             tasks.spawn(self.kubelet.run(), name="kubelet")
             await self.kubelet.wait_ready()

@@ -48,6 +48,7 @@ THROUGH_THE_WALL = {
     "cri/sandbox/downloads.py": {"asyncio.to_thread"},
     "cri/sandbox/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
+    "node/host_stats.py": {"asyncio.to_thread"},
     "node/manifest_directory.py": {"asyncio.to_thread"},
     "node/volumes/manager.py": {"asyncio.to_thread"},
     # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).
@@ -89,6 +90,7 @@ OBSERVES = {
     "node/image_manager.py",
     "node/kill_container.py",
     "node/kill_pod.py",
+    "node/eviction_manager.py",
     "node/kubelet.py",
     "node/mirror_pods.py",
     "node/pod_workers.py",

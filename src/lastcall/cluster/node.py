@@ -35,6 +35,7 @@ from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Ref
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.node.dialer import RealDialer
+from lastcall.node.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.manifest_directory import HostManifestDirectory
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
@@ -123,6 +124,14 @@ async def _run(plan: Plan) -> None:
                 node_labels=node_labels(node_config),
             ),
             events=events,
+            stats=HostStats(
+                world=world,
+                runtime=runtime,
+                state_dir=STATE_DIR,
+                volumes=Path(f"{STATE_DIR}/pods/pods"),
+                containers=Path(f"{STATE_DIR}/containers"),
+                logs=POD_LOG_ROOT,
+            ),
             static_pods=HostManifestDirectory(STATIC_PODS_DIR) if plan.options.static_pods else None,
         )
         status = NodeStatusManager(
@@ -130,9 +139,10 @@ async def _run(plan: Plan) -> None:
             client=client,
             config=node_config,
             not_ready=kubelet.not_ready,
+            pressures=lambda: kubelet.eviction.conditions,
             events=events,
         )
-        kubelet.shutdown.on_change = status.update_soon
+        kubelet.shutdown.on_change = kubelet.eviction.on_change = status.update_soon
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(_warm(images), name="warm images")
         tasks.spawn(runtime.run(), name="shim connection")

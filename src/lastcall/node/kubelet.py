@@ -29,6 +29,8 @@ from lastcall.node.container_config import (
 from lastcall.node.container_gc import ContainerGC, instances_to_prune
 from lastcall.node.critical_pods import EVENT_MESSAGE, NoVictims, is_critical_pod, pods_to_preempt, preempted_status
 from lastcall.node.environment import APISources, ContainerConfigError, make_environment
+from lastcall.node.eviction_manager import EvictionManager, NodeStats
+from lastcall.node.eviction_rules import EvictionConfig
 from lastcall.node.hooks import HandlerRunner
 from lastcall.node.housekeeping import Housekeeping
 from lastcall.node.image_manager import PodImageManager
@@ -84,6 +86,7 @@ class KubeletConfig:
     memory_capacity: int = 0
     pod_pids_limit: int = DEFAULT_POD_PIDS_LIMIT
     node_labels: dict[str, str] = field(default_factory=dict)
+    eviction: EvictionConfig = field(default_factory=EvictionConfig)
 
     def __post_init__(self) -> None:
         behaviour_of(self.kubernetes_version)
@@ -109,6 +112,7 @@ class Kubelet:
         events: EventRecorder | None = None,
         admit_handlers: Sequence[AdmitHandler] | None = None,
         static_pods: ManifestDirectory | None = None,
+        stats: NodeStats | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -168,7 +172,17 @@ class Kubelet:
             node_name=config.node_name,
             active_pods=self._active_pods,
         )
-        self._admit_handlers = (self.shutdown.admit, *admit_handlers)
+        self.eviction = EvictionManager(
+            world=world,
+            workers=self.workers,
+            events=self.events,
+            recorder=recorder,
+            node_name=config.node_name,
+            config=config.eviction,
+            stats=stats,
+            active_pods=self._active_pods,
+        )
+        self._admit_handlers = (self.eviction.admit, self.shutdown.admit, *admit_handlers)
         self._preempting: dict[str, None] = {}
         gated_by_phase = features.final_delete_needs_terminal_phase
         self.statuses = PodStatusManager(
@@ -325,6 +339,7 @@ class Kubelet:
             await self._pod_config.first_set()
             self._takes_pods.set()
             tasks.spawn(self._housekeeping.run(), name="kubelet housekeeping")
+            tasks.spawn(self.eviction.run(), name="kubelet eviction")
 
     async def _first_relist(self) -> None:
         """What runs already must be known before the first Pod is looked at."""

@@ -6,7 +6,7 @@ Sources: kubelet_node_status.go, nodestatus/setters.go, component-helpers apimac
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,12 +101,34 @@ def node_object(config: NodeConfig, moment: str, not_ready: str, info: dict[str,
     }
 
 
-def node_status(config: NodeConfig, moment: str, not_ready: str, info: dict[str, str], old: Object) -> Object:
+PRESSURES = {
+    "MemoryPressure": (
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"),
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasInsufficientMemory"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure", "NodeHasNoDiskPressure"),
+        ("KubeletHasDiskPressure", "kubelet has disk pressure", "NodeHasDiskPressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available", "NodeHasSufficientPID"),
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available", "NodeHasInsufficientPID"),
+    ),
+}
+"""Condition → (reason, message, Event's reason) without and with it (nodestatus/setters.go)."""
+
+
+def node_status(
+    config: NodeConfig,
+    moment: str,
+    not_ready: str,
+    info: dict[str, str],
+    old: Object,
+    pressures: Collection[str] = (),
+) -> Object:
     """The Node's status; transition times are kept from `old` where a condition has not changed."""
     conditions = [
-        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        *((name, str(name in pressures), *words[name in pressures][:2]) for name, words in PRESSURES.items()),
         ("Ready", "False", "KubeletNotReady", not_ready)
         if not_ready
         else ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
@@ -185,7 +207,8 @@ def _os_image() -> str:
 class NodeStatusManager:
     """Registers the Node and keeps its lease and status fresh.
 
-    `not_ready()` answers why the node is not Ready, "" when it is. `events` hears of a reboot.
+    `not_ready()` answers why the node is not Ready, "" when it is, `pressures()` which of `PRESSURES` hold. `events`
+    hears of a reboot and of pressure.
     """
 
     def __init__(
@@ -196,11 +219,13 @@ class NodeStatusManager:
         config: NodeConfig,
         not_ready: Callable[[], str],
         events: EventRecorder | None = None,
+        pressures: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._world = world
         self._client = client
         self._config = config
         self._not_ready = not_ready
+        self._pressures = pressures
         self._events = events
         self._info = node_info(config, config.system_uuid or world.new_uid())
         self._node: Object = {}
@@ -234,7 +259,8 @@ class NodeStatusManager:
     async def update_status(self, *, force: bool = False) -> None:
         """Write the status when it has changed, or when `force`."""
         old: Object = self._node.get("status") or {}
-        fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old)
+        fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old, self._pressures())
+        self._tell_pressures(old, fresh)
         if not force and _without_heartbeats(fresh) == _without_heartbeats(old):
             return
         self._node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
@@ -273,6 +299,16 @@ class NodeStatusManager:
             node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
             self._notice_reboot(before)
         return node
+
+    def _tell_pressures(self, old: Object, fresh: Object) -> None:
+        """kubelet_node_status.go:recordNodeStatusEvent, when a pressure came or went."""
+        before = {each["type"]: each["status"] for each in old.get("conditions") or []}
+        for condition in fresh["conditions"]:
+            type_, status = condition["type"], condition["status"]
+            if type_ in PRESSURES and before.get(type_, status) != status and self._events is not None:
+                name, reason = self._config.name, PRESSURES[type_][status == "True"][2]
+                node = {"kind": "Node", "apiVersion": "", "metadata": {"name": name, "uid": name}}
+                self._events.event(node, "Normal", reason, f"Node {name} status is now: {reason}")
 
     def _notice_reboot(self, before: str) -> None:
         """`before` is the boot id that the API had, "" for none (nodestatus/setters.go:MachineInfo)."""

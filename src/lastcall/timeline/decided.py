@@ -88,8 +88,23 @@ def _last(records: Sequence[Record], kind: str, before: Record | None) -> Record
     return next((r for r in reversed(records) if r.kind == kind and r.at_ns <= before.at_ns), None)
 
 
+_KUBELET_DECISIONS = {
+    "synchronize": ("nodePressure", "the kubelet evicted it: {why}"),
+    "localStorageEviction": ("localStorage", "the kubelet evicted it: {why}"),
+    "killPods": ("nodeShutdown", "{why}"),
+    "evictPodsToFreeRequests": ("preemption", "{why}"),
+    "listConfig": ("manifest", "{why}"),
+}
+"""The function that decided → reason, words."""
+
+
 def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
-    """Evicted, over its deadline, preempted by a critical Pod, node shutdown: the status says which."""
+    """Evicted, over its deadline, preempted by a critical Pod, node shutdown: the decision or the status tells."""
+    decided = _last(records, kinds.DELETION_DECIDED, ended)
+    if decided is not None and decided.rule.rpartition(":")[2] in _KUBELET_DECISIONS:
+        name, words = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
+        why = str(decided.facts.get("why") or "").rstrip(". ")
+        return DecidedBy("kubelet", name, words.format(why=why), chain=(decided.id, ended.id))
     written = (r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns)
     reason = next((str(r.facts["reason"]) for r in written if r.facts.get("reason")), "")
     words = {
@@ -98,8 +113,8 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
         "Terminated": "its node shuts down",
         "Preempting": "the kubelet needed its place for a critical Pod",
     }.get(reason, f"the kubelet ended it{f' ({reason})' if reason else ''}")
-    name = {"Evicted": "nodePressure", "DeadlineExceeded": "deadline", "Terminated": "nodeShutdown"}.get(reason)
-    return DecidedBy("kubelet", name or "kubelet", words, chain=(ended.id,))
+    named = {"Evicted": "nodePressure", "DeadlineExceeded": "deadline", "Terminated": "nodeShutdown"}.get(reason)
+    return DecidedBy("kubelet", named or "kubelet", words, chain=(ended.id,))
 
 
 def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[str, Record]) -> DecidedBy:

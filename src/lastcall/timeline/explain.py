@@ -180,6 +180,13 @@ RULES: dict[str, str] = {
         "A node that shuts down ends its Pods group after group, the least priority first; each gets its own grace "
         "period, at most its group's."
     ),
+    "eviction_manager.go:synchronize": (
+        "Under pressure the node ends one Pod at a time: who uses more than it requested first, then the least "
+        "priority, then who is the farthest above its request. At a hard threshold it has one second."
+    ),
+    "eviction_manager.go:localStorageEviction": (
+        "A Pod that writes more than its own limits allow (emptyDir sizeLimit, ephemeral-storage) has one second."
+    ),
     "preemption.go:evictPodsToFreeRequests": (
         "A critical Pod that does not fit makes room: other Pods of the node end with their own grace periods."
     ),

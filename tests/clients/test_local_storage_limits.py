@@ -1,0 +1,54 @@
+"""Pods that write more than they may, on the real kernel."""
+
+import json
+
+import ordinary_user
+import pytest
+from pods import container, pod
+from staying import KUBECTL, Place, eventually
+
+pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+
+FILL = "dd if=/dev/zero of={} bs=1048576 count=6 2>/dev/null; while true; do sleep 0.05; done"
+
+
+@pytest.fixture(params=ordinary_user.USERS)
+def place(request: pytest.FixtureRequest):
+    with Place(request.param) as made:
+        yield made
+
+
+def test_pods_over_their_limits_are_evicted_and_the_others_stay(place: Place) -> None:
+    kubeconfig = place.up()["kubeconfig"]
+    scratch = {"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]}
+    limit = {"resources": {"limits": {"ephemeral-storage": "5Mi"}, "requests": {"ephemeral-storage": "0"}}}
+
+    def with_scratch(name: str, size: str) -> dict:
+        volumes = [{"name": "scratch", "emptyDir": {"sizeLimit": size}}]
+        return pod(name, container("app", FILL.format("/scratch/file"), **scratch), grace=30, volumes=volumes)
+
+    pods = [
+        with_scratch("over", "5Mi"),
+        with_scratch("within", "8Mi"),
+        pod("layer", container("app", FILL.format("/file"), **limit), grace=30),
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    place.kubectl(kubeconfig, "create", "-f", "-", stdin=text)
+
+    def status(name: str) -> dict:
+        return json.loads(place.kubectl(kubeconfig, "get", "pod", name, "-o", "json"))["status"]
+
+    for name, message in (
+        ("over", 'Usage of EmptyDir volume "scratch" exceeds the limit "5Mi". '),
+        ("layer", "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "),
+    ):
+        eventually(lambda name=name: status(name)["phase"] == "Failed", f"{name} is evicted", 40)
+        found = status(name)
+        assert (found["reason"], found["message"]) == ("Evicted", message)
+        assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
+        assert not [each for each in found["conditions"] if each["type"] == "DisruptionTarget"]
+    assert status("within")["phase"] == "Running"
+    story = " ".join(place.run("story", "over").out.split())
+    assert (
+        'over ended because the kubelet evicted it: Usage of EmptyDir volume "scratch" exceeds the limit "5Mi"' in story
+    )
