@@ -17,6 +17,10 @@ COMMANDS = {
     "status": ("lastcall.cli.status:status", "Show the clusters that stay."),
     "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Say where a cluster's kubeconfig is."),
     "logs": ("lastcall.cli.logs:logs", "Show what the processes of a cluster printed."),
+    "controller-manager": (
+        "lastcall.cli.controller_manager:controller_manager",
+        "Run the controllers as a process of their own.",
+    ),
     "story": ("lastcall.cli.story:story", "Tell how a Pod of a cluster that stays ended."),
     "node": ("lastcall.cli.node:node", "Shut a node of a cluster that stays down."),
     "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),

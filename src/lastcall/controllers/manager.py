@@ -1,6 +1,6 @@
 """Runs the controllers over one set of caches, as kube-controller-manager does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol
 
@@ -57,41 +57,51 @@ CONTROLLERS: dict[str, MakeController] = {
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
+_OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
+NAMES = (*CONTROLLERS, *_OF_OWN_CACHES)
+"""All that `run_controllers` can run."""
+
 
 async def run_controllers(
-    *, world: World, client: Client, recorder_for: Callable[[str], Recorder], root_ca_pem: bytes
+    *,
+    world: World,
+    client: Client,
+    recorder_for: Callable[[str], Recorder],
+    root_ca_pem: bytes,
+    names: Collection[str] = NAMES,
 ) -> None:
-    """Run every controller until cancelled. `recorder_for(name)` writes as that controller."""
+    """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller."""
     informers = Informers(world, client)
-    controllers = {name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items()}
-    pods, services = informers.get(PODS), informers.get(SERVICES)
-    nodes, namespaces = informers.get(NODES), informers.get(NAMESPACES)
-    slices = Informer(client, ENDPOINTSLICES, indexes={"service": index_by_service}, world=world)
-    service_accounts = Informer(client, SERVICEACCOUNTS, field_selector=f"metadata.name={SERVICE_ACCOUNT}", world=world)
-    config_maps = Informer(client, CONFIGMAPS, field_selector=f"metadata.name={ROOT_CA}", world=world)
-    controllers["endpointslice-controller"] = EndpointSliceController(
-        world=world,
-        client=client,
-        recorder=recorder_for("endpointslice-controller"),
-        pods=pods,
-        services=services,
-        slices=slices,
-        nodes=nodes,
-    )
-    controllers["serviceaccount-controller"] = ServiceAccountController(
-        world=world,
-        client=client,
-        namespaces=namespaces,
-        service_accounts=service_accounts,
-        config_maps=config_maps,
-        root_ca_pem=root_ca_pem,
-    )
+    controllers = {
+        name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items() if name in names
+    }
+    own: list[tuple[Informer, str]] = []
+    if "endpointslice-controller" in names:
+        slices = Informer(client, ENDPOINTSLICES, indexes={"service": index_by_service}, world=world)
+        own.append((slices, "endpointslices"))
+        controllers["endpointslice-controller"] = EndpointSliceController(
+            world=world,
+            client=client,
+            recorder=recorder_for("endpointslice-controller"),
+            pods=informers.get(PODS),
+            services=informers.get(SERVICES),
+            slices=slices,
+            nodes=informers.get(NODES),
+        )
+    if "serviceaccount-controller" in names:
+        accounts = Informer(client, SERVICEACCOUNTS, field_selector=f"metadata.name={SERVICE_ACCOUNT}", world=world)
+        config_maps = Informer(client, CONFIGMAPS, field_selector=f"metadata.name={ROOT_CA}", world=world)
+        own += [(accounts, "serviceaccounts"), (config_maps, "configmaps")]
+        controllers["serviceaccount-controller"] = ServiceAccountController(
+            world=world,
+            client=client,
+            namespaces=informers.get(NAMESPACES),
+            service_accounts=accounts,
+            config_maps=config_maps,
+            root_ca_pem=root_ca_pem,
+        )
     async with Tasks() as tasks:
-        for informer, name in (
-            (slices, "endpointslices"),
-            (service_accounts, "serviceaccounts"),
-            (config_maps, "configmaps"),
-        ):
+        for informer, name in own:
             tasks.spawn(informer.run(), name=f"informer {name}")
         informers.spawn(tasks)
         for name, controller in controllers.items():
