@@ -32,6 +32,7 @@ class UpOptions:
     timeout: float = 60.0
     output: str = "text"
     static_pods: str = ""
+    controllers: bool = True
 
 
 class Teller(Protocol):
@@ -125,6 +126,7 @@ class _Life:
             state=state.durable if state is not None else "",
             restart_roles=True,
             static_pods=self._options.static_pods,
+            controllers=self._options.controllers,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)

@@ -34,6 +34,12 @@ from lastcall.cluster.directory import DEFAULT_NAME
     help="Run the Pods whose manifests are in DIR, one a file, as the node's own (static Pods).",
 )
 @click.option(
+    "--controllers/--no-controllers",
+    default=True,
+    show_default=True,
+    help="Run the controllers beside the API server. Without them `lastcall controller-manager` has to.",
+)
+@click.option(
     "--kubernetes-version",
     type=click.Choice(KUBERNETES_VERSIONS),
     default="1.36",

@@ -67,15 +67,16 @@ async def _run(plan: Plan) -> None:
     sockets = [plan.api_socket, *plan.inside_sockets]
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
-        tasks.spawn(
-            run_controllers(
-                world=world,
-                client=server.client(CONTROLLERS),
-                recorder_for=recorder.for_actor,
-                root_ca_pem=credentials.ca_certificate,
-            ),
-            name="controllers",
-        )
+        if plan.options.controllers:
+            tasks.spawn(
+                run_controllers(
+                    world=world,
+                    client=server.client(CONTROLLERS),
+                    recorder_for=recorder.for_actor,
+                    root_ca_pem=credentials.ca_certificate,
+                ),
+                name="controllers",
+            )
         tasks.spawn(
             run_scheduler(world=world, client=server.client(SCHEDULER), recorder=recorder.for_actor("scheduler")),
             name="scheduler",

@@ -29,7 +29,8 @@ class ClusterOptions:
     `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
-    `static_pods` is an absolute path of the host with manifests of static Pods, "" for none.
+    `static_pods` is an absolute path of the host with manifests of static Pods, "" for none. `controllers` False leaves
+    them to `lastcall controller-manager`.
     """
 
     kubernetes_version: str = "1.36"
@@ -39,3 +40,4 @@ class ClusterOptions:
     state: str = ""
     restart_roles: bool = False
     static_pods: str = ""
+    controllers: bool = True
