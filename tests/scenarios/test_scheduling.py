@@ -266,3 +266,22 @@ def test_priority_classes_reach_pods_and_the_system_s_are_there():
         assert cluster.pod("after")["spec"]["priority"] == 0
 
     run_cluster(scenario)
+
+
+def test_a_pod_that_waits_for_a_neighbour_is_not_woken_by_others():
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    async def scenario(cluster):
+        await cluster.create(pod_manifest("p", affinity=wants))
+        await cluster.sleep(20)
+        await cluster.create(pod_manifest("other"))
+        await cluster.wait_ready("other")
+        await cluster.delete("pod/other")
+        await cluster.wait_gone("other")
+        assert len(cluster.event_times("FailedScheduling")) == 1
+        await cluster.create(pod_manifest("db"))
+        await cluster.wait_ready("p")
+        assert cluster.pod("p")["spec"]["nodeName"] == cluster.pod("db")["spec"]["nodeName"]
+
+    run_cluster(scenario, nodes=2)

@@ -10,6 +10,7 @@ from lastcall.scheduler.filters import FILTERS, CycleState
 from lastcall.scheduler.node_info import NodeInfo
 from lastcall.scheduler.pod_info import PodInfo
 from lastcall.scheduler.queue import SchedulingQueue
+from lastcall.scheduler.terms import AffinityTerm, SpreadConstraint
 
 SCHEDULER_NAME = "default-scheduler"
 
@@ -119,11 +120,14 @@ class EventHandlers:
 
     def _has_node(self, pod: Object, node: str) -> None:
         info = self._cache.infos.of(pod)
+        before = self._cache.pod(info.uid)
         self._assumed.pop(info.uid, None)
         self._queue.delete(info.uid)
         self._cache.nominate(info, "")
         self._cache.put_pod(info, node)
-        self._queue.move(OF_PODS)
+        self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, info, came=True))
+        if before is not None:  # with other labels, or ending now: as if it had left
+            self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, before, came=False))
 
     def _pod_deleted(self, pod: Object) -> None:
         """Gone or ended; the scheduler sees no terminal Pods."""
@@ -136,8 +140,24 @@ class EventHandlers:
         self._pod_left(uid)
 
     def _pod_left(self, uid: str) -> None:
-        if self._cache.remove_pod(uid) is not None:
-            self._queue.move((*OF_ROOM, *OF_PODS))
+        left = self._cache.remove_pod(uid)
+        if left is not None:
+            self._queue.move(OF_ROOM)
+            self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, left, came=False))
+
+    def _pod_helps(self, plugin: str, waiting: PodInfo, other: PodInfo, *, came: bool) -> bool:
+        """Whether `other` on a node, or gone from one, may change the plugin's answer for a Pod that waits."""
+        labels = self._cache.namespace_labels
+        if plugin == "PodTopologySpread":
+            terms: tuple[SpreadConstraint | AffinityTerm, ...] = waiting.requirements.hard_spread
+        elif came:
+            terms = waiting.requirements.terms.affinity
+        else:
+            terms = waiting.requirements.terms.anti_affinity
+            keeps_away = other.requirements.terms.anti_affinity
+            if any(term.pods.matches(waiting.namespace, waiting.labels, labels) for term in keeps_away):
+                return True
+        return any(term.pods.matches(other.namespace, other.labels, labels) for term in terms)
 
 
 def node_of(pod: Object) -> str:

@@ -8,7 +8,7 @@ is to weigh, `placement.look` does. (The original has the same idea: KEP-5598, o
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.filters import OF_ONE_NODE, CycleState
@@ -26,6 +26,9 @@ from lastcall.scheduler.topology_spread import (
 )
 
 MAX_RANKINGS = 256
+MAX_OWNERS = 64
+"""Of how many owners with Pods on many nodes a ranking remembers where they are."""
+FEW_NODES = 32
 MAX_STALE = 8
 """A heap with this many entries for each node is made anew."""
 
@@ -50,6 +53,7 @@ class _Ranking:
         self._version = -1
         self.ranks: dict[str, Rank] = {}
         self._heap: list[Rank] = []
+        self._owners: OrderedDict[str, _ByCount] = OrderedDict()
 
     def refresh(self, pod: PodInfo, cache: Cache) -> None:
         changed = cache.changed_since(self._version) if self._version >= 0 else None
@@ -88,20 +92,77 @@ class _Ranking:
             heapq.heappush(self._heap, rank)
         return found
 
-    def best_spread(self, counts: Mapping[str, int]) -> Rank | None:
+    def best_spread(self, owner: str, counts: Mapping[str, int], cache: Cache) -> Rank | None:
         """The best node when the Pods of one owner are to be spread; `counts` are on how many of them each node is.
 
         As `topology_spread.spread_scores` with the default constraint on the host name.
         """
+        best = self._groups(owner, counts, cache) if len(counts) > FEW_NODES else {}
+        if not best:
+            for name, count in counts.items():
+                rank = self.ranks.get(name)
+                if rank is not None and (count not in best or rank < best[count]):
+                    best[count] = rank
+            empty = self.best(without=counts)
+            if empty is not None:
+                best[0] = empty
         weight, skew = topology_weight(len(self.ranks)), DEFAULT_SKEWS[HOSTNAME]
-        raw = {name: rounded(domain_score(count, skew, weight)) for name, count in counts.items() if name in self.ranks}
-        empty, nothing = self.best(without=counts), rounded(domain_score(0, skew, weight))
-        scores = [*raw.values(), *([nothing] if empty is not None else [])]
-        least, most = min(scores, default=0), max(scores, default=0)
-        ranks = [_with_points(self.ranks[name], score, least, most) for name, score in raw.items()]
-        if empty is not None:
-            ranks.append(_with_points(empty, nothing, least, most))
-        return min(ranks, default=None)
+        raw = {count: rounded(domain_score(count, skew, weight)) for count in best}
+        least, most = min(raw.values(), default=0), max(raw.values(), default=0)
+        return min((_with_points(rank, raw[count], least, most) for count, rank in best.items()), default=None)
+
+    def _groups(self, owner: str, counts: Mapping[str, int], cache: Cache) -> dict[int, Rank]:
+        """The best node for each number of the owner's Pods; {} when looking at all of its nodes costs less."""
+        groups = self._owners.get(owner)
+        if groups is None:
+            self._owners[owner] = _ByCount(cache.version)
+            if len(self._owners) > MAX_OWNERS:
+                self._owners.popitem(last=False)
+            return {}
+        self._owners.move_to_end(owner)
+        changed = cache.changed_since(groups.version)
+        if changed is None or len(changed) > len(counts):
+            groups.forget(cache.version)
+            return {}
+        return groups.best(changed, self.ranks, counts, cache.version)
+
+
+class _ByCount:
+    """The nodes of a ranking in one heap for each number of Pods that an owner has on them."""
+
+    def __init__(self, version: int) -> None:
+        self.forget(version)
+
+    def forget(self, version: int) -> None:
+        """Begin anew; `version` of the cache is the last one that was seen."""
+        self.version = version
+        self._heaps: dict[int, list[Rank]] = {}
+        self._size = 0
+
+    def best(
+        self, changed: Iterable[str], ranks: Mapping[str, Rank], counts: Mapping[str, int], version: int
+    ) -> dict[int, Rank]:
+        """The best rank for each number of Pods, when the nodes in `changed` have been looked at again."""
+        if not self._heaps or self._size > MAX_STALE * (len(ranks) + MAX_STALE):
+            self.forget(version)
+            changed = ranks
+        self.version = version
+        for name in changed:
+            rank = ranks.get(name)
+            if rank is not None:
+                heapq.heappush(self._heaps.setdefault(counts.get(name, 0), []), rank)
+                self._size += 1
+        found: dict[int, Rank] = {}
+        for count in list(self._heaps):
+            heap = self._heaps[count]
+            while heap and (ranks.get(heap[0][2]) != heap[0] or counts.get(heap[0][2], 0) != count):
+                heapq.heappop(heap)
+                self._size -= 1
+            if heap:
+                found[count] = heap[0]
+            else:
+                del self._heaps[count]
+        return found
 
 
 def _with_points(rank: Rank, score: int, least: int, most: int) -> Rank:
@@ -126,5 +187,5 @@ class Rankings:
             self._rankings.move_to_end(pod.requirements)
         ranking.refresh(pod, cache)
         counts = default_counts(pod, cache)
-        rank = ranking.best() if counts is None else ranking.best_spread(counts)
+        rank = ranking.best() if counts is None else ranking.best_spread(pod.owner, counts, cache)
         return None if rank is None else cache.nodes[rank[2]]

@@ -5,6 +5,7 @@ import random
 import pytest
 from scheduling import cache_of, node, pod, pod_info, requests, running
 
+from lastcall.scheduler import ranking
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.filters import Diagnosis
 from lastcall.scheduler.node_info import NodeInfo
@@ -22,8 +23,10 @@ def chosen(found: NodeInfo | Diagnosis) -> str:
     return found.name if isinstance(found, NodeInfo) else ""
 
 
+@pytest.mark.parametrize("few_nodes", [1, 32])
 @pytest.mark.parametrize("seed", range(30))
-def test_a_remembered_answer_is_the_one_that_a_look_at_every_node_gives(seed):
+def test_a_remembered_answer_is_the_one_that_a_look_at_every_node_gives(seed, few_nodes, monkeypatch):
+    monkeypatch.setattr(ranking, "FEW_NODES", few_nodes)
     chance = random.Random(seed)
     cache, rankings = cache_of(*(node(f"n{number}", pods="20") for number in range(6))), Rankings()
     there: list[str] = []
