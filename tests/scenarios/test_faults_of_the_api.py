@@ -1,10 +1,14 @@
 """Late, double and lost: what happens between a component and the API server must not change how a Pod ends."""
 
+from typing import cast
+
 import pytest
 from scenario_facts import final_facts
 from scenario_faults import Faults, FaultyClient
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
+from workloads import workload
 
+from lastcall.client.api import Client
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds
 
@@ -106,3 +110,58 @@ def test_a_kubelet_that_never_saw_the_first_write_of_a_force_delete_gives_the_sp
     cluster = run_cluster(scenario, {"app": Program(on_term="ignore")}, wrap=wrap)
     assert cluster.signals() == [(pytest.approx(0, abs=0.05), "SIGTERM"), (pytest.approx(7, abs=0.05), "SIGKILL")]
     assert cluster.records(kinds.TERMINATION_OBSERVED)[0].facts["cause"] == "kill"
+
+
+async def nodes_and_preemption(cluster: VirtualCluster) -> None:
+    """A Pod makes room for itself, a taint ends another, a node is lost and its Pods are replaced."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
+    big = container("app", resources={"requests": {"cpu": "1500m"}})
+    await cluster.create(high, workload("Deployment", replicas=4))
+    for number in range(3):
+        await cluster.create(pod_manifest(f"low-{number}", containers=[big], nodeName=f"node-{number + 1}"))
+    await cluster.wait_ready("low-0", "low-1", "low-2")
+    await cluster.create(pod_manifest("high", containers=[big], priorityClassName="high"))
+    await cluster.wait_ready("high")
+    await cluster.create(pod_manifest("tainted", nodeName="node-3"))
+    await cluster.wait_ready("tainted")
+    await cluster.patch("node/node-3", {"spec": {"taints": [{"key": "t", "effect": "NoExecute"}]}})
+    await cluster.wait_gone("tainted")
+    await cluster.patch("node/node-3", {"spec": {"taints": None}})
+    await cluster.sleep(60)
+    await cluster.kill_kubelet("node-2")
+    await cluster.sleep(500)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(),
+        Faults(lost_watches=7),
+        Faults(duplicates=True),
+        Faults(conflicts=3),
+        Faults(failures=3),
+        Faults(lost_answers=3),
+        Faults(lost_watches=11, duplicates=True, conflicts=7, failures=5, lost_answers=5),
+    ],
+    ids=str,
+)
+def test_scheduler_and_node_controllers_come_to_the_same_end(faults: Faults) -> None:
+    log: dict[str, int] = {}
+
+    def wrap(client: Client, component: str) -> Client:
+        if component in ("kube-scheduler", "kube-controller-manager"):
+            return cast(Client, FaultyClient(client, faults, log))
+        return client
+
+    cluster = run_cluster(nodes_and_preemption, {"app": Program(drain_seconds=2)}, nodes=3, wrap=wrap)
+    assert bool(log) == (faults != Faults())
+    alive = [seen.object for seen in cluster.last_of_each_pod() if "deletionTimestamp" not in seen.object["metadata"]]
+    web = [pod for pod in alive if pod["metadata"]["name"].startswith("web")]
+    assert len(web) == 4
+    assert {pod["spec"].get("nodeName") for pod in web} <= {"node-1", "node-3"}
+    assert cluster.pod("high")["spec"]["nodeName"]
+    # Exactly one of the three made room, and nobody else was ended by the scheduler.
+    ended = [r.pod_uid for r in cluster.records(kinds.DELETION_DECIDED) if "preempted by" in r.facts["why"]]
+    assert len(set(ended)) == 1
+    bound = [r.pod_uid for r in cluster.records(kinds.POD_BOUND)]
+    assert len(bound) == len(set(bound))

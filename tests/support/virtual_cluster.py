@@ -346,6 +346,10 @@ class VirtualCluster:
             return []
         return self._versions.get(uid, [])
 
+    def last_of_each_pod(self) -> list[Seen]:
+        """The last version of every Pod that is not gone."""
+        return [versions[-1] for versions in self._versions.values() if versions[-1].type != "DELETED"]
+
     def pod(self, pod: str = "p") -> Object:
         """The last version, also of a Pod that is gone; {} before there is one."""
         versions = self.versions(pod)

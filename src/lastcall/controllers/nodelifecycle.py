@@ -117,12 +117,12 @@ class NodeLifecycleController:
     async def _monitor(self) -> None:
         """`monitorNodeHealth`."""
         nodes = self._nodes.items()
-        await self._notice(nodes)
+        self._notice(nodes)
         ready: dict[str, list[bool]] = {}
         for node in nodes:
             try:
                 current = await self._monitor_one(node)
-            except (StatusError, ConnectionLost) as error:
+            except (StatusError, ConnectionLost, Retry) as error:
                 log.warning("health of node %s not updated: %s", name_of(node), error)
                 continue
             if EXCLUDED_FROM_DISRUPTION not in labels_of(node):
@@ -130,14 +130,14 @@ class NodeLifecycleController:
         change = self._zones.handle_disruption(ready, self._seconds())
         if change == "entered":
             for node in nodes:
-                await self._reachable(node)
+                await self._try_reachable(node)
         elif change == "left":
             # While nobody was seen nobody's time has run.
             for name, health in self._health.items():
                 self._health[name] = NodeHealth(self._seconds(), health.heartbeat, health.renewed)
         self._to_taint.set()
 
-    async def _notice(self, nodes: Sequence[Object]) -> None:
+    def _notice(self, nodes: Sequence[Object]) -> None:
         """Nodes that came and went (`classifyNodes`)."""
         present = {name_of(node): node for node in nodes}
         for name, node in present.items():
@@ -145,7 +145,6 @@ class NodeLifecycleController:
                 self._known[name] = node
                 self._say(node, "RegisteredNode", f"Registered Node {name} in Controller")
                 self._zones.queue(zone_of(node))
-                await self._reachable(node)
         for name in [name for name in self._known if name not in present]:
             node = self._known.pop(name)
             self._health.pop(name, None)
@@ -203,6 +202,12 @@ class NodeLifecycleController:
         ours = tuple(NO_EXECUTE_OF_READY.values())
         if any(has_taint(node, key) for key in ours):
             await self._swap(node, NO_EXECUTE, [], ours)
+
+    async def _try_reachable(self, node: Object) -> None:
+        try:
+            await self._reachable(node)
+        except (StatusError, ConnectionLost, Retry) as error:
+            log.warning("node %s keeps its taints for now: %s", name_of(node), error)
 
     # -- NoExecute taints, at the rate of the zone
 
@@ -288,7 +293,7 @@ class NodeLifecycleController:
                     subresource="status",
                 )
             except (StatusError, ConnectionLost) as error:
-                if isinstance(error, StatusError) and (is_not_found(error) or is_conflict(error)):
+                if isinstance(error, StatusError) and is_not_found(error):
                     continue
                 log.warning("Pod %s/%s not marked not ready: %s", namespace_of(pod), name_of(pod), error)
                 done = False

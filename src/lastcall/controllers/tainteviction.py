@@ -7,7 +7,7 @@ until the Pod is gone or the taints change, so that it is not decided twice.
 import logging
 from dataclasses import dataclass
 
-from lastcall.api.errors import StatusError, is_conflict, is_not_found
+from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import NODES, PODS
@@ -157,7 +157,7 @@ class TaintEvictionController:
                     await self._mark_and_delete(pod)
                 return
             except StatusError as error:
-                if is_not_found(error) or is_conflict(error):
+                if is_not_found(error):
                     return
                 log.warning("%s: %s: %s", COMPONENT, key, error)
             except ConnectionLost as error:

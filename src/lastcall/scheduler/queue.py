@@ -121,6 +121,7 @@ class SchedulingQueue:
         """Something went wrong; it is tried again after its back-off."""
         if self._pods.get(entry.pod.uid) is not entry:
             return
+        self._leave(entry)
         self._failed(entry)
         entry.place = "error"
         self._turns += 1

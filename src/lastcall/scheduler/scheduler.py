@@ -6,7 +6,7 @@ beside the next cycles, with the Pod assumed to be on its node already.
 
 from dataclasses import dataclass
 
-from lastcall.api.errors import StatusError, is_conflict, is_not_found
+from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import BINDINGS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS, PODS
@@ -123,10 +123,10 @@ class Scheduler:
             await self._client.create(PODS, binding, pod.namespace, name=pod.name, subresource="binding")
         except (StatusError, ConnectionLost) as error:
             self._handlers.forget(pod.uid)
-            if isinstance(error, StatusError) and (is_not_found(error) or is_conflict(error)):
-                self._queue.delete(pod.uid)  # gone, another one of that name, or bound by somebody else
+            if isinstance(error, StatusError) and is_not_found(error):
+                self._queue.delete(pod.uid)
             else:
-                self._queue.failed(entry)
+                self._queue.failed(entry)  # bound by somebody else: its event takes it out
             return
         self._queue.delete(pod.uid)
         self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts={"node": node})
@@ -221,7 +221,7 @@ class Scheduler:
                 subresource="status",
             )
         except (StatusError, ConnectionLost) as error:
-            if isinstance(error, StatusError) and (is_not_found(error) or is_conflict(error)):
+            if isinstance(error, StatusError) and is_not_found(error):
                 return
             entry = self._queue.get(uid_of(pod))
             if entry is not None and entry.place == "unschedulable":

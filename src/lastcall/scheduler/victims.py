@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/preemption/executor.go (PreemptPod, prepareCandi
 
 import logging
 
-from lastcall.api.errors import StatusError, is_conflict, is_not_found
+from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import PODS
@@ -57,8 +57,8 @@ class Victims:
             await self._client.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
             victim.preempted = True
         except StatusError as error:
-            if is_not_found(error) or is_conflict(error):
-                return  # gone already, or another Pod has its name now
+            if is_not_found(error):
+                return  # gone already
             raise
         message = f"Preempted by pod {preemptor.uid} on node {node}"
         self._events.event(pod, "Normal", "Preempted", message)

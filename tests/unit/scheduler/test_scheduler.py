@@ -216,6 +216,8 @@ def test_a_pod_somebody_else_bound_or_deleted_in_between_is_no_failure():
         api.fail_next("create", "pods", status_failure(404, "NotFound", "gone"))
         api.put(PODS, pod("a"))
         api.put(PODS, pod("b"))
+        await world.clock.sleep(0.5)
+        api.put(PODS, pod("a", nodeName="n"))
         await world.clock.sleep(60)
         assert sum(1 for call in api.calls if call[:2] == ("create", "pods")) == 2
         assert recorder.records == []
