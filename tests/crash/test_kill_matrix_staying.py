@@ -50,6 +50,7 @@ async def reach(cluster: StayingCluster, stage: str) -> None:
 
 async def end(cluster: StayingCluster) -> None:
     """Delete the Pod if that has not happened, and see that it goes without a trace."""
+    await cluster.until(cluster.last, "the watch that follows the Pod is there again")
     if not cluster.last()["metadata"].get("deletionTimestamp"):
         await cluster.ready()
         await cluster.delete()
