@@ -263,7 +263,9 @@ def test_ctrl_c_at_every_stage(own: Place, detached: bool, stage: str, times: in
         assert not detached, "it came after all had been told"
     else:
         # The second one may come after the first has done its work, and after Python has put its handlers away.
-        assert process.returncode in (130, -signal.SIGINT) and ("Ctrl-C: the cluster is torn down" in err or "left at once" in err), err
+        assert process.returncode in (130, -signal.SIGINT) and (
+            "Ctrl-C: the cluster is torn down" in err or "left at once" in err
+        ), err
     eventually(lambda: own.ok("status") == "no cluster is running: lastcall up starts one\n", "all is gone")
     own.assert_clean()
 
