@@ -19,7 +19,7 @@ REPLAY = SHARED / "tools" / "golden_replay.py"
 
 HALVES = {
     True: ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*",
-           "deploy-p*", "deploy-r*", "rs-*", "sts-[ps]*", "ds-*", "job-*"],
+           "deploy-p*", "deploy-r*", "rs-*", "sts-pod*", "sts-scale*", "ds-*", "job-*"],
     False: ["delete-*", "deletecollection", "crash*", "image*", "init*", "poststart*", "liveness*", "natural*",
             "endpoint*", "termination*", "active*", "admission*", "config*", "missing*", "start*", "exit*", "pending*",
             "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],
