@@ -147,7 +147,10 @@ def assert_cluster_died(result: Result, stage: str, target: str) -> None:
     if stage == "teardown":
         assert (story.container["exitCode"], story.container["signal"]) == (0, None), "the shim had recorded it"
     else:
-        assert story["outcome"] == "unknown", story.brief()
+        # Where a cluster has one user id the shim answers system calls. Without it the application's next one fails, and
+        # one that is draining may leave by itself.
+        left = (target, stage, story.container["exitCode"]) == ("shim", "drain", 0)
+        assert left or story["outcome"] == "unknown", story.brief()
 
 
 def assert_story_of_the_container(result: Result, stage: str, target: str) -> None:

@@ -143,9 +143,12 @@ async def test_a_killed_shim_ends_its_containers_and_pods_restart_by_their_polic
         assert cluster.container()["state"]["terminated"]["exitCode"] == 0, "it had ended before: that is on record"
     else:
         (ended,) = exits
-        assert (ended.facts["exitCode"], ended.actor) == (137, "init")
-        assert cluster.container()["state"]["terminated"]["exitCode"] == 137
-        assert cluster.last()["status"]["phase"] == "Failed"
+        code = ended.facts["exitCode"]
+        # Where a cluster has one user id the shim answers system calls. Without it the application's next one fails, and
+        # one that is draining may have left by itself before init's SIGKILL.
+        assert ended.actor == "init" and (code == 137 or (stage == "drain" and code == 0))
+        assert cluster.container()["state"]["terminated"]["exitCode"] == code, "what happened is what is told"
+        assert cluster.last()["status"]["phase"] == ("Failed" if code else "Succeeded")
     if stage in ("idle", "preStop", "drain"):
         mine = [r for r in cluster.find("SignalSent", "app") if r.facts["pid"] == exits[0].facts["pid"]]
         (killed,) = [r for r in mine if r.actor == "init"]
