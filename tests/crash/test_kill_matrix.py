@@ -147,7 +147,7 @@ def assert_cluster_died(result: Result, stage: str, target: str) -> None:
     if stage == "teardown":
         assert (story.container["exitCode"], story.container["signal"]) == (0, None), "the shim had recorded it"
     else:
-        # Where a cluster has one user id the shim answers system calls. Without it the application's next one fails, and
+        # Where a cluster has one user id the shim answers system calls. Without it the application's next one fails:
         # one that is draining may leave by itself.
         left = (target, stage, story.container["exitCode"]) == ("shim", "drain", 0)
         assert left or story["outcome"] == "unknown", story.brief()

@@ -144,7 +144,7 @@ async def test_a_killed_shim_ends_its_containers_and_pods_restart_by_their_polic
     else:
         (ended,) = exits
         code = ended.facts["exitCode"]
-        # Where a cluster has one user id the shim answers system calls. Without it the application's next one fails, and
+        # Where a cluster has one user id the shim answers system calls. Without it the application's next one fails:
         # one that is draining may have left by itself before init's SIGKILL.
         assert ended.actor == "init" and (code == 137 or (stage == "drain" and code == 0))
         assert cluster.container()["state"]["terminated"]["exitCode"] == code, "what happened is what is told"
