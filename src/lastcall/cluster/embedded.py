@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from lastcall.api import pods
 from lastcall.api.resources import NODES
+from lastcall.api.scheduling import NOT_READY, taints_of
 from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import render_kubeconfig
@@ -224,7 +225,7 @@ class EmbeddedCluster:
         return f"https://127.0.0.1:{self._plan.api_port}"
 
     async def wait_node_ready(self) -> None:
-        """Return when the node is registered and Ready. Raises ClusterStartError when a role died instead."""
+        """Return when the node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
         await self._unless_dead(self._node_ready())
         self._is_up = True
 
@@ -232,8 +233,10 @@ class EmbeddedCluster:
         async with self.client.watch(NODES) as events:
             async for event in events:
                 condition = pods.get_condition(event.object.get("status") or {}, "Ready")
-                if event.object["metadata"]["name"] == NODE_NAME and condition and condition["status"] == "True":
-                    return
+                if event.object["metadata"]["name"] != NODE_NAME or not condition or condition["status"] != "True":
+                    continue
+                if not any(taint.get("key") == NOT_READY for taint in taints_of(event.object)):
+                    return  # and a Pod made now is not told first that the node is not ready
 
     async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or ClusterStartError as soon as a role dies."""
