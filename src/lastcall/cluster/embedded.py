@@ -235,7 +235,8 @@ class EmbeddedCluster:
                 condition = pods.get_condition(event.object.get("status") or {}, "Ready")
                 if event.object["metadata"]["name"] != NODE_NAME or not condition or condition["status"] != "True":
                     continue
-                if not any(taint.get("key") == NOT_READY for taint in taints_of(event.object)):
+                marked = any(taint.get("key") == NOT_READY for taint in taints_of(event.object))
+                if not marked or not self._options.controllers:
                     return  # and a Pod made now is not told first that the node is not ready
 
     async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
