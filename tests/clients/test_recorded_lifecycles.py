@@ -39,6 +39,9 @@ FASTER = {
 }
 """Scenario → what may differ, nearly always because lastcall is faster than the recorded node."""
 
+MOST_TO_REPEAT = 3
+"""Scenarios; more that differ at once are no matter of pace."""
+
 RECORDED_IMAGE_SIZE = 686825
 """Bytes; an Event tells it."""
 
@@ -74,13 +77,21 @@ def unexpected(report: dict) -> list[str]:
 
 
 @pytest.mark.real_kernel
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
 def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
+    """Eight scenarios at a time; what differs is replayed alone, for the recordings were made alone, too.
+
+    Two Pods of a rollout that turn Ready at the same moment, for example, let a controller go from 2 to 0 in one step.
+    """
     make_images(tmp_path)
     result = replayed(tmp_path, "-j", "8", *HALVES[sys.version_info >= (3, 12)])
-    assert unexpected(result) == []
     assert result["counts"]["agree"] >= 25
+    differing = [run["scenario"] for run in result["scenarios"] if unexpected({"scenarios": [run]})]
+    assert len(differing) <= MOST_TO_REPEAT, unexpected(result)
+    if differing:
+        print(*unexpected(result), sep="\n")
+        assert unexpected(replayed(tmp_path, "-j", "1", *differing)) == []
 
 
 @pytest.mark.real_kernel
