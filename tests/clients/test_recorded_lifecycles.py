@@ -39,6 +39,13 @@ FASTER = {
 }
 """Scenario → what may differ, nearly always because lastcall is faster than the recorded node."""
 
+STEPS_AT_ONCE = {
+    # Two Pods that turn Ready at the same moment are one step of the rollout where the recording has two; after the
+    # step from 2 to 0 the replay waits in vain for the one from 1 to 0.
+    "deploy-rolling-surge25-unavail25": "not expected 'Normal ScalingReplicaSet: Scaled ",
+}
+"""Scenario → the difference after which nothing is as recorded. (The arithmetic of the steps has tests of its own.)"""
+
 MOST_TO_REPEAT = 3
 """Scenarios; more that differ at once are no matter of pace."""
 
@@ -68,10 +75,12 @@ def slow_registry(program: bytes) -> Registry:
 
 
 def unexpected(report: dict) -> list[str]:
-    """The differences that `FASTER` does not explain."""
+    """The differences that `FASTER` and `STEPS_AT_ONCE` do not explain."""
     found = []
     for run in report["scenarios"]:
         excuse = FASTER.get(run["scenario"])
+        if any(STEPS_AT_ONCE.get(run["scenario"], "\0") in text for text in run["must"]):
+            continue
         found += [f"{run['scenario']}: {text}" for text in run["must"] if excuse is None or excuse not in text]
     return found
 
@@ -80,10 +89,7 @@ def unexpected(report: dict) -> list[str]:
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
 def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
-    """Eight scenarios at a time; what differs is replayed alone, for the recordings were made alone, too.
-
-    Two Pods of a rollout that turn Ready at the same moment, for example, let a controller go from 2 to 0 in one step.
-    """
+    """Eight scenarios at a time; what differs is replayed alone, for the recordings were made alone, too."""
     make_images(tmp_path)
     result = replayed(tmp_path, "-j", "8", *HALVES[sys.version_info >= (3, 12)])
     assert result["counts"]["agree"] >= 25
