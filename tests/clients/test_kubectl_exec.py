@@ -176,6 +176,7 @@ def test_what_cannot_be_entered_is_told(kubectl: Kubectl) -> None:
     )
 
 
+@pytest.mark.rule("node-semantics 17.3/termination")
 def test_a_terminating_pod_can_still_be_entered(kubectl: Kubectl) -> None:
     victim(kubectl, "stubborn", grace=30, command="trap '' TERM; while :; do sleep 1; done")
     kubectl("delete", "pod", "stubborn", "--wait=false")
@@ -183,6 +184,7 @@ def test_a_terminating_pod_can_still_be_entered(kubectl: Kubectl) -> None:
     kubectl("delete", "pod", "stubborn", "--force", "--grace-period=0")
 
 
+@pytest.mark.rule("node-semantics 17.3/termination")
 def test_deleting_the_pod_ends_what_runs_in_it(kubectl: Kubectl) -> None:
     victim(kubectl, "victim")
     process = kubectl.start("exec", "-i", "victim", "--", "sh", "-c", "echo on; sleep 3600")

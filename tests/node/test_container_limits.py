@@ -43,6 +43,7 @@ def exited(world: ShimWorld) -> dict[str, object]:
     return world.find("ProcessExited")[-1].facts
 
 
+@pytest.mark.rule("node-semantics 12.4/3")
 @inside
 async def test_out_of_memory_is_known_by_the_counter_of_the_container_s_group(world: ShimWorld) -> None:
     if mode() == "none":
@@ -53,6 +54,7 @@ async def test_out_of_memory_is_known_by_the_counter_of_the_container_s_group(wo
     assert (exited(world)["signal"], exited(world)["oomKilled"]) == ("SIGKILL", True)
 
 
+@pytest.mark.rule("node-semantics 12.4/3")
 @inside
 async def test_a_container_that_outlives_its_killed_child_is_out_of_memory_all_the_same(world: ShimWorld) -> None:
     if mode() != "v1":
@@ -62,6 +64,7 @@ async def test_a_container_that_outlives_its_killed_child_is_out_of_memory_all_t
     assert (status.exit_code, status.reason) == (0, "OOMKilled")
 
 
+@pytest.mark.rule("node-semantics 12.4/sigkill")
 @inside
 async def test_a_sigkill_of_ours_is_no_lack_of_memory(world: ShimWorld) -> None:
     limited(world)

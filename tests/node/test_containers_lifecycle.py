@@ -1,11 +1,13 @@
 """A container from its start to its end: exit codes, signals, deadlines, leftovers."""
 # ruff: noqa: ASYNC240 - a scenario has its process to itself
 
+import pytest
 from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import ContainerState
 
 
+@pytest.mark.rule("node-semantics 12.4/1, 17.2/path")
 @inside
 async def test_a_command_that_ends_by_itself_is_completed_with_its_output_in_the_log(world: ShimWorld):
     status, output = await world.run("sh", "-c", "echo hello; echo oops >&2")
@@ -22,6 +24,7 @@ async def test_a_command_that_ends_by_itself_is_completed_with_its_output_in_the
     assert (started.pod_uid, started.container) == ("uid-1", "c")
 
 
+@pytest.mark.rule("node-semantics 12.4/2")
 @inside
 async def test_the_exit_code_is_the_process_s_own_or_128_and_the_signal(world: ShimWorld):
     sandbox = await world.sandbox()
@@ -61,6 +64,7 @@ async def test_a_handler_gets_the_stop_signal_and_its_mask_is_on_record_before_i
     assert ends == ["Output", "ProcessSignalState", "SignalSent", "Output", "ProcessExited"]
 
 
+@pytest.mark.rule("node-semantics 22.3/timeout")
 @inside
 async def test_a_pid_1_without_a_handler_is_deaf_and_is_killed_at_the_deadline_never_before(world: ShimWorld):
     sandbox = await world.sandbox()
@@ -87,6 +91,7 @@ async def test_an_ignored_stop_signal_is_told_as_ignored(world: ShimWorld):
     assert "SIGTERM" in state["ignored"]
 
 
+@pytest.mark.rule("node-semantics 22.3/once")
 @inside
 async def test_the_stop_signal_is_sent_once_however_often_stop_is_called(world: ShimWorld):
     import asyncio
@@ -107,6 +112,7 @@ async def test_the_stop_signal_is_sent_once_however_often_stop_is_called(world: 
     await world.runtime.stop_container("unknown", 5)
 
 
+@pytest.mark.rule("node-semantics 22.3/cancelled, 20/8")
 @inside
 async def test_a_stop_whose_caller_has_gone_does_not_kill(world: ShimWorld):
     import asyncio
@@ -130,6 +136,7 @@ async def test_a_stop_signal_of_the_container_s_own_is_used(world: ShimWorld):
     assert (await world.runtime.container_status(container)).exit_code == 4
 
 
+@pytest.mark.rule("node-semantics 22.3/pid-1")
 @inside
 async def test_killing_pid_1_takes_every_process_of_the_container_along(world: ShimWorld):
     sandbox = await world.sandbox()
@@ -140,6 +147,7 @@ async def test_killing_pid_1_takes_every_process_of_the_container_along(world: S
     assert world.processes() == {}
 
 
+@pytest.mark.rule("node-semantics 22.1/leftovers, 22.1/idempotent, 22.2/del")
 @inside
 async def test_stopping_the_sandbox_kills_what_is_left_and_detaches_the_network_and_can_be_repeated(world: ShimWorld):
     sandbox = await world.sandbox()
@@ -174,6 +182,7 @@ async def test_a_network_that_cannot_be_detached_fails_the_stop_until_it_can(wor
     assert world.network.attached == {}
 
 
+@pytest.mark.rule("node-semantics 22.2/add")
 @inside
 async def test_a_network_that_cannot_be_attached_leaves_no_sandbox_behind(world: ShimWorld):
     import os
@@ -232,6 +241,7 @@ async def test_a_removed_container_leaves_no_file_and_no_process(world: ShimWorl
     assert world.processes() == {}
 
 
+@pytest.mark.rule("node-semantics 17.2/lines")
 @inside
 async def test_long_and_unfinished_lines_are_split_as_containerd_splits_them(world: ShimWorld):
     from pathlib import Path

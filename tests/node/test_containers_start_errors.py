@@ -29,6 +29,7 @@ async def refused(world: ShimWorld, sandbox: str, *command: str, **more: object)
     return status.message[len(PREFIX) : -len(": unknown")]
 
 
+@pytest.mark.rule("node-semantics 12.4/4")
 @inside
 async def test_a_missing_command_is_named(world: ShimWorld):
     sandbox = await world.sandbox()

@@ -66,6 +66,7 @@ def test_detach_drops_the_route_at_once_and_the_link_ends_with_the_namespace(run
     assert seen["interfaces"] == ["lo"]
 
 
+@pytest.mark.rule("node-semantics 22.2/del")
 def test_repeated_and_unknown_detaches_are_harmless_and_the_address_is_not_reused_at_once(run: Any) -> None:
     seen = run("teardown")
     assert seen["next"] != seen["ip"]
@@ -77,6 +78,7 @@ def test_a_late_detach_does_not_cut_the_address_s_next_owner_off(run: Any) -> No
     assert seen["routes"] == [seen["ip"]]
 
 
+@pytest.mark.rule("node-semantics 22.2/add")
 def test_an_attach_that_fails_leaves_neither_link_nor_address_behind(run: Any) -> None:
     seen = run("refused")
     assert seen["interfaces"] == ["lo", "vethbbbbbbbbbbb"]

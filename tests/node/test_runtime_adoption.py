@@ -87,6 +87,7 @@ async def test_the_stop_signal_is_sent_once_in_a_life_whichever_node_asks(world:
     assert sent == ["SIGTERM", "SIGKILL"], sent
 
 
+@pytest.mark.rule("node-semantics 20/7")
 @inside
 async def test_a_hook_of_the_node_before_is_dead_when_the_next_node_hears_of_anything(world: ShimWorld):
     container = await world.start(await world.sandbox(), "sh", "-c", LOOP)
@@ -237,6 +238,7 @@ async def test_node_and_shim_killed_together_are_understood_too(world: ShimWorld
     assert (await runtime.container_status(container)).exit_code == 137
 
 
+@pytest.mark.rule("node-semantics 12.4/8")
 @inside
 async def test_records_that_outlive_the_machine_say_that_containers_ended_unseen(world: ShimWorld):
     sandbox = await world.sandbox()

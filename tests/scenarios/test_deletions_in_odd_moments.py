@@ -17,6 +17,7 @@ def near(value: float, by: float = 0.05):
 IGNORES = Program(on_term="ignore")
 
 
+@pytest.mark.rule("node-semantics 6/cancel, 15/not-cancelled, 25/15")
 def test_a_delete_during_an_image_pull_waits_for_it_and_then_starts_and_stops_the_container() -> None:
     """25.15, golden correction 36."""
 
@@ -33,6 +34,7 @@ def test_a_delete_during_an_image_pull_waits_for_it_and_then_starts_and_stops_th
     assert cluster.status()["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 6/pending, 11.4/unknown, 25/15")
 def test_a_delete_during_an_image_pull_that_fails_ends_a_pod_that_never_ran() -> None:
     """25.15, second half; golden correction 5: the conditions stay ContainersNotReady."""
     missing = SimulatedImage(False, pull_seconds=6, error="not found")
@@ -52,6 +54,7 @@ def test_a_delete_during_an_image_pull_that_fails_ends_a_pod_that_never_ran() ->
     assert cluster.records(kinds.KILLING) == []
 
 
+@pytest.mark.rule("node-semantics 6/failed-kill, 6/sandbox, 25/11, 23/kill-failed")
 def test_a_stop_that_fails_once_is_tried_again_and_the_hook_is_not_run_for_a_dead_container() -> None:
     """25.11: the sandbox is stopped anyway and takes the container with it."""
 
@@ -74,6 +77,7 @@ def test_a_stop_that_fails_once_is_tried_again_and_the_hook_is_not_run_for_a_dea
     assert cluster.container_status()["state"]["terminated"]["exitCode"] == 137
 
 
+@pytest.mark.rule("node-semantics 22.2/failed-del, 25/24, 4.4/error")
 def test_a_network_teardown_that_fails_is_tried_again_after_10_to_15_seconds_without_a_second_hook() -> None:
     """25.24. The first retry comes with the news that the container ended, the others after 10 to 15 s."""
 
@@ -94,6 +98,7 @@ def test_a_network_teardown_that_fails_is_tried_again_after_10_to_15_seconds_wit
     assert cluster.status()["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 6/volumes, 25/23")
 def test_an_unmount_that_takes_a_minute_holds_the_object_and_not_the_status() -> None:
     """25.23: containers Terminated and a terminal phase, while the object waits for its volumes."""
 
@@ -115,6 +120,7 @@ def test_an_unmount_that_takes_a_minute_holds_the_object_and_not_the_status() ->
     assert cluster.gone_at() - cluster.at(kinds.PROCESS_EXITED) == near(60)
 
 
+@pytest.mark.rule("node-semantics 12.4/6, 25/29")
 def test_a_container_removed_behind_the_kubelet_ends_as_unknown() -> None:
     """25.29: the record of the container is lost before the deletion completes."""
 
@@ -133,6 +139,7 @@ def test_a_container_removed_behind_the_kubelet_ends_as_unknown() -> None:
     assert cluster.status()["phase"] == "Failed"
 
 
+@pytest.mark.rule("node-semantics 2/additions, 25/28")
 def test_a_rejected_pod_is_failed_at_once_and_a_delete_removes_it_at_once() -> None:
     """25.28: no worker, no container, no conditions; a terminal Pod's grace is 0."""
 
@@ -150,6 +157,7 @@ def test_a_rejected_pod_is_failed_at_once_and_a_delete_removes_it_at_once() -> N
     assert cluster.records(kinds.SANDBOX_CREATED) == []
 
 
+@pytest.mark.rule("node-semantics 4.6/terminal, 25/28")
 def test_a_rejected_pod_with_a_finalizer_is_driven_to_its_end_by_housekeeping() -> None:
     """25.28, second half; golden correction 25."""
 
@@ -167,6 +175,7 @@ def test_a_rejected_pod_with_a_finalizer_is_driven_to_its_end_by_housekeeping() 
     assert (terminated["reason"], terminated["exitCode"]) == ("ContainerStatusUnknown", 137)
 
 
+@pytest.mark.rule("node-semantics 7/at-least-once, 20/1, 20/7, 25/19")
 def test_a_kubelet_killed_in_a_hook_runs_it_again_and_the_clock_starts_anew() -> None:
     """25.19."""
 
@@ -187,6 +196,7 @@ def test_a_kubelet_killed_in_a_hook_runs_it_again_and_the_clock_starts_anew() ->
     assert cluster.signals() == [(near(20), "SIGTERM"), (near(30), "SIGKILL")]
 
 
+@pytest.mark.rule("node-semantics 3/tick, 25/22")
 def test_an_active_deadline_ends_the_pod_and_the_endpoint_leaves_service_before_sigterm() -> None:
     """25.22, golden correction 15: DeadlineExceeded stays although the app exits 0."""
 
@@ -205,6 +215,7 @@ def test_an_active_deadline_ends_the_pod_and_the_endpoint_leaves_service_before_
     assert cluster.at(kinds.SIGNAL_SENT) <= cluster.at(kinds.POD_STATUS_WRITTEN, nth=-1)
 
 
+@pytest.mark.rule("node-semantics 6/first-status, 6/final")
 def test_the_writes_of_a_graceful_delete_come_in_kubernetes_s_order() -> None:
     """Golden correction 12: timestamp, observedGeneration, terminal phase of all at once, grace 0, DELETED."""
 
@@ -223,6 +234,7 @@ def test_the_writes_of_a_graceful_delete_come_in_kubernetes_s_order() -> None:
     assert writes[3:] == [["deletion=grace 0"], ["DELETED"]]
 
 
+@pytest.mark.rule("node-semantics 6/cancel")
 def test_the_pod_worker_finishes_starting_before_it_stops() -> None:
     """node-semantics 6.1: a DELETE in the middle of a start never leaves a container behind."""
 

@@ -75,6 +75,7 @@ def test_pods_end_the_same_way_whatever_happens_between_a_component_and_the_api_
     assert outcome(cluster) == outcome(QUIET)
 
 
+@pytest.mark.rule("node-semantics 23/counts")
 def test_no_event_about_a_pod_is_said_twice_when_watches_break() -> None:
     cluster = run_cluster(story, PROGRAMS, wrap=lambda c, component: FaultyClient(c, Faults(lost_watches=3), {}))
     for pod in ("drains", "slow", "once"):

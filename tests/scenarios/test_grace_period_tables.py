@@ -36,6 +36,7 @@ def ended(
     return run_cluster(scenario, {"app": program}, **more)
 
 
+@pytest.mark.rule("node-semantics 5.4/1, 25/1")
 def test_an_app_that_drains_for_three_seconds_ends_then_with_its_own_code() -> None:
     """node-semantics 5.4 row 1, 25.1."""
     cluster = ended(program=Program(drain_seconds=3, exit_code=0))
@@ -45,6 +46,7 @@ def test_an_app_that_drains_for_three_seconds_ends_then_with_its_own_code() -> N
     assert cluster.records(kinds.STOP_REQUESTED)[0].facts["timeoutSeconds"] == 30
 
 
+@pytest.mark.rule("node-semantics 5.4/2, 5.4/3, 5.4/4, 5.4/5, 5.3/truncated, 5.3/floor, 25/2, 25/7, 12.4/sigkill")
 @pytest.mark.parametrize(
     ("grace", "hook", "term", "kill"),
     [
@@ -64,6 +66,7 @@ def test_an_app_that_ignores_sigterm_gets_sigterm_and_sigkill_at(grace: int, hoo
     assert cluster.container_status()["state"]["terminated"]["reason"] == "Error"
 
 
+@pytest.mark.rule("node-semantics 24/hook-budget")
 @pytest.mark.parametrize(
     ("version", "hook", "term", "kill"),
     [
@@ -82,6 +85,7 @@ def test_from_1_22_to_1_27_the_hook_s_time_was_not_taken_off(version: str, hook,
     assert cluster.signals() == [(near(term), "SIGTERM"), (near(kill), "SIGKILL")]
 
 
+@pytest.mark.rule("node-semantics 5.4/6, 5.6/2, 25/8")
 def test_grace_zero_with_a_finalizer_is_one_second_and_the_object_stays() -> None:
     """node-semantics 5.4 row 6, 5.6 row 2, 25.8; recorded: delete-grace-0-finalizer."""
 
@@ -105,6 +109,7 @@ def test_grace_zero_with_a_finalizer_is_one_second_and_the_object_stays() -> Non
     assert hook.facts["seconds"] == near(1)
 
 
+@pytest.mark.rule("node-semantics 5.4/7, 5.6/4, 10/found, 10/no-hook, 20/5, 25/20, 4.6/cgroups, 4.6/runtime-only")
 def test_a_pod_force_deleted_while_the_kubelet_was_down_gets_sigkill_at_once_and_no_hook() -> None:
     """node-semantics 5.4 row 7 and 5.6 row 4, as golden correction 2 has them; 25.20."""
 
@@ -126,6 +131,7 @@ def test_a_pod_force_deleted_while_the_kubelet_was_down_gets_sigkill_at_once_and
     assert "only the runtime knows" in cluster.records(kinds.PRE_STOP_SKIPPED)[0].facts["why"]
 
 
+@pytest.mark.rule("node-semantics 5.6/1")
 def test_a_forced_deletion_of_a_running_pod_gives_it_one_second() -> None:
     """node-semantics 5.6 row 1 as golden correction 1 has it: the node acts on the write before the removal."""
 
@@ -148,6 +154,7 @@ def test_a_forced_deletion_of_a_running_pod_gives_it_one_second() -> None:
     assert cluster.records(kinds.FINAL_DELETE_SENT) == []
 
 
+@pytest.mark.rule("node-semantics 5.6/3, 5.5/forced")
 def test_a_forced_deletion_of_a_terminating_pod_changes_nothing_for_its_containers() -> None:
     """node-semantics 5.6 row 3, 5.5: the attempt in flight is not interrupted."""
 
@@ -165,6 +172,7 @@ def test_a_forced_deletion_of_a_terminating_pod_changes_nothing_for_its_containe
     assert cluster.signals() == [(near(4), "SIGTERM"), (near(30), "SIGKILL")]
 
 
+@pytest.mark.rule("node-semantics 5.5/recorded, 5.5/not-interrupted, 25/10")
 def test_a_second_delete_can_only_shorten_and_never_interrupts() -> None:
     """node-semantics 5.5, 25.10: DELETE 60, then 5 two seconds later: the API says 5, the container has its 60."""
 
@@ -184,6 +192,7 @@ def test_a_second_delete_can_only_shorten_and_never_interrupts() -> None:
     assert [facts["gracePeriodSeconds"] for facts in shortened] == [5]
 
 
+@pytest.mark.rule("node-semantics 25/9")
 def test_a_forced_delete_and_a_new_pod_of_the_same_name_run_side_by_side() -> None:
     """node-semantics 25.9 with golden correction 1."""
 

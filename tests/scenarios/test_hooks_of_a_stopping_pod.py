@@ -33,6 +33,7 @@ IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})
 WARNING = "Warning FailedPreStopHook [containers{app}]: PreStopHook failed"
 
 
+@pytest.mark.rule("node-semantics 5.3/outlives, 25/3, 23/hooks")
 def test_a_hook_that_hangs_is_awaited_for_the_whole_grace_period_and_fails_when_the_container_dies() -> None:
     """25.3 with golden correction 3: the Event comes after the SIGKILL."""
     cluster = ended({"exec": ["hang"]}, IGNORES)
@@ -50,6 +51,7 @@ def test_a_hook_that_hangs_warns_even_when_the_app_exits_0() -> None:
     assert cluster.status()["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 5.3/hook-error, 7/failure, 25/4")
 def test_a_hook_that_fails_after_a_second_costs_that_second_and_nothing_else() -> None:
     """25.4."""
     cluster = ended({"exec": ["sh", "-c", "sleep 1; exit 3"]}, IGNORES)
@@ -58,6 +60,7 @@ def test_a_hook_that_fails_after_a_second_costs_that_second_and_nothing_else() -
     assert cluster.signals() == [(near(1), "SIGTERM"), (near(5), "SIGKILL")]
 
 
+@pytest.mark.rule("node-semantics 7/http, 25/5")
 @pytest.mark.parametrize("status", [200, 404, 500])
 def test_any_http_status_is_success_for_a_hook(status: int) -> None:
     """25.5; the request is as recorded (golden correction 26)."""
@@ -78,6 +81,7 @@ def test_an_http_hook_that_is_never_answered_fails_when_the_container_ends() -> 
     assert failed_events(cluster) == [WARNING]
 
 
+@pytest.mark.rule("node-semantics 7/http-host-network, 25/6")
 def test_an_http_hook_on_the_host_network_without_a_host_fails_at_once() -> None:
     """25.6, golden correction 27."""
     cluster = ended({"httpGet": {"path": "/", "port": 8080}}, IGNORES, spec={"hostNetwork": True})
@@ -86,6 +90,7 @@ def test_an_http_hook_on_the_host_network_without_a_host_fails_at_once() -> None
     assert cluster.dialer.requests == []
 
 
+@pytest.mark.rule("node-semantics 7/sleep, 23/silent")
 @pytest.mark.parametrize(("seconds", "term"), [(0, 0), (2, 2), (5, 5)])
 def test_a_sleep_hook_sleeps_and_is_cut_without_an_event(seconds: int, term: float) -> None:
     """5.3 and golden correction 3: only a sleep hook cut by the grace period gives no Event."""
@@ -94,6 +99,7 @@ def test_a_sleep_hook_sleeps_and_is_cut_without_an_event(seconds: int, term: flo
     assert failed_events(cluster) == []
 
 
+@pytest.mark.rule("node-semantics 7/self-exit, 25/27")
 def test_a_container_that_exits_during_a_sleep_hook_is_awaited_all_the_same() -> None:
     """25.27 as golden correction 10 has it: sleep hooks only."""
     cluster = ended({"sleep": 20}, Program(exits_after=2.0, natural_exit_code=7), grace=30)
@@ -103,6 +109,7 @@ def test_a_container_that_exits_during_a_sleep_hook_is_awaited_all_the_same() ->
     assert cluster.status()["phase"] == "Failed"
 
 
+@pytest.mark.rule("node-semantics 7/self-exit")
 def test_a_container_that_exits_during_an_exec_hook_ends_the_hook() -> None:
     """Golden correction 10; recorded: exit-during-prestop-exec."""
     cluster = ended({"exec": ["sleep", "20"]}, Program(exits_after=3.0, natural_exit_code=7), grace=30)
@@ -111,6 +118,7 @@ def test_a_container_that_exits_during_an_exec_hook_ends_the_hook() -> None:
     assert cluster.is_gone() and cluster.gone_at() < 5
 
 
+@pytest.mark.rule("node-semantics 7/tcp")
 def test_a_tcp_hook_is_accepted_and_fails() -> None:
     """node-semantics 7: not implemented by the kubelet, yet accepted."""
     cluster = ended({"tcpSocket": {"port": 8080}}, Program())
@@ -118,6 +126,7 @@ def test_a_tcp_hook_is_accepted_and_fails() -> None:
     assert cluster.signals() == [(near(0), "SIGTERM")]
 
 
+@pytest.mark.rule("node-semantics 7/events, 24/hook-events")
 def test_before_the_text_was_fixed_the_event_said_what_went_wrong() -> None:
     """node-semantics 21, 23: 1.18 and 1.23 put the error into the Event."""
     cluster = ended({"exec": ["sh", "-c", "exit 3"]}, Program(), kubernetes_version="1.23")
@@ -125,6 +134,7 @@ def test_before_the_text_was_fixed_the_event_said_what_went_wrong() -> None:
     assert "Exec lifecycle hook ([sh -c exit 3]) for Container" in line
 
 
+@pytest.mark.rule("node-semantics 7/post-start-blocks, 25/16")
 def test_a_delete_waits_for_a_post_start_hook_of_a_minute() -> None:
     """25.16: nothing is signalled until postStart returns."""
 
@@ -143,6 +153,7 @@ def test_a_delete_waits_for_a_post_start_hook_of_a_minute() -> None:
     assert cluster.signals() == [(near(0), "SIGTERM"), (near(5), "SIGKILL")]
 
 
+@pytest.mark.rule("node-semantics 7/post-start-fails")
 def test_a_failing_post_start_hook_kills_the_container_with_its_pre_stop_hook_and_restarts_it() -> None:
     """node-semantics 9, golden correction 20."""
 

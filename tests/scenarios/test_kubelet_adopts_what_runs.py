@@ -48,6 +48,7 @@ def moments() -> list[float]:
     return sorted({*times, *((a + b) / 2 for a, b in pairwise(times))})
 
 
+@pytest.mark.rule("node-semantics 20/6")
 @pytest.mark.parametrize("down", [0.0, 3.0])
 def test_pods_that_run_notice_nothing_of_a_killed_kubelet(down: float) -> None:
     for moment in moments():
@@ -71,6 +72,7 @@ def test_pods_that_run_notice_nothing_of_a_killed_kubelet(down: float) -> None:
         assert not [at for pod in "pq" for at in cluster.event_times("Unhealthy", pod) if at < deleted], where
 
 
+@pytest.mark.rule("node-semantics 20/6")
 def test_a_container_in_back_off_is_restarted_once_and_counted_on() -> None:
     """The length of the back-off is lost with the kubelet (it starts again at 10 s), the count is not."""
 

@@ -46,6 +46,7 @@ def moments() -> list[float]:
     return sorted({*times, *middles})
 
 
+@pytest.mark.rule("node-semantics 7/at-least-once, 20/8, 20/9")
 @pytest.mark.parametrize("down", [0.0, 1.0, 5.0])
 def test_the_pod_ends_the_same_way_whenever_the_kubelet_was_killed(down: float) -> None:
     seen = set()

@@ -61,6 +61,7 @@ def resources(cpu: str, limit: bool = False) -> Any:
 # -- graceful node shutdown -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 18/6, 18/not-ready, 18/stays, 5.1/override")
 def test_a_node_shutdown_ends_pods_with_their_own_grace_and_says_so_at_the_end() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest(terminationGracePeriodSeconds=5))
@@ -94,6 +95,7 @@ def test_a_pod_that_ends_with_0_on_shutdown_has_succeeded_and_keeps_the_conditio
     assert disruption(cluster) == ("TerminationByKubelet", SHUTDOWN)
 
 
+@pytest.mark.rule("node-semantics 18/6, 18/groups")
 def test_a_group_cuts_the_grace_of_its_pods_and_critical_pods_end_after_the_others() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
@@ -110,6 +112,7 @@ def test_a_group_cuts_the_grace_of_its_pods_and_critical_pods_end_after_the_othe
     assert cluster.at(kinds.KILLING, pod="critical") >= cluster.at(kinds.KILLING, pod="plain") + 13 - 0.1
 
 
+@pytest.mark.rule("node-semantics 18/groups")
 def test_groups_by_priority_end_from_the_least_and_empty_ones_take_no_time() -> None:
     periods = [ShutdownGracePeriod(0, 5), ShutdownGracePeriod(100, 600), ShutdownGracePeriod(2_000_000_000, 5)]
 
@@ -124,6 +127,7 @@ def test_groups_by_priority_end_from_the_least_and_empty_ones_take_no_time() -> 
     assert cluster.at(kinds.KILLING, pod="b") > cluster.at(kinds.PROCESS_EXITED, pod="a")
 
 
+@pytest.mark.rule("node-semantics 18/groups")
 def test_a_group_that_takes_too_long_is_left_behind() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("slow"), pod_manifest("next", priorityClassName="system-node-critical"))
@@ -137,6 +141,7 @@ def test_a_group_that_takes_too_long_is_left_behind() -> None:
     assert cluster.at(kinds.KILLING, pod="next") - cluster.at(kinds.KILLING, pod="slow") == near(4)
 
 
+@pytest.mark.rule("node-semantics 18/not-ready")
 def test_a_node_that_shuts_down_takes_no_pods_until_it_is_cancelled() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("before"))
@@ -162,6 +167,7 @@ def test_a_node_that_shuts_down_takes_no_pods_until_it_is_cancelled() -> None:
 # -- preemption by a critical Pod -------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 18/5")
 def test_a_critical_pod_that_does_not_fit_ends_another_which_keeps_its_grace() -> None:
     text = "Preempted in order to admit critical pod"
 
@@ -196,6 +202,7 @@ def test_a_critical_pod_that_does_not_fit_ends_another_which_keeps_its_grace() -
     assert decided.facts["preemptor"] == cluster.uid("critical") and decided.pod_uid == cluster.uid("victim")
 
 
+@pytest.mark.rule("node-semantics 18/5")
 def test_victims_are_as_few_and_as_humble_as_can_be() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
@@ -220,6 +227,7 @@ def test_victims_are_as_few_and_as_humble_as_can_be() -> None:
     assert decided.pod_uid == cluster.uid("enough")
 
 
+@pytest.mark.rule("node-semantics 18/8")
 def test_a_critical_pod_that_no_preemption_makes_room_for_is_rejected() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
@@ -279,6 +287,7 @@ def run_with(stats: Stats, scenario: Any, program: Program = IGNORES, **config: 
     return run_cluster(scenario, {"app": program}, kubelet={"stats": stats}, kubelet_config=kubelet_config)
 
 
+@pytest.mark.rule("node-semantics 18/1, 18/stays, 25/21, 5.1/override, 23/node")
 def test_a_hard_threshold_evicts_with_a_second_of_grace_and_cuts_the_hook() -> None:
     """25.21."""
     stats = Stats()
@@ -311,6 +320,7 @@ def test_a_hard_threshold_evicts_with_a_second_of_grace_and_cuts_the_hook() -> N
     assert any(each["type"] == "DisruptionTarget" for each in failed.object["status"]["conditions"])
 
 
+@pytest.mark.rule("node-semantics 18/2")
 @pytest.mark.parametrize(("own", "bound", "grace"), [(30, 6, 6), (4, 6, 4)])
 def test_a_soft_threshold_has_to_last_and_gives_the_lesser_grace(own: int, bound: int, grace: int) -> None:
     stats = Stats()
@@ -354,6 +364,7 @@ def order_of(
     return evicted_in_order(run_with(stats, scenario, Program(), **config))
 
 
+@pytest.mark.rule("node-semantics 18/ranking, 18/critical")
 def test_memory_takes_who_exceeds_the_request_then_the_least_priority_then_the_farthest_above() -> None:
     order = order_of(
         {"memory.available": (1, 1000 * MI)},
@@ -367,6 +378,7 @@ def test_memory_takes_who_exceeds_the_request_then_the_least_priority_then_the_f
     assert order == ["farther", "above", "within"]  # critical Pods stay
 
 
+@pytest.mark.rule("node-semantics 18/ranking")
 def test_processes_are_ranked_by_priority_and_number() -> None:
     order = order_of(
         {"pid.available": (5, 1000)},
@@ -378,6 +390,7 @@ def test_processes_are_ranked_by_priority_and_number() -> None:
     assert order == ["many", "few"]
 
 
+@pytest.mark.rule("node-semantics 18/ranking")
 @pytest.mark.parametrize(
     ("signal", "resource"),
     [
@@ -407,6 +420,7 @@ def test_disk_is_ranked_by_all_that_a_pod_wrote(signal: str, resource: str) -> N
     assert f"Warning EvictionThresholdMet: Attempting to reclaim {resource}" in node_events(cluster)
 
 
+@pytest.mark.rule("node-semantics 18/one-at-a-time")
 def test_one_pod_at_a_time_until_the_minimum_is_reclaimed() -> None:
     stats = Stats()
 
@@ -427,6 +441,7 @@ def test_one_pod_at_a_time_until_the_minimum_is_reclaimed() -> None:
     assert evicted_in_order(cluster) == ["a", "b"]
 
 
+@pytest.mark.rule("node-semantics 18/conditions")
 def test_a_condition_outlives_its_cause_and_keeps_best_effort_pods_away() -> None:
     stats = Stats()
 
@@ -459,6 +474,7 @@ def test_a_condition_outlives_its_cause_and_keeps_best_effort_pods_away() -> Non
     assert "Normal NodeHasSufficientMemory: Node node-1 status is now: NodeHasSufficientMemory" in node_events(cluster)
 
 
+@pytest.mark.rule("node-semantics 18/conditions, 18/critical")
 def test_other_pressure_keeps_every_pod_away_but_critical_ones() -> None:
     stats = Stats()
 
@@ -500,6 +516,7 @@ def storage(limit: str) -> Any:
     return {"resources": {"limits": {"ephemeral-storage": limit}}}
 
 
+@pytest.mark.rule("node-semantics 18/3, 18/4")
 @pytest.mark.parametrize(
     ("usage", "spec", "message"),
     [
@@ -529,6 +546,7 @@ def test_a_pod_over_its_local_storage_limit_is_evicted(usage: PodUsage, spec: An
     assert "EvictionThresholdMet" not in str(node_events(cluster))
 
 
+@pytest.mark.rule("node-semantics 18/one-at-a-time")
 def test_several_pods_over_their_limits_end_in_one_pass() -> None:
     stats = Stats()
     spec = {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "10Mi"}}]}
@@ -544,6 +562,7 @@ def test_several_pods_over_their_limits_end_in_one_pass() -> None:
     assert second.at_ns - first.at_ns < 5e9
 
 
+@pytest.mark.rule("node-semantics 18/too-long, 23/exceeded")
 def test_an_eviction_that_takes_too_long_is_warned_of_and_the_worker_goes_on() -> None:
     stats = Stats()
     spec = {"volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "10Mi"}}]}
@@ -570,6 +589,7 @@ def test_an_eviction_that_takes_too_long_is_warned_of_and_the_worker_goes_on() -
 # -- what the kubelet's other ends are --------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 18/7, 5.2/none, 12.1/deadline")
 def test_a_pod_past_its_deadline_gets_its_whole_grace_period_and_the_hook_too() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
@@ -590,6 +610,7 @@ def test_a_pod_past_its_deadline_gets_its_whole_grace_period_and_the_hook_too() 
     assert disruption(cluster) is None
 
 
+@pytest.mark.rule("node-semantics 18/8")
 def test_a_pod_that_does_not_fit_is_rejected_without_a_worker() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest(nodeName="node-1", containers=[container(resources=resources("3"))]))

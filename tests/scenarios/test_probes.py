@@ -17,6 +17,7 @@ def exec_probe(command: str = "check", **more) -> dict:
     return {"exec": {"command": [command]}, "periodSeconds": 1, **more}
 
 
+@pytest.mark.rule("node-semantics 5.3/probe, 7/every-kill, 9.2/kill, 25/17, 23/killing, 23/probes")
 def test_a_liveness_failure_runs_the_hook_uses_the_probe_s_grace_and_restarts() -> None:
     """25.17: K `Container app failed liveness probe, will be restarted`, preStop, StopContainer within the 5 s."""
 
@@ -41,6 +42,7 @@ def test_a_liveness_failure_runs_the_hook_uses_the_probe_s_grace_and_restarts() 
     )
 
 
+@pytest.mark.rule("node-semantics 5.3/probe, 6/probes, 13/termination, 25/17")
 def test_a_deletion_takes_the_pod_s_grace_and_liveness_no_longer_counts() -> None:
     """25.17 second half: with deletionTimestamp the probe's own grace is ignored and liveness is off."""
 
@@ -60,6 +62,7 @@ def test_a_deletion_takes_the_pod_s_grace_and_liveness_no_longer_counts() -> Non
     assert not any("Liveness probe failed" in line for line in cluster.events())
 
 
+@pytest.mark.rule("node-semantics 13/termination, 25/18")
 def test_a_readiness_failure_while_terminating_takes_serving_away() -> None:
     """25.18; recorded: readiness-fails-in-termination."""
 
@@ -81,6 +84,7 @@ def test_a_readiness_failure_while_terminating_takes_serving_away() -> None:
     ]
 
 
+@pytest.mark.rule("node-semantics 12.2/deletion, 25/18")
 def test_without_a_failure_ready_stays_true_until_the_containers_stopped() -> None:
     """25.18 first half."""
 
@@ -96,6 +100,7 @@ def test_without_a_failure_ready_stays_true_until_the_containers_stopped() -> No
     assert cluster.condition("p", "Ready") == "False"
 
 
+@pytest.mark.rule("node-semantics 13/gate")
 def test_nothing_is_probed_for_liveness_or_readiness_before_the_startup_probe_succeeds() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
@@ -120,6 +125,7 @@ def test_nothing_is_probed_for_liveness_or_readiness_before_the_startup_probe_su
     assert "started" not in order[4:]
 
 
+@pytest.mark.rule("node-semantics 5.3/probe, 9.2/kill")
 def test_a_startup_probe_that_never_succeeds_restarts_the_container_with_its_own_grace() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         probe = exec_probe("started", failureThreshold=2, terminationGracePeriodSeconds=3)
@@ -132,6 +138,7 @@ def test_a_startup_probe_that_never_succeeds_restarts_the_container_with_its_own
     assert killing in cluster.events()
 
 
+@pytest.mark.rule("node-semantics 13/tcp, 13/http")
 @pytest.mark.parametrize("handler", ["httpGet", "tcpSocket"])
 def test_ports_are_probed_over_the_pod_s_address(handler: str) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
@@ -148,6 +155,7 @@ def test_ports_are_probed_over_the_pod_s_address(handler: str) -> None:
     assert any("connect: connection refused" in line for line in cluster.events())
 
 
+@pytest.mark.rule("node-semantics 2/reconcile, 12.2/gates")
 def test_a_readiness_gate_holds_ready_back_until_its_condition_is_true() -> None:
     """Recorded: readiness-gate."""
 
@@ -166,6 +174,7 @@ def test_a_readiness_gate_holds_ready_back_until_its_condition_is_true() -> None
     run_cluster(scenario, {"app": Program()})
 
 
+@pytest.mark.rule("node-semantics 13/ended")
 def test_a_container_that_ended_for_good_is_not_probed_round_and_round() -> None:
     """A worker that finds nothing to do must not cause the sync that starts the next one: time would stand still."""
 

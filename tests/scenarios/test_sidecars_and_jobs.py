@@ -30,6 +30,7 @@ def deleted(programs, *, kubernetes_version: str = "1.36", **spec) -> VirtualClu
     return run_cluster(scenario, programs, kubernetes_version=kubernetes_version)
 
 
+@pytest.mark.rule("node-semantics 8/regular-first, 8/hooks-together, 8/phase, 6/network, 25/12")
 def test_sidecars_stop_after_the_app_in_reverse_order_and_their_exit_codes_do_not_count() -> None:
     """25.12: app at 0, B at 2, A at 4, sandbox at 6; hooks of all three start at 0."""
     hook = pre_stop(exec=["true"])
@@ -45,6 +46,7 @@ def test_sidecars_stop_after_the_app_in_reverse_order_and_their_exit_codes_do_no
     assert cluster.status()["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 8/budget, 25/13")
 def test_a_hanging_hook_of_the_app_makes_every_sidecar_stop_together_at_the_end_of_the_grace() -> None:
     """25.13: all SIGTERM at 10, SIGKILL at 12."""
     hang = {"hang": ExecResult(seconds=3600)}
@@ -58,6 +60,7 @@ def test_a_hanging_hook_of_the_app_makes_every_sidecar_stop_together_at_the_end_
         assert cluster.signals(name) == [(near(10), "SIGTERM"), (near(12), "SIGKILL")]
 
 
+@pytest.mark.rule("node-semantics 24/sidecars")
 def test_before_1_28_init_containers_that_restart_were_no_sidecars_in_the_order_of_the_end() -> None:
     cluster = deleted(
         {"": Program(drain_seconds=2)},
@@ -68,6 +71,7 @@ def test_before_1_28_init_containers_that_restart_were_no_sidecars_in_the_order_
     assert first_signals(cluster, "app") == {"app": near(0)}
 
 
+@pytest.mark.rule("node-semantics 8/natural-end, 16/teardown, 25/14")
 def test_a_job_like_pod_ends_when_its_app_does_and_takes_its_sidecar_along() -> None:
     """25.14: Running until the sidecar is gone, its hook runs, volumes are unmounted, object and log stay."""
 
@@ -99,6 +103,7 @@ def test_a_job_like_pod_ends_when_its_app_does_and_takes_its_sidecar_along() -> 
     assert cluster.endpoints("svc")[-1] == ["p ready=false serving=false terminating=false"]
 
 
+@pytest.mark.rule("node-semantics 9.3/order, 12.2/initialized")
 def test_init_containers_run_one_after_the_other_and_the_app_after_the_last() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
@@ -114,6 +119,7 @@ def test_init_containers_run_one_after_the_other_and_the_app_after_the_last() ->
     assert len(initialized) == 1
 
 
+@pytest.mark.rule("node-semantics 11.4/failed")
 def test_a_pod_deleted_while_it_initialises_never_starts_its_app_and_is_failed() -> None:
     """Golden correction 17; recorded: delete-during-init-clean."""
 
@@ -130,6 +136,7 @@ def test_a_pod_deleted_while_it_initialises_never_starts_its_app_and_is_failed()
     assert cluster.container_status("app")["state"]["waiting"]["reason"] == "PodInitializing"
 
 
+@pytest.mark.rule("node-semantics 9.5/times, 9.5/event, 23/back-off")
 def test_crashes_back_off_10_then_20_seconds_and_a_deletion_does_not_wait_for_the_back_off() -> None:
     """Golden correction 4: 10 to 15 s, then 20 to 30 s between an end and the next start."""
 
@@ -152,6 +159,7 @@ def test_crashes_back_off_10_then_20_seconds_and_a_deletion_does_not_wait_for_th
     assert any(line.startswith("Warning BackOff [containers{app}]: Back-off restarting") for line in cluster.events())
 
 
+@pytest.mark.rule("node-semantics 12.1/deleted, 24/phase")
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "Always"])
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (1, "Failed")])
 def test_after_a_delete_the_phase_follows_the_exit_code_whatever_the_restart_policy(policy, code, phase) -> None:

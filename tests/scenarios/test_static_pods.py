@@ -50,6 +50,7 @@ def mirrors(cluster: VirtualCluster, name: str = NAME) -> list[str]:
     return list(cluster._uids.get(f"default/{name}", []))
 
 
+@pytest.mark.rule("node-semantics 9.1/mirror, 19/mirror, 19/uid")
 def test_a_manifest_runs_as_a_pod_with_a_mirror() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.wait_until(lambda: running(cluster))
@@ -69,6 +70,7 @@ def test_a_manifest_runs_as_a_pod_with_a_mirror() -> None:
     assert cluster.condition(NAME, "Ready") == "True"
 
 
+@pytest.mark.rule("node-semantics 19/mirror-deleted, 25/25")
 @pytest.mark.parametrize("grace", [None, 0])
 def test_deleting_a_mirror_stops_nothing_and_it_is_made_again(grace: int | None) -> None:
     """25.25."""
@@ -85,6 +87,7 @@ def test_deleting_a_mirror_stops_nothing_and_it_is_made_again(grace: int | None)
     assert cluster.condition(f"{NAME}~2", "Ready") == "True"
 
 
+@pytest.mark.rule("node-semantics 4.6/mirrors, 19/removed, 19/mirror-kept")
 def test_a_removed_manifest_ends_the_pod_with_its_grace_and_then_its_mirror() -> None:
     files = Manifests(web=manifest(grace=5))
 
@@ -102,6 +105,7 @@ def test_a_removed_manifest_ends_the_pod_with_its_grace_and_then_its_mirror() ->
     assert cluster.kubelet.pods.get_pods() == [] and len(mirrors(cluster)) == 1
 
 
+@pytest.mark.rule("node-semantics 4.3/static-start, 19/replace, 25/26")
 def test_a_changed_manifest_waits_until_the_old_pod_has_finished() -> None:
     """25.26."""
     files = Manifests(web=manifest(grace=5))
@@ -121,6 +125,7 @@ def test_a_changed_manifest_waits_until_the_old_pod_has_finished() -> None:
     assert cluster.pod(f"{NAME}~2")["metadata"]["labels"] == {"version": "2"}
 
 
+@pytest.mark.rule("node-semantics 4.6/restart, 19/recreated, 25/30")
 def test_a_manifest_put_back_while_its_pod_terminates_starts_it_again() -> None:
     """25.30: the same UID is created while terminating."""
     files = Manifests(web=manifest(grace=5))
@@ -215,6 +220,7 @@ def test_a_bad_file_is_named_and_the_others_run(content: Any, why: str, caplog: 
     assert any("bad is left out" in record.getMessage() and why in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.rule("node-semantics 2/sources")
 def test_a_static_pod_may_not_need_the_api(caplog: pytest.LogCaptureFixture) -> None:
     pod = manifest()
     pod["spec"]["volumes"] = [{"name": "s", "secret": {"secretName": "s"}}]
@@ -247,6 +253,7 @@ def test_a_file_that_is_half_written_for_a_moment_ends_nothing() -> None:
     assert starts(cluster) == 1
 
 
+@pytest.mark.rule("node-semantics 2/duplicates, 23/validation")
 def test_two_manifests_of_one_name_give_one_pod() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.wait_until(lambda: running(cluster))
@@ -284,6 +291,7 @@ def test_a_mirror_left_by_a_kubelet_without_the_manifest_is_deleted() -> None:
     assert len(cluster.records(kinds.PROCESS_EXITED)) == 1  # by housekeeping, as an orphan
 
 
+@pytest.mark.rule("node-semantics 19/phase")
 def test_a_static_pod_that_crashes_restarts_and_its_mirror_says_so() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.wait_until(lambda: cluster.container_status(pod=NAME).get("restartCount", 0) >= 2, 120)

@@ -50,6 +50,7 @@ def mark(decision) -> tuple:
     return meta["deletionGracePeriodSeconds"], parse_rfc3339(meta["deletionTimestamp"]) - T0, meta["generation"]
 
 
+@pytest.mark.rule("node-semantics 2/api-grace, 1/api-grace")
 @pytest.mark.parametrize(
     ("case", "obj", "asked", "action", "grace"),
     [
@@ -74,6 +75,7 @@ def test_the_first_delete_of_a_pod(case: str, obj: dict, asked: int | None, acti
     assert mark(decision) == (grace, timedelta(seconds=grace), 2)
 
 
+@pytest.mark.rule("node-semantics 2/api-grace")
 @pytest.mark.parametrize(
     ("case", "obj", "asked", "action", "grace", "deadline"),
     [

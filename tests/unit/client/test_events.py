@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from fake_api import ConnectionLost, FakeAPI
 
 from lastcall.api.errors import status_failure
@@ -84,6 +85,7 @@ def test_the_caller_never_waits_and_the_order_is_kept():
     with_recorder(test)
 
 
+@pytest.mark.rule("node-semantics 23/counts")
 def test_the_same_event_again_raises_count_and_last_timestamp_of_the_first():
     async def test(world, api, recorder):
         for _ in range(3):
@@ -100,6 +102,7 @@ def test_the_same_event_again_raises_count_and_last_timestamp_of_the_first():
     with_recorder(test)
 
 
+@pytest.mark.rule("node-semantics 23/counts")
 def test_ten_different_messages_for_one_reason_become_one_combined_event():
     async def test(world, api, recorder):
         for number in range(12):
@@ -125,6 +128,7 @@ def test_similar_events_with_more_than_ten_minutes_between_them_are_not_combined
     with_recorder(test)
 
 
+@pytest.mark.rule("node-semantics 23/counts")
 def test_more_than_25_events_at_once_for_one_object_are_swallowed_and_one_comes_back_every_five_minutes():
     async def test(world, api, recorder):
         for number in range(40):

@@ -38,6 +38,7 @@ def test_nothing_to_run_is_an_error():
         process_args(config(), ImageConfig())
 
 
+@pytest.mark.rule("node-semantics 21.1/config, 22.3/stop-signal")
 @pytest.mark.parametrize(
     ("own", "image", "number"),
     [

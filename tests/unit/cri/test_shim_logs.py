@@ -20,6 +20,7 @@ def lines(path):
     return [line.split(b" ", 3)[1:] for line in path.read_bytes().splitlines()]
 
 
+@pytest.mark.rule("node-semantics 17.2/lines")
 def test_lines_are_cut_wherever_the_pipe_s_reads_end(tmp_path):
     told = []
     log = LogFile(str(tmp_path / "pod/c/0.log"))

@@ -104,6 +104,7 @@ def test_a_program_that_does_not_end_is_killed_exactly_when_the_timeout_is_over(
     with_runtime(test, {"app": Program(on_term=on_term)})
 
 
+@pytest.mark.rule("node-semantics 22.3/zero")
 def test_timeout_0_kills_at_once_without_the_stop_signal():
     async def test(world, runtime, recorder):
         _, container = await started(runtime)
@@ -114,6 +115,7 @@ def test_timeout_0_kills_at_once_without_the_stop_signal():
     with_runtime(test, {"app": Program(drain_seconds=5)})
 
 
+@pytest.mark.rule("node-semantics 22.3/once, 22.3/cancelled")
 def test_the_stop_signal_is_sent_once_and_a_caller_who_goes_away_leaves_no_kill_behind():
     async def test(world, runtime, recorder):
         _, container = await started(runtime)
@@ -130,6 +132,7 @@ def test_the_stop_signal_is_sent_once_and_a_caller_who_goes_away_leaves_no_kill_
     with_runtime(test, {"app": Program(on_term="ignore")})
 
 
+@pytest.mark.rule("node-semantics 22.3/not-running, 22.1/idempotent")
 def test_stopping_what_is_unknown_or_not_running_succeeds():
     async def test(world, runtime, recorder):
         await runtime.stop_container("unknown", 10)
@@ -175,6 +178,7 @@ def test_a_foreign_kill_and_the_oom_killer_are_seen():
     with_runtime(test)
 
 
+@pytest.mark.rule("node-semantics 12.4/4")
 def test_a_process_that_cannot_be_executed_is_a_start_error_with_128():
     async def test(world, runtime, recorder):
         sandbox = sandbox_config()

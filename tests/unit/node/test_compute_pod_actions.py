@@ -77,6 +77,7 @@ def test_a_new_pod_gets_a_sandbox_and_all_its_containers():
     assert actions.containers_to_start == [0, 1] and not actions.sandbox_changed
 
 
+@pytest.mark.rule("node-semantics 9.2/restart")
 @pytest.mark.parametrize(
     ("policy", "code", "restarted"),
     [("Always", 0, True), ("Always", 1, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
@@ -87,15 +88,18 @@ def test_an_ended_container_is_restarted_as_the_policy_says(policy, code, restar
     assert not actions.kill_pod
 
 
+@pytest.mark.rule("node-semantics 9.2/restart")
 def test_nothing_is_restarted_in_a_pod_that_is_being_deleted():
     assert compute(pod(deleting=True), runtime(status(A), status(B, EXITED, 1))).empty
 
 
+@pytest.mark.rule("node-semantics 9.2/nothing-left")
 def test_the_pod_is_killed_when_nothing_runs_and_nothing_will():
     actions = compute(pod(policy="Never"), runtime(status(A, EXITED), status(B, EXITED, 1)))
     assert actions.kill_pod and not actions.create_sandbox
 
 
+@pytest.mark.rule("node-semantics 21.2/policy, 21.2/rules")
 def test_a_container_s_own_restart_policy_and_rules_come_first():
     rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
     own = spec("a", restartPolicy="Never", restartPolicyRules=rules)
@@ -103,6 +107,7 @@ def test_a_container_s_own_restart_policy_and_rules_come_first():
     assert compute(pod(own, B, policy="Always"), runtime(status(own, EXITED, 1), status(B))).containers_to_start == []
 
 
+@pytest.mark.rule("node-semantics 9.2/kill")
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
 def test_a_changed_container_is_replaced_whatever_the_policy(policy):
     message = "Container a definition changed, will be restarted"
@@ -112,6 +117,7 @@ def test_a_changed_container_is_replaced_whatever_the_policy(policy):
     assert actions.containers_to_start == [0]
 
 
+@pytest.mark.rule("node-semantics 9.2/kill")
 @pytest.mark.parametrize(
     ("probe", "policy", "message", "reason", "starts"),
     [
@@ -127,6 +133,7 @@ def test_a_failed_probe_kills(probe, policy, message, reason, starts):
     assert actions.containers_to_start == starts
 
 
+@pytest.mark.rule("node-semantics 9.2/unknown")
 def test_an_unknown_container_is_killed_before_it_is_restarted():
     actions = compute(pod(), runtime(status(A, UNKNOWN), status(B)))
     assert [k.message for k in actions.containers_to_kill] == [
@@ -138,6 +145,7 @@ def test_an_unknown_container_is_killed_before_it_is_restarted():
 # -- sandboxes --------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 9.2/sandbox")
 @pytest.mark.parametrize(
     ("sandboxes", "host_network", "attempt"),
     [
@@ -153,18 +161,21 @@ def test_when_a_sandbox_is_made_anew(sandboxes, host_network, attempt):
     assert actions.attempt == attempt and actions.containers_to_start == [0, 1]
 
 
+@pytest.mark.rule("node-semantics 9.2/sandbox")
 def test_a_host_network_sandbox_needs_no_address():
     assert compute(
         pod(hostNetwork=True), runtime(status(A), status(B), sandboxes=[sandbox(ips=(), network="NODE")])
     ).empty
 
 
+@pytest.mark.rule("node-semantics 9.2/no-sandbox")
 def test_no_new_sandbox_for_a_pod_that_never_restarts():
     gone = runtime(status(A, EXITED), status(B, EXITED), sandboxes=[sandbox(NOTREADY)])
     actions = compute(pod(policy="Never"), gone)
     assert actions.kill_pod and not actions.create_sandbox
 
 
+@pytest.mark.rule("node-semantics 9.2/no-sandbox")
 def test_no_new_sandbox_when_all_containers_are_done():
     gone = runtime(status(A, EXITED), status(B, EXITED), sandboxes=[sandbox(NOTREADY)])
     actions = compute(pod(policy="OnFailure"), gone)
@@ -186,11 +197,13 @@ def init_actions(*statuses, policy="Always", init=PLAIN, **probes):
     return compute(pod(policy=policy, init=init), runtime(*statuses), **probes)
 
 
+@pytest.mark.rule("node-semantics 9.2/changed")
 def test_a_new_sandbox_starts_with_the_first_init_container():
     actions = compute(pod(init=PLAIN), runtime(sandboxes=()))
     assert actions.init_containers_to_start == [0] and actions.containers_to_start == []
 
 
+@pytest.mark.rule("node-semantics 9.2/init-failed")
 @pytest.mark.parametrize(
     ("statuses", "policy", "starts", "regular", "kill"),
     [
@@ -222,12 +235,14 @@ S1, S2 = spec("s1", restartPolicy="Always"), spec("s2", restartPolicy="Always")
 SIDECARS = (S1, S2)
 
 
+@pytest.mark.rule("node-semantics 8/start")
 def test_a_running_sidecar_lets_the_next_one_start_and_the_last_one_the_app():
     assert init_actions(status(S1), init=SIDECARS).init_containers_to_start == [1]
     actions = init_actions(status(S1), status(S2), init=SIDECARS)
     assert actions.init_containers_to_start == [] and actions.containers_to_start == [0, 1]
 
 
+@pytest.mark.rule("node-semantics 8/start")
 def test_a_sidecar_with_a_startup_probe_counts_only_once_it_succeeded():
     probed = spec("s1", restartPolicy="Always", startupProbe={})
     init = (probed, S2)
@@ -239,6 +254,7 @@ def test_a_sidecar_with_a_startup_probe_counts_only_once_it_succeeded():
     assert failed.init_containers_to_start == [0]
 
 
+@pytest.mark.rule("node-semantics 8/restart")
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
 def test_an_ended_sidecar_is_restarted_whatever_the_pod_s_policy(policy):
     actions = init_actions(status(A), status(B), status(S1, EXITED, 1), status(S2), init=SIDECARS, policy=policy)
@@ -261,6 +277,7 @@ def test_a_sidecar_that_fails_its_liveness_probe_is_replaced():
     assert actions.init_containers_to_start == [0]
 
 
+@pytest.mark.rule("node-semantics 9.2/ephemeral, 21.3/start")
 def test_ephemeral_containers_start_once_even_before_initialisation_is_over():
     the_pod = pod(init=PLAIN)
     the_pod["spec"]["ephemeralContainers"] = [spec("debug")]

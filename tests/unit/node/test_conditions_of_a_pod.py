@@ -27,6 +27,7 @@ def brief(condition: dict[str, Any]) -> tuple[str, str, str]:
     return condition["status"], condition.get("reason", ""), condition.get("message", "")
 
 
+@pytest.mark.rule("node-semantics 12.2/ready")
 @pytest.mark.parametrize(
     ("statuses", "phase", "expected"),
     [
@@ -55,6 +56,7 @@ def test_containers_ready(statuses: list[dict[str, Any]], phase: str, expected: 
     assert brief(pod_ready_condition(pod(), [], statuses, phase)) == expected
 
 
+@pytest.mark.rule("node-semantics 12.2/gates")
 def test_ready_waits_for_every_readiness_gate() -> None:
     gated = pod(readinessGates=[{"conditionType": "x/lb"}, {"conditionType": "x/dns"}])
     statuses = [status("a", True), status("b", True)]
@@ -69,6 +71,7 @@ def test_ready_waits_for_every_readiness_gate() -> None:
     assert pod_ready_condition(gated, both, statuses, "Running")["status"] == "True"
 
 
+@pytest.mark.rule("node-semantics 12.2/initialized")
 def test_initialized_names_what_is_missing_and_stays_true_once_the_app_has_run() -> None:
     two = pod(initContainers=[{"name": "i"}, {"name": "s", "restartPolicy": "Always"}])
     waiting = [status("i", True), status("s", False, started=False), status("a", False), status("b", False)]
@@ -83,12 +86,14 @@ def test_initialized_names_what_is_missing_and_stays_true_once_the_app_has_run()
     assert brief(initialized_condition(two, [], "Pending")) == ("False", "UnknownContainerStatuses", "")
 
 
+@pytest.mark.rule("node-semantics 12.2/generation")
 def test_the_observed_generation_stands_in_every_condition() -> None:
     condition = containers_ready_condition(pod(), [status("a", True), status("b", True)], "Running", 3)
     assert list(condition) == ["type", "observedGeneration", "status", "lastProbeTime"]
     assert condition["observedGeneration"] == 3
 
 
+@pytest.mark.rule("node-semantics 11.2/ready")
 def test_a_terminal_phase_replaces_only_a_true_ready() -> None:
     never_ready = {
         "phase": "Failed",
@@ -112,6 +117,7 @@ def sandbox(
     )
 
 
+@pytest.mark.rule("node-semantics 12.2/sandbox")
 @pytest.mark.parametrize(
     ("sandboxes", "changed"),
     [

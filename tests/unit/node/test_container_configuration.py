@@ -249,6 +249,7 @@ V136, V118 = behaviour_of("1.36"), behaviour_of("1.18")
 PORTS = {"name": "c", "ports": [{"name": "web", "containerPort": 8080}]}
 
 
+@pytest.mark.rule("node-semantics 13/named-ports")
 @pytest.mark.parametrize(("port", "number"), [(80, 80), ("81", 81), ("web", 8080)])
 def test_ports_by_number_and_by_name(port, number):
     assert resolve_port(port, PORTS) == number
@@ -265,6 +266,7 @@ def headers_of(*given, behaviour=V136):
     return http_request(action, PORTS, "10.0.0.5", behaviour)
 
 
+@pytest.mark.rule("node-semantics 7/http-request")
 def test_the_request_of_an_http_hook():
     url, headers = headers_of(("X-A", "1"))
     assert url == "http://10.0.0.5:8080/"
@@ -278,11 +280,13 @@ def test_the_request_of_an_http_hook():
     assert http_request({"port": 1, "path": "/"}, PORTS, "fd00::5", V136)[0] == "http://[fd00::5]:1/"
 
 
+@pytest.mark.rule("node-semantics 7/http-request")
 def test_a_user_s_own_headers_replace_the_kubelet_s_and_an_empty_accept_removes_it():
     _, headers = headers_of(("user-agent", "me"), ("Accept", ""))
     assert headers == [("user-agent", "me"), ("Accept-Encoding", "gzip")]
 
 
+@pytest.mark.rule("node-semantics 24/http-hooks")
 def test_old_versions_ignored_scheme_and_headers():
     url, headers = http_request({"port": 1, "scheme": "HTTPS", "httpHeaders": [{"name": "A"}]}, PORTS, "10.0.0.5", V118)
     assert url == "http://10.0.0.5:1/" and all(name != "A" for name, _ in headers)
@@ -291,6 +295,7 @@ def test_old_versions_ignored_scheme_and_headers():
 # -- admission --------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 18/8")
 def test_a_pod_that_does_not_fit_is_rejected_in_kubernetes_s_words():
     pod, _ = with_resources(requests={"cpu": "64"})
     rejection = fits_node({"cpu": "2"})(pod, [])

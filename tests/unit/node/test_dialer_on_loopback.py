@@ -58,6 +58,7 @@ async def test_a_request_has_the_callers_headers_in_order_and_nothing_else() -> 
     assert [line for line in lines[6:] if line] in ([], ["Connection: close"])
 
 
+@pytest.mark.rule("node-semantics 7/http-redirects")
 async def test_redirects_are_followed_on_the_same_host_only() -> None:
     async def handler(head: bytes, writer: asyncio.StreamWriter) -> None:
         place = b"/end" if head.startswith(b"GET /a") else b"http://other.invalid/"
@@ -73,6 +74,7 @@ async def test_redirects_are_followed_on_the_same_host_only() -> None:
     assert len(requests) == 4
 
 
+@pytest.mark.rule("node-semantics 7/http-redirects")
 async def test_ten_redirects_are_enough() -> None:
     async with server(answer("302 Found", b"", "Location: /again")) as (port, requests):
         with pytest.raises(DialError, match="stopped after 10 redirects"):

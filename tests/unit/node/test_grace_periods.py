@@ -19,6 +19,7 @@ from lastcall.node.versions import VERSIONS, behaviour_of
 V118, V123, V127, V136 = (behaviour_of(version) for version in VERSIONS)
 
 
+@pytest.mark.rule("node-semantics 5.1/least, 5.1/spec, 5.1/floor, 5.1/zero, 5.1/override")
 @pytest.mark.parametrize(
     ("current", "deletion", "override", "spec", "expected"),
     [
@@ -51,6 +52,7 @@ def test_the_effective_grace_period(current, deletion, override, spec, expected)
 seconds = st.one_of(st.none(), st.integers(0, 10_000))
 
 
+@pytest.mark.rule("node-semantics 5.1/never-grows, 5.1/floor")
 @given(st.integers(1, 10_000), seconds, seconds, seconds)
 def test_a_decided_grace_period_never_grows_and_is_never_below_one(current, deletion, override, spec):
     period, shortened = calculate_effective_grace_period(
@@ -64,6 +66,7 @@ def test_a_decided_grace_period_never_grows_and_is_never_below_one(current, dele
         assert period <= current
 
 
+@pytest.mark.rule("node-semantics 5.1/zero")
 def test_a_deletion_of_0_beside_an_override_is_kubernetes_s_one_way_to_lengthen():
     """0 reads as "unset" within the evaluation, so the override is taken as it is: kept, because Kubernetes does it."""
     period = calculate_effective_grace_period(
@@ -72,6 +75,7 @@ def test_a_deletion_of_0_beside_an_override_is_kubernetes_s_one_way_to_lengthen(
     assert period == (7, True)
 
 
+@pytest.mark.rule("node-semantics 5.3/start, 5.3/probe")
 @pytest.mark.parametrize(
     ("deletion", "spec", "reason", "expected"),
     [
@@ -98,6 +102,7 @@ def test_the_period_a_stop_starts_from(deletion, spec, reason, expected):
     assert period == expected
 
 
+@pytest.mark.rule("node-semantics 24/probe-grace")
 def test_probe_level_periods_are_unknown_to_1_18():
     period = set_termination_grace_period(
         V118,
@@ -116,6 +121,7 @@ def timeline(behaviour, period, override, hook, *, runs_hook=True):
     return elapsed, elapsed + stop.timeout
 
 
+@pytest.mark.rule("node-semantics 5.3/no-budget, 5.3/truncated, 5.3/floor")
 @pytest.mark.parametrize(
     ("period", "override", "hook", "term", "kill"),
     [
@@ -133,6 +139,7 @@ def test_when_the_signals_come_in_1_36(period, override, hook, term, kill):
     assert timeline(V136, period, override, hook) == (term, kill)
 
 
+@pytest.mark.rule("node-semantics 24/hook-budget")
 @pytest.mark.parametrize(
     ("behaviour", "override", "kill"),
     [(V118, None, 10), (V123, 10, 12), (V127, 10, 12), (V136, 10, 10)],
@@ -149,6 +156,7 @@ def test_a_hanging_hook_doubles_the_grace_period_from_1_22_to_1_27():
     assert V136.why_hook_time_does_not_count == V118.why_hook_time_does_not_count == ""
 
 
+@pytest.mark.rule("node-semantics 24/floor")
 def test_an_override_may_undercut_the_floor_before_1_28():
     assert stop_timeout(V123, 30, 1) == StopTimeout(1, False)
     assert stop_timeout(V118, 30, 0) == StopTimeout(0, False)

@@ -92,6 +92,7 @@ def ensure(
     return result
 
 
+@pytest.mark.rule("node-semantics 15/present")
 @pytest.mark.parametrize(
     ("version", "text"), [("1.36", PRESENT + " and can be accessed by the pod"), ("1.27", PRESENT), ("1.18", PRESENT)]
 )
@@ -100,6 +101,7 @@ def test_a_present_image_is_not_pulled(version: str, text: str) -> None:
         assert ensure(policy, True, version=version) == ([("Normal", "Pulled", text)], [], [])
 
 
+@pytest.mark.rule("node-semantics 15/policy")
 def test_never_and_absent() -> None:
     text = 'Container image "i:1" is not present with pull policy of Never'
     events, errors, pulls = ensure("Never", False)
@@ -107,6 +109,7 @@ def test_never_and_absent() -> None:
     assert (errors, pulls) == ([("ErrImageNeverPull", text)], [])
 
 
+@pytest.mark.rule("node-semantics 15/pulled")
 @pytest.mark.parametrize(
     ("version", "tail"),
     [
@@ -125,6 +128,7 @@ def test_a_pull_that_works(version: str, tail: str) -> None:
         assert (errors, len(pulls)) == ([], 1)
 
 
+@pytest.mark.rule("node-semantics 15/failed, 15/back-off")
 def test_a_failing_pull_backs_off_10_then_20_seconds() -> None:
     events, errors, pulls = ensure("Always", False, RuntimeServiceError("no route"), waits=(0, 1, 9.5, 15, 6))
     assert [round(p, 3) for p in pulls] == [0, 16.517, 43.534]
@@ -143,6 +147,7 @@ def test_a_failing_pull_backs_off_10_then_20_seconds() -> None:
     assert errors[1][1] == 'Back-off pulling image "i:1": ErrImagePull: no route'
 
 
+@pytest.mark.rule("node-semantics 15/invalid")
 def test_an_invalid_name_is_found_before_any_pull() -> None:
     events, errors, pulls = ensure("Always", False, RuntimeServiceError("invalid reference format", "InvalidImageName"))
     text = 'Failed to apply default image tag "i:1": invalid reference format'
@@ -170,6 +175,7 @@ def test_a_substitute_is_named() -> None:
     assert sink.records == ["ImageSubstituted"]
 
 
+@pytest.mark.rule("node-semantics 15/policy")
 @pytest.mark.parametrize(
     ("image", "policy"),
     [
@@ -251,6 +257,7 @@ def pull_with(names: list[str], accepted: str = "") -> tuple[list[str], list[tup
     return result
 
 
+@pytest.mark.rule("node-semantics 15/secrets")
 def test_each_credential_of_the_pod_is_tried_until_one_is_taken() -> None:
     assert pull_with(["one", "two"], "two")[0] == ["one", "two"]
     assert pull_with(["one", "two"], "one")[0] == ["one"]
@@ -268,6 +275,7 @@ def test_without_a_credential_for_the_registry_the_runtime_takes_what_it_knows(n
     assert [reason for _, reason, _ in events] == ["Pulling", "Pulled"]
 
 
+@pytest.mark.rule("node-semantics 9.1/pull-secrets")
 @pytest.mark.parametrize("lost", [["lost"], ["forbidden"], ["lost", "forbidden"]])
 def test_secrets_that_cannot_be_had_are_named_and_the_pull_is_tried(lost: list[str]) -> None:
     tried, events, _ = pull_with([*lost, "one"], "one")

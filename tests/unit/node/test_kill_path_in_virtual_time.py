@@ -68,6 +68,7 @@ def test_the_sigkill_demo_by_version(version, kill):
         assert requested["timeoutSeconds"] == 8 and requested["deductedSeconds"] == 2 and "why" not in requested
 
 
+@pytest.mark.rule("node-semantics 9.4/events, 24/hook-events")
 @pytest.mark.parametrize("version", ["1.18", "1.23"])
 def test_event_texts_of_older_versions(version):
     node, *_ = end_of(10, pre_stop(exec_hook("false")), Program(), version=version)
@@ -77,6 +78,7 @@ def test_event_texts_of_older_versions(version):
     assert "exited with 1: , message:" in message
 
 
+@pytest.mark.rule("node-semantics 6/order, 23/silent, 22.1/stop")
 def test_the_order_of_an_end_is_that_of_kubernetes():
     node, *_ = end_of(10, pre_stop(exec_hook("sleep", "2")), Program(drain_seconds=1))
     # Status writes go on beside it, in their own time.
@@ -95,6 +97,7 @@ def test_every_record_of_the_kill_path_names_its_rule_and_its_cause():
         assert ".go:" in node.records(kind)[0]["rule"], kind
 
 
+@pytest.mark.rule("node-semantics 7/exec, 7/events, 23/hooks, 23/field-path")
 def test_a_failing_hook_gives_one_fixed_event_and_the_rest_of_the_budget():
     program = Program(on_term="ignore", execs={"fail": ExecResult(seconds=1, exit_code=3, stderr=b"no")})
     node, signals, _, _ = end_of(5, pre_stop(exec_hook("fail")), program)
@@ -107,6 +110,7 @@ def test_a_failing_hook_gives_one_fixed_event_and_the_rest_of_the_budget():
     assert (facts["outcome"], facts["exitCode"], facts["stderr"]) == ("failed", 3, "no")
 
 
+@pytest.mark.rule("node-semantics 7/exec")
 @pytest.mark.parametrize("command", ["no-such-file", "false"])
 def test_a_missing_binary_and_a_non_zero_exit_give_the_same_event(command):
     node, signals, _, code = end_of(5, pre_stop(exec_hook(command)), Program())
@@ -125,6 +129,7 @@ def test_an_exec_hook_that_outlives_its_budget_fails_when_the_container_dies():
     assert signals == [("SIGTERM", near(4)), ("SIGKILL", near(6))]
 
 
+@pytest.mark.rule("node-semantics 23/silent")
 def test_a_sleep_hook_that_is_cut_gives_no_event():
     node, *_ = end_of(2, pre_stop({"sleep": {"seconds": 60}}), Program())
     assert node.events.of("FailedPreStopHook") == []
@@ -147,6 +152,7 @@ def http(path="/drain", **more):
     return {"httpGet": {"path": path, "port": 8080, **more}}
 
 
+@pytest.mark.rule("node-semantics 7/http, 7/http-request")
 @pytest.mark.parametrize("status", [200, 404, 500])
 def test_any_http_answer_is_a_success(status):
     program = Program(ports={8080: Listener(HTTPAnswer(status))})
@@ -170,6 +176,7 @@ def test_a_hanging_http_hook_is_awaited_for_the_whole_grace_period_and_fails_whe
     assert node.events.of("FailedPreStopHook")[0]["at"] - node.events.of("Killing")[0]["at"] == near(3)
 
 
+@pytest.mark.rule("node-semantics 7/http-host-network")
 def test_an_http_hook_on_the_host_network_without_host_fails_at_once():
     async def scenario(node: Node):
         node.create(hostNetwork=True, containers=[container(**pre_stop(http()))])
@@ -183,6 +190,7 @@ def test_an_http_hook_on_the_host_network_without_host_fails_at_once():
     assert "failed to find networking container" in node.records("PreStopFinished")[0]["facts"]["message"]
 
 
+@pytest.mark.rule("node-semantics 7/tcp")
 def test_a_tcp_socket_hook_is_not_implemented():
     node, *_ = end_of(3, pre_stop({"tcpSocket": {"port": 80}}), Program())
     assert len(node.events.of("FailedPreStopHook")) == 1
@@ -192,6 +200,7 @@ def test_a_tcp_socket_hook_is_not_implemented():
 # -- shortening and force deletion (5.5, 5.6) -------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 5.5/recorded, 5.5/not-interrupted")
 def test_shortening_does_not_interrupt_a_stop_under_way():
     async def scenario(node: Node):
         node.create(containers=[container()])
@@ -220,12 +229,14 @@ def test_a_force_delete_without_hook_kills_after_two_seconds():
     assert signals == [("SIGTERM", near(0)), ("SIGKILL", near(2))]
 
 
+@pytest.mark.rule("node-semantics 5.6/1")
 def test_a_force_delete_that_the_node_sees_only_as_a_removal_keeps_the_spec_grace():
     node, signals, _, _ = end_of(20, {}, IGNORES, act=lambda n: n.api.remove(PODS, "p", "default"))
     assert signals == [("SIGTERM", near(0)), ("SIGKILL", near(20))]
     assert node.records("TerminationObserved")[0]["facts"]["cause"] == "kill"
 
 
+@pytest.mark.rule("node-semantics 5.6/3")
 def test_a_force_delete_on_top_of_a_graceful_one_keeps_the_first_plan():
     async def scenario(node: Node):
         node.create(containers=[container(**pre_stop(exec_hook("sleep", "5")))])
@@ -259,6 +270,7 @@ def test_a_pod_of_the_same_name_runs_beside_a_force_deleted_one():
 # -- what goes wrong --------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 6/failed-kill, 6/sandbox")
 def test_a_failed_stop_is_told_and_tried_again_with_the_sandbox_stopped_anyway():
     async def scenario(node: Node):
         node.create(containers=[container(**pre_stop(exec_hook("sleep", "1")))])
@@ -277,6 +289,7 @@ def test_a_failed_stop_is_told_and_tried_again_with_the_sandbox_stopped_anyway()
     assert len(node.records("PreStopStarted")) == 1  # the sandbox stop had killed the container
 
 
+@pytest.mark.rule("node-semantics 22.2/failed-del")
 def test_network_teardown_that_fails_twice_delays_the_end_but_runs_no_second_hook():
     async def scenario(node: Node):
         node.create(containers=[container(**pre_stop(exec_hook("sleep", "1")))])
@@ -292,6 +305,7 @@ def test_network_teardown_that_fails_twice_delays_the_end_but_runs_no_second_hoo
     assert node.records("PreStopSkipped")[0]["facts"]["why"] == "the container had already ended"
 
 
+@pytest.mark.rule("node-semantics 6/parallel")
 def test_containers_stop_in_parallel():
     async def scenario(node: Node):
         node.create(containers=[container("one"), container("two"), container("three")])

@@ -35,6 +35,7 @@ def pod(uid="u", **metadata):
     return {"metadata": {"name": "p", "namespace": "default", "uid": uid, **metadata}, "spec": spec, "status": status}
 
 
+@pytest.mark.rule("node-semantics 2/semantic, 2/first-seen")
 @pytest.mark.parametrize(
     ("old", "new", "operation"),
     [
@@ -61,6 +62,7 @@ def test_what_a_change_of_one_pod_means(old, new, operation):
     assert classify(old, new) is operation
 
 
+@pytest.mark.rule("node-semantics 2/order, 2/removed")
 def test_a_set_is_compared_by_uid():
     known = {"a": pod("a", labels={"v": "old"}), "b": pod("b")}
     found, updates = merge(known, [pod("b", labels={"x": "y"}), pod("c")])
@@ -92,6 +94,7 @@ def status(*containers, sandboxes=()):
 EXITED = ContainerState.CONTAINER_EXITED
 
 
+@pytest.mark.rule("node-semantics 14/events")
 @pytest.mark.parametrize(
     ("old", "new", "types"),
     [
@@ -112,6 +115,7 @@ def test_events_between_two_listings(old, new, types):
     assert [event.type.value for event in generate_events("u", old, new)] == types
 
 
+@pytest.mark.rule("node-semantics 14/ip")
 def test_addresses_stay_known_after_the_sandbox_is_gone():
     down = sandbox(PodSandboxState.SANDBOX_NOTREADY, ())
     assert make_pod_status("u", "p", "d", [down], [], ("10.0.0.1",)).ips == ("10.0.0.1",)
@@ -142,6 +146,7 @@ class Runtime:
             yield await self.events.get()
 
 
+@pytest.mark.rule("node-semantics 4.3/fresh")
 def test_a_status_is_never_older_than_asked_for_even_within_one_instant():
     async def main(world):
         runtime = Runtime(world)
@@ -168,6 +173,7 @@ def test_those_who_wait_for_one_pod_share_a_listing_that_began_late_enough():
     run_virtual(main)
 
 
+@pytest.mark.rule("node-semantics 14/relist")
 def test_a_runtime_event_brings_a_fresh_status_at_once():
     async def main(world):
         runtime, told = Runtime(world), []
@@ -190,6 +196,7 @@ def test_a_runtime_event_brings_a_fresh_status_at_once():
 S = 1_000_000_000
 
 
+@pytest.mark.rule("node-semantics 9.5/times")
 def test_back_off_waits_0_10_20_40_80_160_300_300():
     backoff, waits, now = Backoff(), [], 0
     for _ in range(9):
@@ -202,6 +209,7 @@ def test_back_off_waits_0_10_20_40_80_160_300_300():
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300, 300]
 
 
+@pytest.mark.rule("node-semantics 9.5/forgotten, 4.6/back-offs")
 def test_back_off_is_forgotten_after_ten_quiet_minutes():
     backoff = Backoff()
     backoff.next("k", 0, 0)
@@ -211,6 +219,7 @@ def test_back_off_is_forgotten_after_ten_quiet_minutes():
     assert backoff.get_ns("k") == 0
 
 
+@pytest.mark.rule("node-semantics 9.4/restart-count")
 def test_restart_counts_outlive_the_runtime_s_record(tmp_path):
     assert restart_count(status(), "c", None) == 0
     assert restart_count(status(container()), "c", 7) == 1
@@ -220,6 +229,7 @@ def test_restart_counts_outlive_the_runtime_s_record(tmp_path):
     assert highest_log_number(str(tmp_path / "none")) is None
 
 
+@pytest.mark.rule("node-semantics 3/prune, 17.1/kept")
 def test_one_old_instance_is_kept_beside_the_one_that_just_ended():
     all_ended = [container(state=EXITED, created=n) for n in (4, 3, 2, 1)]
     pruned = instances_to_prune(status(*all_ended), all_ended[0], remove_all=False)
@@ -238,6 +248,7 @@ def test_start_errors_are_forgotten_with_success_and_with_age():
     assert cache.get("0", "c") is None and cache.get("1", "c") is not None
 
 
+@pytest.mark.rule("node-semantics 8/regular-first")
 def test_sidecars_wait_for_all_regular_containers_and_for_the_next_sidecar():
     always = {"restartPolicy": "Always"}
     spec = {

@@ -55,6 +55,7 @@ async def test_log_options(tmp_path: Path, options: dict[str, Any], expected: st
     assert await read(tmp_path / "0.log", **options) == expected
 
 
+@pytest.mark.rule("node-semantics 17.2/follow")
 async def test_a_followed_log_ends_with_the_container_and_misses_no_line(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_text(line(1, "one"))
@@ -97,6 +98,7 @@ POD: dict[str, Any] = {
 }
 
 
+@pytest.mark.rule("node-semantics 17.2/previous, 17.2/errors")
 @pytest.mark.parametrize(
     ("container_status", "previous", "expected"),
     [
@@ -145,6 +147,7 @@ class Node:
         )
 
 
+@pytest.mark.rule("node-semantics 17.2/errors")
 @pytest.mark.parametrize(
     ("url", "code", "text"),
     [

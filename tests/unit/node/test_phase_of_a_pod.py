@@ -41,6 +41,7 @@ def phase(the_pod: dict[str, Any], *statuses: dict[str, Any], terminal: bool = F
 A, N, F = "Always", "Never", "OnFailure"
 
 
+@pytest.mark.rule("node-semantics 12.1/3, 12.1/4, 12.1/6, 12.1/7, 12.1/waiting-stopped")
 @pytest.mark.parametrize(
     ("policy", "statuses", "expected"),
     [
@@ -67,6 +68,7 @@ def test_the_phase_follows_the_container_states(policy: str, statuses: list[dict
     assert phase(pod(policy=policy), *statuses) == expected
 
 
+@pytest.mark.rule("node-semantics 12.1/5, 12.1/deleted")
 @pytest.mark.parametrize("policy", [A, N, F])
 @pytest.mark.parametrize(("codes", "expected"), [((0, 0), "Succeeded"), ((0, 143), "Failed"), ((137, 0), "Failed")])
 def test_a_pod_that_was_stopped_ends_by_its_exit_codes_whatever_its_restart_policy(
@@ -75,17 +77,20 @@ def test_a_pod_that_was_stopped_ends_by_its_exit_codes_whatever_its_restart_poli
     assert phase(pod(policy=policy), ended("a", codes[0]), ended("b", codes[1]), terminal=True) == expected
 
 
+@pytest.mark.rule("node-semantics 12.1/before-1.27, 24/phase")
 def test_before_1_27_a_stopped_pod_with_restart_policy_always_stays_running() -> None:
     statuses = [ended("a"), ended("b", 137)]
     assert get_phase(pod(), statuses, pod_is_terminal=True, pod_has_initialized=True, force_terminal=False) == "Running"
 
 
+@pytest.mark.rule("node-semantics 19/phase")
 def test_a_static_pod_is_not_forced_into_a_terminal_phase() -> None:
     static = pod()
     static["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
     assert phase(static, ended("a"), ended("b"), terminal=True) == "Running"
 
 
+@pytest.mark.rule("node-semantics 12.1/1, 12.1/2")
 @pytest.mark.parametrize(
     ("policy", "statuses", "expected"),
     [
@@ -103,6 +108,7 @@ def test_plain_init_containers_come_first(policy: str, statuses: list[dict[str, 
     assert phase(pod("a", init="i", policy=policy), *statuses) == expected
 
 
+@pytest.mark.rule("node-semantics 8/phase, 12.1/2, 12.1/sidecars")
 @pytest.mark.parametrize(
     ("statuses", "initialized", "expected"),
     [
@@ -120,6 +126,7 @@ def test_sidecars_count_while_they_run_but_not_by_their_exit_code(
     assert phase(pod("a", sidecars="s", policy=N), *statuses, terminal=True, initialized=initialized) == expected
 
 
+@pytest.mark.rule("node-semantics 21.2/rules")
 def test_a_restart_rule_of_the_container_keeps_a_never_pod_running() -> None:
     never = pod("a", policy=N)
     never["spec"]["containers"][0] |= {

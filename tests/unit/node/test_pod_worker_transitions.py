@@ -50,6 +50,7 @@ FINISHED = replace(TERMINATED, finished=True)
 RUNTIME = RunningPod("u1", "p", "default")
 
 
+@pytest.mark.rule("node-semantics 4.7/causes")
 def test_every_state_leads_only_where_the_table_says():
     """Following an edge really ends in the state that the table names."""
     examples = {
@@ -69,6 +70,7 @@ def test_every_state_leads_only_where_the_table_says():
                 assert t.move(examples[state], cause, NOW).state is edges[cause]
 
 
+@pytest.mark.rule("node-semantics 4.7/forward")
 def test_no_edge_leads_back():
     order = [State.SYNC, State.TERMINATING, State.TERMINATED, State.FINISHED]
     for state, edges in t.TRANSITIONS.items():
@@ -77,6 +79,7 @@ def test_no_edge_leads_back():
                 assert order.index(target) > order.index(state)
 
 
+@pytest.mark.rule("node-semantics 4.2/5, 4.1/fields")
 @pytest.mark.parametrize(
     ("options", "cause", "deleted", "evicted"),
     [
@@ -101,12 +104,14 @@ def test_what_ends_a_running_pod(options, cause, deleted, evicted):
     assert decision.options is not None
 
 
+@pytest.mark.rule("node-semantics 4.2/6")
 def test_the_grace_period_of_every_terminating_update_is_made_an_override():
     decision = decide(SYNCING, update(the_pod=pod(grace=7)))
     assert decision.status.grace_period == 7
     assert decision.options.kill_pod_options.override == 7
 
 
+@pytest.mark.rule("node-semantics 4.2/9")
 def test_a_second_delete_can_only_shorten_and_cancels_the_running_call():
     longer = decide(TERMINATING, update(the_pod=pod(grace=60)))
     assert (longer.status.grace_period, longer.shortened, longer.cancel) == (30, False, False)
@@ -114,6 +119,7 @@ def test_a_second_delete_can_only_shorten_and_cancels_the_running_call():
     assert (shorter.status.grace_period, shorter.shortened, shorter.cancel) == (5, True, True)
 
 
+@pytest.mark.rule("node-semantics 4.2/6")
 def test_kill_options_mean_nothing_to_a_pod_that_is_not_ending():
     told = []
     decision = decide(SYNCING, update(completed=lambda: told.append(1)))
@@ -121,12 +127,14 @@ def test_kill_options_mean_nothing_to_a_pod_that_is_not_ending():
     assert len(decision.completed) == 1
 
 
+@pytest.mark.rule("node-semantics 4.1/waiters")
 def test_whoever_waits_for_a_terminated_pod_is_told_at_once():
     decision = decide(TERMINATED, update(UpdateType.KILL, completed=print, override=3))
     assert decision.completed == (print,)
     assert decision.options.kill_pod_options is None
 
 
+@pytest.mark.rule("node-semantics 4.2/2")
 def test_a_pod_that_had_ended_before_the_kubelet_started_only_needs_its_teardown():
     decision = decide(None, update(UpdateType.CREATE, pod(phase="Succeeded")), runtime_is_quiet=True)
     assert decision.status.state is State.TERMINATED
@@ -135,19 +143,23 @@ def test_a_pod_that_had_ended_before_the_kubelet_started_only_needs_its_teardown
     assert noisy.status.state is State.TERMINATING and noisy.cause is Cause.API_TERMINAL_PHASE
 
 
+@pytest.mark.rule("node-semantics 4.2/4, 25/30")
 def test_the_same_uid_created_again_while_it_ends_is_only_noted():
     decision = decide(TERMINATING, update(UpdateType.CREATE))
     assert decision.status.restart_requested and decision.options is None
 
 
+@pytest.mark.rule("node-semantics 4.2/4")
 def test_a_finished_pod_ignores_everything():
     assert decide(FINISHED, update(UpdateType.KILL)).options is None
 
 
+@pytest.mark.rule("node-semantics 4.2/1")
 def test_a_runtime_only_update_must_be_a_kill():
     assert decide(None, UpdatePodOptions(UpdateType.SYNC, running_pod=RUNTIME)).status is None
 
 
+@pytest.mark.rule("node-semantics 4.1/fields")
 def test_a_runtime_only_kill_ends_an_unknown_pod_with_a_grace_of_one():
     kill = UpdatePodOptions(UpdateType.KILL, running_pod=RUNTIME)
     decision = decide(None, kill)
@@ -156,6 +168,7 @@ def test_a_runtime_only_kill_ends_an_unknown_pod_with_a_grace_of_one():
     assert decision.status.grace_period == 1 and decision.options.running_pod is RUNTIME
 
 
+@pytest.mark.rule("node-semantics 4.2/3")
 def test_a_runtime_only_kill_of_a_known_pod_uses_the_known_pod():
     known = pod()
     decision = decide(SYNCING, UpdatePodOptions(UpdateType.KILL, running_pod=RUNTIME), known)
@@ -164,6 +177,7 @@ def test_a_runtime_only_kill_of_a_known_pod_uses_the_known_pod():
     assert decide(TERMINATED, UpdatePodOptions(UpdateType.KILL, running_pod=RUNTIME), known).options is None
 
 
+@pytest.mark.rule("node-semantics 4.2/8, 4.3/merge")
 def test_a_kill_is_not_lost_to_a_later_update():
     """TestUpdatePodDoesNotForgetSyncPodKill: the active kill options stay until others come."""
     killed = decide(SYNCING, update(UpdateType.KILL, override=4))
@@ -173,6 +187,7 @@ def test_a_kill_is_not_lost_to_a_later_update():
     assert decide(killed.status, update()).options.kill_pod_options.override == 4
 
 
+@pytest.mark.rule("node-semantics 4.3/static-start")
 def test_static_pods_start_one_at_a_time_and_never_once_they_are_ending():
     static = pod(static=True)
     assert t.allow_pod_start(SYNCING, pod(), full_name_is_taken=True) is StartVerdict.START
@@ -182,18 +197,21 @@ def test_static_pods_start_one_at_a_time_and_never_once_they_are_ending():
     assert t.cleanup_unstarted_pod(TERMINATING, NOW).state is State.FINISHED
 
 
+@pytest.mark.rule("node-semantics 4.1/last-status-function")
 def test_the_last_status_function_is_applied():
     status = replace(TERMINATING, status_post_terminating=(len, sum))
     acknowledged, function = t.acknowledge_terminating(status)
     assert acknowledged.started_terminating and function is sum
 
 
+@pytest.mark.rule("node-semantics 4.3/natural-end, 5.2/none")
 def test_a_natural_end_leaves_the_grace_period_open():
     ended = t.complete_sync(SYNCING, NOW)
     assert ended.state is State.TERMINATING and ended.started_terminating and ended.grace_period == 0
     assert t.complete_sync(TERMINATING, NOW).grace_period == 30
 
 
+@pytest.mark.rule("node-semantics 4.6/forget, 4.6/orphan")
 @pytest.mark.parametrize(
     ("status", "orphaned", "sweep", "cause"),
     [
@@ -217,6 +235,7 @@ def test_an_orphan_without_a_pod_gets_one_second():
     assert after.grace_period == 1
 
 
+@pytest.mark.rule("node-semantics 4.4/done, 4.4/error, 4.4/network, 4.4/back-off")
 @pytest.mark.parametrize(
     ("error", "transition", "least", "most"),
     [
@@ -235,6 +254,10 @@ def test_when_a_worker_is_called_again(error, transition, least, most):
         assert least <= delay <= most
 
 
+@pytest.mark.rule(
+    "node-semantics 4.5/could-have-running-containers, 4.5/is-termination-requested, 4.5/containers-be-terminating, "
+    "4.5/runtime-be-removed, 4.5/be-finished, 4.5/content-be-removed, 4.5/known-terminated"
+)
 @pytest.mark.parametrize(
     ("name", "sync", "terminating", "terminated", "finished", "before", "after"),
     [
@@ -254,6 +277,7 @@ def test_the_predicates(name, sync, terminating, terminated, finished, before, a
     assert t.predicate(name, None, pods_synced=True) is after
 
 
+@pytest.mark.rule("node-semantics 4.5/content-be-removed")
 def test_content_goes_with_a_deleted_pod_that_is_terminated_and_with_an_evicted_one_at_once():
     name = "should_pod_content_be_removed"
     assert t.predicate(name, replace(TERMINATED, deleted=True), pods_synced=True)

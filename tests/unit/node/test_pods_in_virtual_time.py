@@ -44,6 +44,7 @@ def times_of(node: Node, kind: str, began: float) -> dict[str, float]:
     return {r["container"]: r["at"] - began for r in node.records(kind)}
 
 
+@pytest.mark.rule("node-semantics 8/regular-first, 8/budget")
 def test_sidecars_stop_after_the_app_and_in_reverse_order():
     node, began = ended(
         pods={"initContainers": [sidecar("a"), sidecar("b")], "containers": [container("app")]},
@@ -57,6 +58,7 @@ def test_sidecars_stop_after_the_app_and_in_reverse_order():
     assert node.last_status()["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 8/hooks-together")
 def test_all_pre_stop_hooks_of_a_pod_with_sidecars_start_at_once():
     hook = pre_stop(exec_hook("sleep", "1"))
     node, began = ended(
@@ -70,6 +72,7 @@ def test_all_pre_stop_hooks_of_a_pod_with_sidecars_start_at_once():
     assert times_of(node, "SignalSent", began) == {"app": near(2), "b": near(2), "a": near(2)}
 
 
+@pytest.mark.rule("node-semantics 8/budget")
 def test_sidecars_stop_waiting_when_the_grace_period_is_over():
     node, began = ended(
         pods={"initContainers": [sidecar("a"), sidecar("b")], "containers": [container("app")]},
@@ -84,6 +87,7 @@ def test_sidecars_stop_waiting_when_the_grace_period_is_over():
     ]  # fmt: skip
 
 
+@pytest.mark.rule("node-semantics 8/before-1.29, 24/sidecars")
 def test_before_1_29_everything_stops_in_parallel():
     node, began = ended(
         pods={"initContainers": [sidecar("a")], "containers": [container("app")]},
@@ -93,6 +97,7 @@ def test_before_1_29_everything_stops_in_parallel():
     assert times_of(node, "SignalSent", began) == {"app": near(0), "a": near(0)}
 
 
+@pytest.mark.rule("node-semantics 8/natural-end")
 def test_a_pod_whose_app_ends_stops_its_sidecars_and_then_succeeds():
     node, _ = ended(
         pods={
@@ -109,6 +114,7 @@ def test_a_pod_whose_app_ends_stops_its_sidecars_and_then_succeeds():
     assert node.records("TerminationObserved")[0]["facts"]["cause"] == "completed"
 
 
+@pytest.mark.rule("node-semantics 8/restart")
 def test_a_sidecar_that_crashes_is_restarted_while_the_pod_runs():
     async def scenario(node: Node):
         node.create(initContainers=[sidecar("s")], containers=[container("app")])
@@ -122,6 +128,7 @@ def test_a_sidecar_that_crashes_is_restarted_while_the_pod_runs():
 # -- starts -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 9.4/events, 23/start, 15/present")
 def test_a_start_tells_its_events_and_records_in_order():
     async def scenario(node: Node):
         node.create(containers=[container()])
@@ -141,6 +148,7 @@ def test_a_start_tells_its_events_and_records_in_order():
     ]  # fmt: skip
 
 
+@pytest.mark.rule("node-semantics 9.3/order")
 def test_init_containers_run_one_after_the_other_before_the_app():
     async def scenario(node: Node):
         node.create(initContainers=[container("i1"), container("i2")], containers=[container("app")])
@@ -152,6 +160,7 @@ def test_init_containers_run_one_after_the_other_before_the_app():
     assert started == {"i1": near(0), "i2": near(2), "app": near(3)}
 
 
+@pytest.mark.rule("node-semantics 9.5/event, 23/back-off")
 def test_crashes_back_off_10_then_20_seconds():
     async def scenario(node: Node):
         node.create(containers=[container()])
@@ -169,6 +178,7 @@ def test_crashes_back_off_10_then_20_seconds():
     assert event["path"] == "spec.containers{app}"
 
 
+@pytest.mark.rule("node-semantics 9.5/exit-0")
 def test_a_container_that_exits_0_backs_off_too():
     async def scenario(node: Node):
         node.create(containers=[container()])
@@ -203,6 +213,7 @@ def test_a_missing_command_is_tried_twice_at_once_and_then_backs_off():
     assert "waiting" in waiting or "terminated" in waiting
 
 
+@pytest.mark.rule("node-semantics 9.4/errors")
 def test_a_missing_config_map_keeps_the_container_waiting_until_it_is_there():
     env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "missing", "key": "a"}}}]
 
@@ -218,6 +229,7 @@ def test_a_missing_config_map_keeps_the_container_waiting_until_it_is_there():
     on_node(scenario, {"": Program()})
 
 
+@pytest.mark.rule("node-semantics 11.4/unknown, 12.4/6")
 def test_an_image_that_cannot_be_had_fails_the_start_and_the_pod_can_still_be_deleted():
     async def scenario(node: Node):
         node.create(containers=[container(image="absent:1")])
@@ -234,6 +246,7 @@ def test_an_image_that_cannot_be_had_fails_the_start_and_the_pod_can_still_be_de
     assert (terminated["reason"], terminated["exitCode"]) == ("ContainerStatusUnknown", 137)
 
 
+@pytest.mark.rule("node-semantics 15/not-cancelled")
 def test_a_delete_waits_for_a_pull_and_then_kills_what_it_started():
     async def scenario(node: Node):
         node.create(containers=[container(image="slow:1")])
@@ -248,6 +261,7 @@ def test_a_delete_waits_for_a_pull_and_then_kills_what_it_started():
     assert node.events.of("Killing")[0]["at"] == near(6.5)
 
 
+@pytest.mark.rule("node-semantics 6/cancel, 9.1/mount, 16/missing, 16/never-blocks, 23/mount")
 def test_a_delete_interrupts_the_wait_for_volumes():
     async def scenario(node: Node):
         node.volumes.failures["v"] = 'configmap "missing" not found'
@@ -261,6 +275,7 @@ def test_a_delete_interrupts_the_wait_for_volumes():
     assert node.events.of("FailedMount") and not node.records("SandboxCreated")
 
 
+@pytest.mark.rule("node-semantics 7/post-start-blocks, 7/post-start-fails, 23/killing")
 def test_a_post_start_hook_holds_back_the_next_container_and_its_failure_kills():
     post_start = {"lifecycle": {"postStart": exec_hook("hook"), "preStop": exec_hook("sleep", "1")}}
 
@@ -277,6 +292,7 @@ def test_a_post_start_hook_holds_back_the_next_container_and_its_failure_kills()
     assert node.records("PreStopStarted", "app")
 
 
+@pytest.mark.rule("node-semantics 7/every-kill")
 def test_a_liveness_failure_restarts_the_container_after_its_hook():
     probe = {"exec": {"command": ["alive"]}, "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 1}
 
@@ -295,6 +311,7 @@ def test_a_liveness_failure_restarts_the_container_after_its_hook():
     assert at == [near(1), near(3)]
 
 
+@pytest.mark.rule("node-semantics 9.2/kill")
 def test_an_image_change_restarts_the_container():
     async def scenario(node: Node):
         pod = node.create(containers=[container()])
@@ -325,6 +342,7 @@ def test_an_active_deadline_ends_a_pod_with_its_own_grace_period():
 # -- orphans and restarts ---------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 10/no-hook, 10/events")
 def test_a_pod_force_deleted_while_the_kubelet_was_down_is_killed_at_once_without_hook():
     async def scenario(node: Node):
         node.create(containers=[container(**pre_stop(exec_hook("sleep", "2")))])
@@ -342,6 +360,7 @@ def test_a_pod_force_deleted_while_the_kubelet_was_down_is_killed_at_once_withou
     assert node.events.of("Killing")[0]["message"] == "Stopping container app"
 
 
+@pytest.mark.rule("node-semantics 9.4/annotations, 10/1.18, 24/orphans")
 def test_1_18_ran_the_hook_of_an_orphan_from_the_container_s_annotations():
     async def scenario(node: Node):
         node.create(terminationGracePeriodSeconds=6, containers=[container(**pre_stop(exec_hook("sleep", "2")))])
@@ -357,6 +376,7 @@ def test_1_18_ran_the_hook_of_an_orphan_from_the_container_s_annotations():
     assert [(s, at - killing) for at, s in node.signals()] == [("SIGTERM", near(2)), ("SIGKILL", near(6))]
 
 
+@pytest.mark.rule("node-semantics 20/1, 20/7")
 def test_a_kubelet_killed_in_a_hook_runs_it_again_and_the_clock_starts_anew():
     async def scenario(node: Node):
         node.create(containers=[container(**pre_stop(exec_hook("sleep", "8")))])
@@ -393,6 +413,7 @@ def test_a_restarted_kubelet_leaves_running_and_completed_pods_alone():
     on_node(scenario, {"app": Program(), "short": Program(exits_after=1.0)})
 
 
+@pytest.mark.rule("node-semantics 6/exit-codes")
 def test_a_pod_that_ended_while_the_kubelet_was_down_keeps_its_exit_code_without_a_second_killing():
     async def scenario(node: Node):
         node.create(containers=[container()])
@@ -410,6 +431,7 @@ def test_a_pod_that_ended_while_the_kubelet_was_down_keeps_its_exit_code_without
     assert node.last_status()["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 4.6/forget, 6/removed-later, 17.1/kept")
 def test_what_a_gone_pod_leaves_in_the_runtime_is_removed():
     async def scenario(node: Node):
         node.create(containers=[container()])
@@ -424,6 +446,7 @@ def test_what_a_gone_pod_leaves_in_the_runtime_is_removed():
     on_node(scenario, {"": Program()})
 
 
+@pytest.mark.rule("node-semantics 9.3/sandbox-errors, 23/sandbox")
 def test_a_sandbox_that_keeps_failing_is_not_tried_in_a_hot_loop():
     async def scenario(node: Node):
         node.runtime.fail_next("cni_add", "no addresses left", times=1000)
@@ -451,6 +474,7 @@ def test_two_runs_with_one_seed_tell_the_same_story():
     assert on_node(scenario, programs, seed=7) == on_node(scenario, programs, seed=7)
 
 
+@pytest.mark.rule("node-semantics 11.3/older, 24/final-delete")
 @pytest.mark.parametrize("version", ["1.18", "1.23"])
 def test_older_versions_delete_only_once_the_containers_are_removed(version):
     async def scenario(node: Node):

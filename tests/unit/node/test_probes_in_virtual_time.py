@@ -148,6 +148,7 @@ def test_a_started_container_is_probed_at_once_after_the_kick_and_then_every_per
     assert node.records == [{"probe": "readiness", "result": "success", "output": "outerr"}]
 
 
+@pytest.mark.rule("node-semantics 13/delay")
 @pytest.mark.parametrize(("delay", "first"), [(0, 0.0), (15, 20.0)])
 def test_the_initial_delay_counts_from_the_start_of_the_container(delay: int, first: float) -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
@@ -159,6 +160,7 @@ def test_the_initial_delay_counts_from_the_start_of_the_container(delay: int, fi
     assert play(body).calls[0] == first
 
 
+@pytest.mark.rule("node-semantics 13/hold, 13/thresholds")
 def test_liveness_fails_after_three_failures_in_a_row_and_holds_until_there_is_a_new_container() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         node.run_container()
@@ -178,6 +180,7 @@ def test_liveness_fails_after_three_failures_in_a_row_and_holds_until_there_is_a
     assert node.events == [("Unhealthy", "Liveness probe failed: outerr", "spec.containers{app}")] * 5
 
 
+@pytest.mark.rule("node-semantics 13/thresholds")
 def test_success_threshold_needs_consecutive_successes() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         node.run_container()
@@ -188,6 +191,7 @@ def test_success_threshold_needs_consecutive_successes() -> None:
     assert [r[0] for r in play(body).results if r[3] == "success"] == [4.0]
 
 
+@pytest.mark.rule("node-semantics 13/gate, 13/initial")
 def test_startup_gates_the_other_probes_and_is_not_run_again_once_it_has_succeeded() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         pod = make_pod(startupProbe=probe(periodSeconds=1), readinessProbe=probe(periodSeconds=1))
@@ -209,6 +213,7 @@ def test_startup_gates_the_other_probes_and_is_not_run_again_once_it_has_succeed
     assert [r[0] for r in node.results if r[1:] == ("readiness", "c1", "success")] == [2.5]
 
 
+@pytest.mark.rule("node-semantics 13/termination")
 def test_when_the_end_begins_liveness_stops_and_readiness_goes_on() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         pod = make_pod(readinessProbe=probe(periodSeconds=1), livenessProbe=probe(periodSeconds=1))
@@ -230,6 +235,7 @@ def test_when_the_end_begins_liveness_stops_and_readiness_goes_on() -> None:
     assert not [r for r in node.results if r[1] == "liveness" and r[3] == "failure"]
 
 
+@pytest.mark.rule("node-semantics 13/ended")
 @pytest.mark.parametrize(("policy", "goes_on"), [("Always", True), ("Never", False)])
 def test_a_container_that_ended_is_not_ready_and_its_worker_ends_if_it_never_runs_again(
     policy: str, goes_on: bool
@@ -249,6 +255,7 @@ def test_a_container_that_ended_is_not_ready_and_its_worker_ends_if_it_never_run
     assert bool([r for r in node.results if r[2:] == ("c2", "success")]) is goes_on
 
 
+@pytest.mark.rule("node-semantics 13/errors, 13/events")
 def test_a_probe_that_cannot_be_carried_out_is_tried_three_times_and_its_result_thrown_away() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         node.run_container()
@@ -263,6 +270,7 @@ def test_a_probe_that_cannot_be_carried_out_is_tried_three_times_and_its_result_
     assert node.results[-1][3] == "success"
 
 
+@pytest.mark.rule("node-semantics 13/exec, 24/exec-timeout")
 @pytest.mark.parametrize(("version", "timeout"), [("1.36", 1.0), ("1.18", 0)])
 def test_an_exec_probe_that_takes_too_long_fails_with_kubernetes_words(version: str, timeout: float) -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
@@ -276,6 +284,7 @@ def test_an_exec_probe_that_takes_too_long_fails_with_kubernetes_words(version: 
     assert node.requests[0] == ("c1", ("sh", "-c", "sleep 20"), timeout)
 
 
+@pytest.mark.rule("node-semantics 13/http, 13/events, 23/probes")
 @pytest.mark.parametrize(
     ("answer", "reason", "message"),
     [
@@ -298,6 +307,7 @@ def test_http_probe_events(answer: int | Exception, reason: str, message: str) -
     assert node.requests == [("http://10.0.0.9:8080/r", headers, 3.0)]
 
 
+@pytest.mark.rule("node-semantics 13/tcp")
 def test_a_tcp_probe_connects_to_the_pod() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         node.run_container()
@@ -324,6 +334,7 @@ def test_a_container_without_probes_is_ready_as_soon_as_it_runs() -> None:
     play(body)
 
 
+@pytest.mark.rule("node-semantics 13/kept, 24/ready")
 def test_readiness_survives_a_restart_of_the_kubelet_until_it_is_probed() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         pod = make_pod(readinessProbe=probe())
@@ -349,6 +360,7 @@ def test_readiness_survives_a_restart_of_the_kubelet_until_it_is_probed() -> Non
     play(body)
 
 
+@pytest.mark.rule("node-semantics 4.6/probes, 13/manager")
 def test_pods_that_are_not_wanted_lose_their_workers() -> None:
     async def body(manager: PodProbeManager, node: Node) -> None:
         node.run_container()
@@ -371,6 +383,7 @@ def test_grpc_says_clearly_that_it_is_not_supported() -> None:
     assert "gRPC probes are not supported" in play(body).events[0][1]
 
 
+@pytest.mark.rule("node-semantics 13/named-ports, 13/exec")
 def test_ports_headers_and_variables() -> None:
     container = {"name": "c", "ports": [{"name": "web", "containerPort": 80}], "env": [{"name": "A", "value": "x"}]}
     assert [resolve_port(port, container) for port in ("web", 81, "82")] == [80, 81, 82]

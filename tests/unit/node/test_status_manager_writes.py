@@ -161,6 +161,7 @@ def scenario(
     return api, recorder
 
 
+@pytest.mark.rule("node-semantics 11.1/patch, 11.1/equal")
 def test_one_write_is_one_request_and_an_equal_status_is_none() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         pod = copy_object(api.pod)  # type: ignore[arg-type]
@@ -201,6 +202,7 @@ def test_a_stale_object_leads_back_to_a_get_and_keeps_what_others_wrote() -> Non
     ]
 
 
+@pytest.mark.rule("node-semantics 6/final, 11.3/uid")
 def test_the_end_of_a_pod_is_generation_then_terminal_phase_then_delete() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         manager.set_pod_status(copy_object(api.pod), make_status())  # type: ignore[arg-type]
@@ -223,6 +225,7 @@ def test_the_end_of_a_pod_is_generation_then_terminal_phase_then_delete() -> Non
     assert api.pod is None
 
 
+@pytest.mark.rule("node-semantics 11.4/failed, 11.4/unknown")
 def test_a_pod_that_never_started_gets_lost_containers_and_phase_failed() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
@@ -243,6 +246,7 @@ def test_a_pod_that_never_started_gets_lost_containers_and_phase_failed() -> Non
     }
 
 
+@pytest.mark.rule("node-semantics 11.3/needs")
 def test_no_delete_before_the_pod_is_finished() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
@@ -253,6 +257,7 @@ def test_no_delete_before_the_pod_is_finished() -> None:
     assert api.requests == ["PATCH"]
 
 
+@pytest.mark.rule("node-semantics 11.1/not-found")
 def test_another_pod_of_the_name_is_left_alone() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         pod = copy_object(api.pod)  # type: ignore[arg-type]
@@ -265,6 +270,7 @@ def test_another_pod_of_the_name_is_left_alone() -> None:
     assert api.patches == []
 
 
+@pytest.mark.rule("node-semantics 11.1/not-found")
 def test_a_lost_connection_is_tried_again_and_a_deleted_object_is_not() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         pod = copy_object(api.pod)  # type: ignore[arg-type]
@@ -280,6 +286,7 @@ def test_a_lost_connection_is_tried_again_and_a_deleted_object_is_not() -> None:
     assert api.requests == ["PATCH"] * 4
 
 
+@pytest.mark.rule("node-semantics 3/readiness")
 def test_readiness_changes_the_container_and_both_conditions() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         manager.set_pod_status(copy_object(api.pod), make_status(ready=False))  # type: ignore[arg-type]
@@ -294,6 +301,7 @@ def test_readiness_changes_the_container_and_both_conditions() -> None:
     assert (ready["status"], ready["lastTransitionTime"]) == ("True", "2030-01-01T00:00:02Z")
 
 
+@pytest.mark.rule("node-semantics 11.1/resync")
 def test_a_lost_race_is_repaired_by_the_ten_second_pass() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         state.could_run = True
@@ -307,6 +315,7 @@ def test_a_lost_race_is_repaired_by_the_ten_second_pass() -> None:
     assert api.pod is not None and api.pod["status"]["phase"] == "Succeeded"
 
 
+@pytest.mark.rule("node-semantics 24/final-delete, 11.3/older")
 def test_before_1_27_the_pod_is_deleted_while_its_phase_is_running() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
@@ -322,6 +331,7 @@ def test_before_1_27_the_pod_is_deleted_while_its_phase_is_running() -> None:
 # The pure rules
 
 
+@pytest.mark.rule("node-semantics 11.2/withheld")
 @pytest.mark.parametrize(
     ("api_phase", "new_phase", "could_run", "expected"),
     [
@@ -341,6 +351,7 @@ def test_a_terminal_phase_is_withheld_while_containers_may_run(
     assert ("reason" in merged) == (expected == new_phase)
 
 
+@pytest.mark.rule("node-semantics 11.2/disruption-target")
 def test_disruption_target_comes_only_with_the_terminal_phase() -> None:
     target = {
         "type": "DisruptionTarget",
@@ -365,6 +376,7 @@ def test_disruption_target_comes_only_with_the_terminal_phase() -> None:
     assert running["conditions"] == []
 
 
+@pytest.mark.rule("node-semantics 11.1/illegal")
 @pytest.mark.parametrize(
     ("policy", "code", "allowed"),
     [("Always", 0, True), ("OnFailure", 1, True), ("OnFailure", 0, False), ("Never", 1, False), ("Never", 0, False)],
@@ -377,6 +389,7 @@ def test_a_terminated_container_may_start_again_only_where_the_policy_says_so(
     assert (prepare_status(pod, make_status(), old, "t") is not None) is allowed
 
 
+@pytest.mark.rule("node-semantics 11.1/start-time")
 def test_the_start_time_is_set_once() -> None:
     first = prepare_status(make_pod(), make_status(), {}, "t1")
     assert first is not None and first["startTime"] == "t1"
@@ -384,6 +397,7 @@ def test_the_start_time_is_set_once() -> None:
     assert second is not None and second["startTime"] == "t1"
 
 
+@pytest.mark.rule("node-semantics 11.1/normalised")
 def test_messages_share_twelve_kilobytes_among_all_containers() -> None:
     pod = make_pod(containers=[{"name": str(n)} for n in range(4)])
     status = make_status(state={"terminated": {"exitCode": 1, "message": "é" * 4000}})
@@ -397,6 +411,7 @@ def init_status(name: str, **state: Any) -> dict[str, Any]:
     return {"name": name, "state": state, "lastState": {}}
 
 
+@pytest.mark.rule("node-semantics 11.4/init")
 def test_termination_marks_init_containers_up_to_the_last_one_that_started() -> None:
     pod = make_pod(initContainers=[{"name": "i1"}, {"name": "i2"}, {"name": "i3"}])
     status = make_status("Pending", False, {"waiting": {"reason": "PodInitializing"}})
@@ -411,6 +426,7 @@ def test_termination_marks_init_containers_up_to_the_last_one_that_started() -> 
     assert last["phase"] == "Failed"
 
 
+@pytest.mark.rule("node-semantics 11.3/mirrors")
 def test_mirror_pods_are_never_deleted_by_the_kubelet() -> None:
     pod = make_pod()
     pod["metadata"] |= {"deletionTimestamp": "t", "annotations": {"kubernetes.io/config.mirror": "x"}}

@@ -62,6 +62,7 @@ def convert(
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
 
 
+@pytest.mark.rule("node-semantics 12.3/waiting")
 def test_a_container_nobody_has_seen_waits() -> None:
     assert convert(make_pod()) == [
         {
@@ -78,6 +79,7 @@ def test_a_container_nobody_has_seen_waits() -> None:
     assert convert(with_init)[0]["state"] == {"waiting": {"reason": "PodInitializing"}}
 
 
+@pytest.mark.rule("node-semantics 12.3/newest")
 def test_the_newest_instance_is_the_state_and_the_one_before_the_last_state() -> None:
     (status,) = convert(
         make_pod(),
@@ -107,6 +109,7 @@ def test_the_last_state_stays_when_the_instance_it_came_from_was_removed() -> No
     assert status["lastState"] == before[0]["lastState"]
 
 
+@pytest.mark.rule("node-semantics 12.3/start-error")
 def test_a_start_error_shows_as_waiting_and_moves_the_exit_to_the_last_state() -> None:
     errors = {"app": StartError("CrashLoopBackOff", "back-off 10s")}
     (status,) = convert(make_pod(), instance("app", EXITED, exit_code=1, reason="Error"), errors=errors)
@@ -121,6 +124,7 @@ def test_after_the_delete_a_start_error_is_not_shown_any_more() -> None:
     assert convert(pod, errors=errors)[0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
 
 
+@pytest.mark.rule("node-semantics 12.3/lost")
 @pytest.mark.parametrize(("deleting", "restarts"), [(False, 4), (True, 3)])
 def test_a_lost_record_of_a_running_container_becomes_its_last_state(deleting: bool, restarts: int) -> None:
     pod = make_pod()
@@ -139,11 +143,13 @@ def test_a_lost_record_of_a_running_container_becomes_its_last_state(deleting: b
     assert status["restartCount"] == restarts
 
 
+@pytest.mark.rule("node-semantics 12.3/ended-kept")
 def test_a_lost_record_of_a_terminated_container_changes_nothing() -> None:
     old = [{"name": "app", "state": {"terminated": {"exitCode": 3}}, "lastState": {}, "restartCount": 3}]
     assert convert(make_pod(), old=old) == old
 
 
+@pytest.mark.rule("node-semantics 12.3/unknown")
 def test_an_unknown_container_that_ran_counts_as_killed() -> None:
     old = [{"name": "app", "state": {"running": {"startedAt": "x"}}, "lastState": {}, "restartCount": 1}]
     (status,) = convert(make_pod(), instance("app", ContainerState.CONTAINER_UNKNOWN, 1), old=old)
@@ -161,6 +167,7 @@ def test_init_containers_keep_the_order_of_the_spec_and_regular_ones_are_sorted(
     assert [s["name"] for s in convert(pod, init=True)] == ["z", "y"]
 
 
+@pytest.mark.rule("node-semantics 12.3/init-completed")
 def test_a_removed_init_container_of_a_running_pod_was_completed() -> None:
     pod = make_pod(initContainers=[{"name": "i", "image": "x"}])
     (status,) = convert(pod, instance("app", RUNNING), init=True)
@@ -209,6 +216,7 @@ def cri_log(path: Path, lines: list[str]) -> str:
     return str(path)
 
 
+@pytest.mark.rule("node-semantics 12.5/log, 12.5/file")
 @pytest.mark.parametrize(
     ("policy", "code", "reason", "file", "expected"),
     [
@@ -228,6 +236,7 @@ def test_termination_message_by_policy(
     assert termination_message({"name": "app", "terminationMessagePolicy": policy}, status, file) == expected
 
 
+@pytest.mark.rule("node-semantics 12.5/log")
 def test_the_log_gives_at_most_eighty_lines_and_2048_bytes(tmp_path: Path) -> None:
     spec = {"name": "app", "terminationMessagePolicy": "FallbackToLogsOnError"}
     log = cri_log(tmp_path / "0.log", [f"l{n}" for n in range(100)])
@@ -237,6 +246,7 @@ def test_the_log_gives_at_most_eighty_lines_and_2048_bytes(tmp_path: Path) -> No
     assert len(termination_message(spec, status, "")) == 2048
 
 
+@pytest.mark.rule("node-semantics 12.5/file")
 def test_the_file_gives_its_last_4096_bytes_and_is_read_once(tmp_path: Path) -> None:
     file = tmp_path / "0"
     file.write_text("0123456789" * 500)
@@ -295,6 +305,7 @@ def test_the_generated_status_of_a_running_pod_has_everything_the_api_shows() ->
     ]
 
 
+@pytest.mark.rule("node-semantics 12.1/sticky, 12.1/deadline")
 def test_a_terminal_phase_in_the_api_is_never_left_and_a_deadline_forces_failed() -> None:
     nothing = Nothing()
     pod = make_pod()

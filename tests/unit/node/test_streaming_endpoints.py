@@ -79,6 +79,7 @@ async def frames(socket: aiohttp.ClientWebSocketResponse) -> list[tuple[int, byt
 # -- exec over WebSocket ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("node-semantics 17.3/endpoints")
 async def test_v5_carries_both_outputs_the_end_of_the_input_and_the_exit_code() -> None:
     async with kubelet() as node:
         path = "/exec/default/p/c?command=sh&command=-c&command=x&input=1&output=1&error=1"
@@ -240,6 +241,7 @@ async def test_what_makes_no_sense_is_ignored() -> None:
             assert json.loads((await frames(socket))[-1][1]) == SUCCESS
 
 
+@pytest.mark.rule("node-semantics 1/streams-idle")
 async def test_a_session_in_which_nothing_is_said_ends_after_its_idle_time() -> None:
     runtime = FakeRuntime()
     app = aiohttp.web.Application()
@@ -368,6 +370,7 @@ async def test_what_cannot_be_is_refused_in_the_kubelet_s_words(path: str, statu
             assert (await answer.text()).startswith(text)
 
 
+@pytest.mark.rule("node-semantics 17.3/not-running")
 async def test_a_container_that_does_not_run_is_not_found() -> None:
     async with kubelet() as node:
         node.runtime.state = ContainerState.CONTAINER_EXITED

@@ -106,6 +106,7 @@ PROJECTED = {
 }
 
 
+@pytest.mark.rule("node-semantics 16/token")
 async def test_the_token_volume_holds_token_authority_and_namespace(tmp_path: Path) -> None:
     api, sink = Api(), Sink()
     api.objects["configmaps", "kube-root-ca.crt"] = {"data": {"ca.crt": "PEM"}}
@@ -138,6 +139,7 @@ async def test_the_token_volume_holds_token_authority_and_namespace(tmp_path: Pa
     ]
 
 
+@pytest.mark.rule("node-semantics 16/atomic")
 async def test_config_maps_and_secrets_with_items_modes_and_optional_sources(tmp_path: Path) -> None:
     api, sink = Api(), Sink()
     api.objects["configmaps", "cm"] = {
@@ -162,6 +164,7 @@ async def test_config_maps_and_secrets_with_items_modes_and_optional_sources(tmp
     assert sink.events == []
 
 
+@pytest.mark.rule("node-semantics 16/missing")
 async def test_a_missing_source_is_reported_for_its_volume_and_mounts_once_it_is_there(tmp_path: Path) -> None:
     api, sink = Api(), Sink()
     pod = make_pod({"name": "v", "configMap": {"name": "missing"}}, {"name": "e", "emptyDir": {}})
@@ -199,6 +202,7 @@ async def test_what_cannot_be_mounted_says_why(tmp_path: Path, volume: dict[str,
     assert message in sink.events[0][2]
 
 
+@pytest.mark.rule("node-semantics 16/empty-dir")
 async def test_an_empty_dir_survives_a_new_manager_and_is_gone_after_the_unmount(tmp_path: Path) -> None:
     pod = make_pod({"name": "e", "emptyDir": {}})
     async with volumes(tmp_path, Api(), Sink()) as manager:
@@ -216,6 +220,7 @@ async def test_an_empty_dir_survives_a_new_manager_and_is_gone_after_the_unmount
         await manager.wait_for_unmount(pod)
 
 
+@pytest.mark.rule("node-semantics 16/etc-hosts, 12.5/file")
 async def test_hosts_hostname_resolv_conf_and_a_message_file_per_attempt(tmp_path: Path) -> None:
     pod = make_pod(
         hostAliases=[{"ip": "1.2.3.4", "hostnames": ["foo", "bar"]}],
@@ -242,6 +247,7 @@ async def test_hosts_hostname_resolv_conf_and_a_message_file_per_attempt(tmp_pat
         assert of(manager, own, "/etc/hosts").name == "h"
 
 
+@pytest.mark.rule("node-semantics 4.6/directories")
 async def test_orphans_are_removed_and_known_pods_are_not(tmp_path: Path) -> None:
     async with volumes(tmp_path, Api(), Sink()) as manager:
         pod = make_pod({"name": "e", "emptyDir": {}})
@@ -254,6 +260,7 @@ async def test_orphans_are_removed_and_known_pods_are_not(tmp_path: Path) -> Non
         assert list((tmp_path / "pods").iterdir()) == []
 
 
+@pytest.mark.rule("node-semantics 16/sub-path")
 async def test_a_sub_path_cannot_leave_its_volume(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
     volume.mkdir()
@@ -293,6 +300,7 @@ def files(**texts: str) -> dict[str, FileProjection]:
     return {name: FileProjection(text.encode(), 0o644) for name, text in texts.items()}
 
 
+@pytest.mark.rule("node-semantics 16/atomic")
 def test_the_atomic_writer_swaps_everything_at_once(tmp_path: Path) -> None:
     assert write_payload(tmp_path, files(a="1", b="2"), 1_000_000_001)
     assert not write_payload(tmp_path, files(a="1", b="2"), 2_000_000_001)
@@ -327,6 +335,7 @@ def test_downward_fields_and_resources() -> None:
     assert value("requests.memory") == "0"
 
 
+@pytest.mark.rule("node-semantics 16/host-path")
 def test_host_path_types(tmp_path: Path) -> None:
     assert check_host_path({"path": str(tmp_path / "new"), "type": "DirectoryOrCreate"}).is_dir()
     assert check_host_path({"path": str(tmp_path / "file"), "type": "FileOrCreate"}).is_file()
@@ -362,11 +371,13 @@ def test_without_a_cluster_dns_cluster_first_is_default() -> None:
     assert dns_config_of(make_pod(), ClusterDNS(node_resolv_conf="nameserver 1.1.1.1\n")) == DNSConfig(("1.1.1.1",))
 
 
+@pytest.mark.rule("node-semantics 16/etc-hosts")
 def test_host_network_pods_get_the_nodes_hosts_file() -> None:
     text = hosts_file(make_pod(hostNetwork=True), ("10.0.0.9",), "127.0.0.1 localhost\n")
     assert text == "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n"
 
 
+@pytest.mark.rule("node-semantics 16/token")
 @pytest.mark.parametrize(
     ("age", "ttl", "refresh"), [(0, 3600, False), (2879, 3600, False), (2881, 3600, True), (86401, 10**7, True)]
 )
@@ -374,6 +385,7 @@ def test_a_token_is_refreshed_after_four_fifths_of_its_life_or_a_day(age: int, t
     assert token_requires_refresh(1000, 1000 + ttl, 1000 + age) is refresh
 
 
+@pytest.mark.rule("node-semantics 1/volumes")
 def test_simulated_volumes_fail_as_told_and_give_up_after_two_minutes() -> None:
     async def main(world: World) -> tuple[str, int]:
         sink = Sink()
