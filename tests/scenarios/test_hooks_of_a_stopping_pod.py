@@ -3,6 +3,7 @@
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
+from lastcall.api.resources import PODS
 from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
 from lastcall.timeline import kinds
 
@@ -124,6 +125,49 @@ def test_a_tcp_hook_is_accepted_and_fails() -> None:
     cluster = ended({"tcpSocket": {"port": 8080}}, Program())
     assert failed_events(cluster) == [WARNING]
     assert cluster.signals() == [(near(0), "SIGTERM")]
+
+
+@pytest.mark.parametrize(("port", "fails"), [(8080, False), (8081, True)])
+def test_a_tcp_hook_connects_with_its_gate(port: int, fails: bool) -> None:
+    """Ours, as older documentation has it: a connection is a success, a refused one is not."""
+    program = Program(ports={8080: Listener()})
+    cluster = ended({"tcpSocket": {"port": port}}, program, feature_gates={"TCPSocketLifecycleHook": True})
+    assert failed_events(cluster) == ([WARNING] if fails else [])
+    assert cluster.signals() == [(near(0), "SIGTERM")]
+    (started,) = cluster.records(kinds.PRE_STOP_STARTED)
+    assert (started.facts["handler"], started.facts["detail"]) == ("tcpSocket", f"connect to POD:{port}")
+    finished = cluster.records(kinds.PRE_STOP_FINISHED)[0].facts
+    assert finished["outcome"] == ("failed" if fails else "succeeded")
+    if fails:
+        assert finished["message"].endswith("dial tcp 10.244.0.2:8081: connect: connection refused")
+
+
+def test_a_tcp_hook_on_the_host_network_needs_a_host() -> None:
+    gates = {"TCPSocketLifecycleHook": True}
+    cluster = ended({"tcpSocket": {"port": 80}}, Program(), spec={"hostNetwork": True}, feature_gates=gates)
+    assert failed_events(cluster) == [WARNING]
+    message = cluster.records(kinds.PRE_STOP_FINISHED)[0].facts["message"]
+    assert "failed to find networking container" in message
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_a_stop_signal_of_the_spec_is_sent_and_shown_with_its_gate_only(gate: bool) -> None:
+    """node-semantics 21.1."""
+    seen: list[dict] = []
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        lifecycle = {"stopSignal": "SIGUSR1", "preStop": {"sleep": {"seconds": 1}}}
+        await cluster.create(pod_manifest(os={"name": "linux"}, containers=[container(lifecycle=lifecycle)]))
+        await cluster.wait_ready()
+        seen.append(await cluster.client.get(PODS, "p", cluster.namespace))
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    cluster = run_cluster(scenario, {"app": Program()}, feature_gates={"ContainerStopSignals": gate})
+    (pod,) = seen
+    assert pod["spec"]["containers"][0]["lifecycle"].get("stopSignal") == ("SIGUSR1" if gate else None)
+    assert pod["status"]["containerStatuses"][0].get("stopSignal") == ("SIGUSR1" if gate else None)
+    assert cluster.signals() == [(near(1), "SIGUSR1" if gate else "SIGTERM")]
 
 
 @pytest.mark.rule("node-semantics 7/events, 24/hook-events")

@@ -195,3 +195,21 @@ def test_a_container_that_ended_for_good_is_not_probed_round_and_round() -> None
         assert cluster.status()["phase"] == "Running"
 
     run_cluster(scenario, {"ends": Program(exits_after=2.0), "stays": Program()})
+
+
+def test_a_grpc_probe_asks_for_its_service() -> None:
+    """node-semantics 13: readiness by grpc.health.v1; a service that is not served is Unhealthy."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = {"grpc": {"port": 9000, "service": "shop"}, "periodSeconds": 1}
+        bad = {"grpc": {"port": 9000, "service": "nobody"}, "periodSeconds": 1}
+        refused = {"grpc": {"port": 9001}, "periodSeconds": 1}
+        for name, readiness in (("good", probe), ("bad", bad), ("refused", refused)):
+            await cluster.create(pod_manifest(name, containers=[container(readinessProbe=readiness)]))
+        await cluster.wait_ready("good")
+        await cluster.sleep(3)
+
+    cluster = run_cluster(scenario, {"app": Program(ports={9000: Listener(grpc={"shop": 1})})})
+    texts = " ".join(cluster.events("bad") + cluster.events("refused"))
+    assert "Readiness probe failed: error: health rpc probe failed: rpc error: code = NotFound" in texts
+    assert 'Readiness probe failed: timeout: failed to connect service "10.244.0.4:9001" within 1s: ' in texts

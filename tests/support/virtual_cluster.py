@@ -120,6 +120,7 @@ class VirtualCluster:
         wrap: Wrap | None = None,
         kubelet: Mapping[str, Any] | None = None,
         kubelet_config: Mapping[str, Any] | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.world = world
         self.version = kubernetes_version
@@ -137,7 +138,10 @@ class VirtualCluster:
             store=MemoryStore(),
             recorder=self.recorder,
             config=APIServerConfig(
-                kubernetes_version=kubernetes_version, service_account_key_pem=_signing_key(), root_ca_pem=b"CA"
+                kubernetes_version=kubernetes_version,
+                service_account_key_pem=_signing_key(),
+                root_ca_pem=b"CA",
+                feature_gates=feature_gates or {},
             ),
         )
         self.client = self._client_of("kubernetes-admin", wrapped=False)
@@ -158,7 +162,7 @@ class VirtualCluster:
                 allocatable={**ALLOCATABLE, **(allocatable or {})},
                 labels=node_labels(name) if node_labels is not None else None,
                 kubelet=kubelet,
-                kubelet_config=kubelet_config,
+                kubelet_config={"feature_gates": feature_gates or {}, **(kubelet_config or {})},
             )
         self.first = self.nodes[node_name]
         self.runtime, self.dialer, self.volumes = self.first.runtime, self.first.dialer, self.first.volumes

@@ -9,7 +9,7 @@ from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.cri.simulated import Durations, SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer
-from lastcall.node.interfaces import DialError, HTTPResponse
+from lastcall.node.interfaces import DialError, HTTPResponse, RPCError
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.node_status import NodeConfig, NodeStatusManager
 from lastcall.node.volumes.simulated import SimulatedVolumeManager
@@ -73,7 +73,7 @@ class VirtualNode:
             durations=durations,
             ip_prefix=f"10.244.{number - 1}.",
         )
-        self.dialer = SimulatedDialer(world, self.runtime, response=HTTPResponse, error=DialError)
+        self.dialer = SimulatedDialer(world, self.runtime, response=HTTPResponse, error=DialError, rpc_error=RPCError)
         # What is mounted outlives the kubelet's process, its events do not.
         self._events = _NodeEvents()
         self.volumes = SimulatedVolumeManager(world=world, recorder=recorder.for_actor("kubelet"), events=self._events)

@@ -90,7 +90,6 @@ def _container(container: Object) -> None:
             _probe(probe)
     lifecycle = container.get("lifecycle")
     if lifecycle is not None:
-        lifecycle.pop("stopSignal", None)  # the gate ContainerStopSignals is off: dropped silently
         for hook in ("postStart", "preStop"):
             _http_get((lifecycle.get(hook) or {}).get("httpGet"))
 

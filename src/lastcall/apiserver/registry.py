@@ -7,10 +7,11 @@ Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
+from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields
 from lastcall.api.errors import (
     OPTIMISTIC_LOCK,
     StatusError,
@@ -23,6 +24,7 @@ from lastcall.api.errors import (
     plain_failure,
 )
 from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.names import generate_name
@@ -65,6 +67,7 @@ class Shared:
     cache: ObjectCache
     admission: Admission
     records: WriteRecords
+    gates: FeatureGates = field(default_factory=FeatureGates)
 
 
 class GenericStore:
@@ -135,7 +138,9 @@ class GenericStore:
         )
         await self.shared.admission.create(context, self.resource, obj, namespace)
         self._prepare_for_create(obj)
-        self._raise_invalid(obj, validate_create(self.resource, obj))
+        self._raise_invalid(
+            obj, [*validate_create(self.resource, obj), *disabled_values(self.resource, obj, None, self.shared.gates)]
+        )
         undo = self.strategy.begin_create(obj, context)
         key = self.key(namespace, obj["metadata"]["name"])
         try:
@@ -159,6 +164,7 @@ class GenericStore:
         if self.strategy.tracks_generation:
             obj["metadata"]["generation"] = 1
         self.strategy.prepare_for_create(obj)
+        drop_disabled_fields(self.resource, obj, None, self.shared.gates)
 
     def _exists(self, name: str, current: Entry | None) -> StatusError:
         meta = {} if current is None else self.decode(current.value)["metadata"]
@@ -227,9 +233,13 @@ class GenericStore:
             # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
             return new
         self.strategy.prepare_for_update(new, old, subresource)
+        disabled: list[FieldError] = []
+        if subresource != "status":
+            drop_disabled_fields(self.resource, new, old, self.shared.gates)
+            disabled = disabled_values(self.resource, new, old, self.shared.gates)
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         errors = [*metadata_update_errors(new, old), *validate_update(self.resource, new, old, subresource)]
-        self._raise_invalid(new, errors)
+        self._raise_invalid(new, errors + disabled)
         if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
+from lastcall.api.feature_gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     CONFIGMAPS,
@@ -100,6 +101,7 @@ class APIServerConfig:
     root_ca_pem: bytes = b""
     tokens: Mapping[str, UserInfo] = field(default_factory=dict)
     issuer: str = "https://kubernetes.default.svc.cluster.local"
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
 
 class APIServer:
@@ -120,7 +122,14 @@ class APIServer:
         self._config = config
         self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
         self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
-        shared = Shared(world, store, ObjectCache(), Admission(world, self._find, self._all), WriteRecords(recorder))
+        shared = Shared(
+            world,
+            store,
+            ObjectCache(),
+            Admission(world, self._find, self._all),
+            WriteRecords(recorder),
+            feature_gates(config.kubernetes_version, config.feature_gates),
+        )
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
             NodeStrategy(NODES),

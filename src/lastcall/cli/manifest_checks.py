@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 
 from lastcall.api.defaults import set_defaults
+from lastcall.api.disabled_fields import drop_disabled_fields
+from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import JOBS, Resource
 from lastcall.api.schema import DecodeError, check_fields
@@ -44,6 +46,7 @@ def _as_created(obj: Object, resource: Resource) -> Object:
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = f"{metadata['generateName']}xxxxx"
     set_defaults(resource, created)
+    drop_disabled_fields(resource, created, None, FeatureGates())
     if resource == JOBS:
         _add_job_labels(created)
     return created

@@ -38,7 +38,39 @@ def checked_directory(context: click.Context, parameter: click.Parameter, value:
     return path
 
 
+def parsed_feature_gates(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, bool]:
+    """A click callback: settings of feature gates that exist in some version."""
+    from lastcall.api.feature_gates import FeatureGateError, parse_feature_gates
+
+    try:
+        return parse_feature_gates(value)
+    except FeatureGateError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def check_feature_gates(kubernetes_version: str, settings: dict[str, bool]) -> None:
+    """Raises click.UsageError for settings that this version does not have."""
+    from lastcall.api.feature_gates import FeatureGateError, feature_gates
+
+    try:
+        feature_gates(kubernetes_version, settings)
+    except FeatureGateError as error:
+        raise click.UsageError(f"--feature-gates: {error}") from None
+
+
+def feature_gates_option(command: F) -> F:
+    return click.option(
+        "--feature-gates",
+        metavar="NAME=true,…",
+        multiple=True,
+        callback=parsed_feature_gates,
+        help="Turn on or off what Kubernetes has behind feature gates; TCPSocketLifecycleHook makes tcpSocket hooks "
+        "connect.",
+    )(command)
+
+
 _OPTIONS = [
+    feature_gates_option,
     click.option(
         "--kubernetes-version",
         type=click.Choice(KUBERNETES_VERSIONS),
@@ -98,8 +130,11 @@ def make_options(
     timeout: float,
     state_size: str,
     keep: bool,
+    feature_gates: dict[str, bool] | None = None,
 ) -> RunOptions:
     """The options as given on the command line. Raises click.UsageError."""
+    settings = feature_gates or {}
+    check_feature_gates(kubernetes_version, settings)
     return RunOptions(
         kubernetes_version=kubernetes_version,
         output=checked_output(output, output_file),
@@ -110,4 +145,5 @@ def make_options(
         keep=keep,
         state_size=state_size,
         output_file=output_file,
+        feature_gates=settings,
     )

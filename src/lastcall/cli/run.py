@@ -45,7 +45,13 @@ def embedded_cluster(options: RunOptions) -> Cluster:
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.options import ClusterOptions
 
-    return EmbeddedCluster(ClusterOptions(kubernetes_version=options.kubernetes_version, state_size=options.state_size))
+    return EmbeddedCluster(
+        ClusterOptions(
+            kubernetes_version=options.kubernetes_version,
+            state_size=options.state_size,
+            feature_gates=options.feature_gates,
+        )
+    )
 
 
 def run_manifests(

@@ -5,7 +5,7 @@ and every Pod that it has then is followed to its end.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -72,6 +72,7 @@ class RunOptions:
     keep: bool = False
     state_size: str = "50%"
     output_file: Path | None = None
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

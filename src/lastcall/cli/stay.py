@@ -2,7 +2,8 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.cli.clusters import cluster_errors
@@ -33,6 +34,7 @@ class UpOptions:
     output: str = "text"
     static_pods: str = ""
     controllers: bool = True
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Teller(Protocol):
@@ -127,6 +129,7 @@ class _Life:
             restart_roles=True,
             static_pods=self._options.static_pods,
             controllers=self._options.controllers,
+            feature_gates=self._options.feature_gates,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)

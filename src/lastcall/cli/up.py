@@ -9,7 +9,13 @@ import click
 from lastcall.cli.clusters import checked_name, output_option, show_json
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.options import KUBERNETES_VERSIONS, checked_directory, checked_size
+from lastcall.cli.options import (
+    KUBERNETES_VERSIONS,
+    check_feature_gates,
+    checked_directory,
+    checked_size,
+    feature_gates_option,
+)
 from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cluster import detach
 from lastcall.cluster.directory import DEFAULT_NAME
@@ -62,6 +68,7 @@ from lastcall.cluster.directory import DEFAULT_NAME
     show_default=True,
     help="How long the node may take to be Ready.",
 )
+@feature_gates_option
 @output_option
 def up(detached: bool, **options: Any) -> None:
     """Start a cluster and leave it running.
@@ -69,6 +76,7 @@ def up(detached: bool, **options: Any) -> None:
     In the foreground until Ctrl-C; with --detach until `lastcall down`. kubectl reaches it with the kubeconfig that is
     named. Exit status: 0 it was up and ended as asked, 2 bad input, 1 anything else.
     """
+    check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     asked = UpOptions(**options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))
 

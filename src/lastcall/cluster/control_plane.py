@@ -56,6 +56,7 @@ async def _run(plan: Plan) -> None:
             service_account_key_pem=credentials.service_account_key,
             root_ca_pem=credentials.ca_certificate,
             tokens={credentials.admin_token: ADMIN},
+            feature_gates=plan.options.feature_gates,
         ),
         kubelet_logs=kubelets,
         kubelet_streams=kubelets,

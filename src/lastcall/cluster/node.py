@@ -113,7 +113,7 @@ async def _run(plan: Plan) -> None:
                 allocatable=allocatable,
                 cluster_dns=ClusterDNS(node_resolv_conf=_text("/etc/resolv.conf")),
             ),
-            dialer=RealDialer(),
+            dialer=RealDialer(world.clock),
             recorder=recorder,
             config=KubeletConfig(
                 node_name=NODE_NAME,
@@ -122,6 +122,7 @@ async def _run(plan: Plan) -> None:
                 pod_log_root=POD_LOG_ROOT,
                 allocatable=allocatable,
                 node_labels=node_labels(node_config),
+                feature_gates=plan.options.feature_gates,
             ),
             events=events,
             stats=HostStats(

@@ -1,6 +1,7 @@
 """What a cluster is started with, and the addresses and directories inside it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 STATE_DIR = "/lastcall"
@@ -30,7 +31,7 @@ class ClusterOptions:
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none. `controllers` False leaves
-    them to `lastcall controller-manager`.
+    them to `lastcall controller-manager`. `feature_gates` are settings that `api.feature_gates` has checked.
     """
 
     kubernetes_version: str = "1.36"
@@ -41,3 +42,4 @@ class ClusterOptions:
     restart_roles: bool = False
     static_pods: str = ""
     controllers: bool = True
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)

@@ -174,6 +174,7 @@ class ContainerStatus:
 
     `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
     `info` is CRI's verbose information: the keys SINGLE_USER_ID and MISSING_GROUPS, where there is something to say.
+    `stop_signal` is the name of the signal that StopContainer sends: the config's, the image's, else SIGTERM.
     """
 
     id: str
@@ -193,6 +194,7 @@ class ContainerStatus:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     info: dict[str, str] = field(default_factory=dict)
+    stop_signal: str = ""
 
 
 SINGLE_USER_ID = "lastcall.dev/single-user-id"

@@ -631,6 +631,7 @@ class SimulatedRuntime:
             mounts=config.mounts,
             labels=config.labels,
             annotations=config.annotations,
+            stop_signal=config.stop_signal or "SIGTERM",
         )
 
 

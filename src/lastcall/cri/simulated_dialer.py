@@ -28,11 +28,13 @@ class SimulatedDialer(Generic[R]):
         *,
         response: Callable[[int, bytes, dict[str, str]], R],
         error: Callable[[str], Exception],
+        rpc_error: Callable[[str, str], Exception] | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
         self._response = response
         self._error = error
+        self._rpc_error = rpc_error or (lambda code, message: error(f"{code}: {message}"))
         self.requests: list[tuple[str, list[tuple[str, str]]]] = []
         """URL and headers of every GET, in order."""
 
@@ -59,6 +61,24 @@ class SimulatedDialer(Generic[R]):
     async def tcp_connect(self, host: str, port: int, timeout: float | None) -> None:
         late = f"dial tcp {_address(host, port)}: i/o timeout"
         await self._connect(host, port, timeout, "", late)
+
+    async def grpc_health(self, host: str, port: int, service: str, timeout: float, user_agent: str) -> int:
+        """A connection that is refused is tried again until the time is over, as gRPC does it."""
+        deadline = monotonic(self._world.clock) + timeout
+        while (left := deadline - monotonic(self._world.clock)) > 0:
+            try:
+                listener, _, _ = await self._connect(host, port, left, "", "")
+            except Exception:
+                left = deadline - monotonic(self._world.clock)
+                await self._world.clock.sleep(min(1.0, max(0.0, left)))
+                continue
+            if listener.grpc is None:
+                await self._world.clock.sleep(left)
+                break
+            if service not in listener.grpc:
+                raise self._rpc_error("NotFound", "unknown service")
+            return listener.grpc[service]
+        raise self._error("context deadline exceeded")
 
     async def _connect(
         self, host: str, port: int, timeout: float | None, prefix: str, late: str

@@ -47,6 +47,8 @@ class Listener:
     on_term: HTTPAnswer | None = None
     opens_after: float = 0.0
     closes_on_term: bool = False
+    grpc: Mapping[str, int] | None = None
+    """What the gRPC health service answers for each service name (1 is SERVING); None: the port speaks no HTTP/2."""
 
 
 @dataclass(frozen=True, slots=True)

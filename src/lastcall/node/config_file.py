@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object
 from lastcall.node.config import PodUpdates, merge
 from lastcall.node.static_pods import ManifestError, duplicate_message, read_manifest, without_duplicates
@@ -47,11 +48,13 @@ class FileConfig:
         *,
         world: World,
         on_duplicate: Callable[[Object, str], None] = lambda pod, message: None,
+        gates: FeatureGates | None = None,
     ) -> None:
         self._directory = directory
         self._node_name = node_name
         self._on_updates = on_updates
         self._on_duplicate = on_duplicate
+        self._gates = gates
         self._world = world
         self._files: dict[str, _File] = {}
         self._known: dict[str, Object] = {}
@@ -104,7 +107,8 @@ class FileConfig:
             if isinstance(content, str):
                 raise ManifestError(content)
             seen = rfc3339_micro(now(self._world.clock))
-            return _File(content, read_manifest(content, path=name, node_name=self._node_name, seen=seen))
+            pod = read_manifest(content, path=name, node_name=self._node_name, seen=seen, gates=self._gates)
+            return _File(content, pod)
         except ManifestError as error:
             log.error("static Pods: %s is left out: %s", name, error)
         except Exception as error:  # no file may end the node

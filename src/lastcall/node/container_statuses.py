@@ -68,6 +68,7 @@ def convert_to_api_container_statuses(
     features: StatusFeatures,
     start_error: GetStartError,
     termination_message: GetMessage,
+    show_stop_signal: bool = False,
 ) -> list[Object]:
     """Statuses of `containers`: by name, or in spec order for init containers.
 
@@ -84,6 +85,8 @@ def convert_to_api_container_statuses(
         if found:
             old_status = old.get(name)
             status = _from_runtime(pod, container, found[0], old_status, features, termination_message)
+            if show_stop_signal and found[0].stop_signal:
+                status["stopSignal"] = found[0].stop_signal
             if len(found) > 1:
                 status["lastState"] = _state(found[1], old_status, termination_message)
             elif old_status is not None:  # the instance it came from was removed meanwhile

@@ -8,6 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 from lastcall.node.gotext import go_quote
 from lastcall.node.interfaces import DialError, HTTPResponse
+from lastcall.world.clock import Clock, RealClock
 
 MAX_BODY_BYTES = 10 * 1024
 """Kubernetes reads at most this much of an answer (pkg/probe/http: maxRespBodyLength)."""
@@ -26,6 +27,9 @@ _SYSCALL_TEXTS = {
 
 class RealDialer:
     """Implements `interfaces.Dialer` on aiohttp and asyncio."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or RealClock()
 
     async def http_get(
         self, url: str, headers: list[tuple[str, str]], timeout: float | None, *, follow_redirects: bool = True
@@ -101,6 +105,11 @@ class RealDialer:
         except OSError as error:
             raise DialError(f"dial tcp {address}: connect: {_errno_text(error)}") from None
         writer.close()
+
+    async def grpc_health(self, host: str, port: int, service: str, timeout: float, user_agent: str) -> int:
+        from lastcall.node.grpc_health import check_health  # brings HTTP/2 with it: for nodes with gRPC probes only
+
+        return await check_health(self._clock, host, port, service, timeout, user_agent)
 
 
 def _dial_text(url: str, error: OSError) -> str:

@@ -2,7 +2,8 @@
 
 A handler either returns (success) or raises `HookError`. Exec hooks run in the container, httpGet hooks go from the
 node to the Pod with no time limit, any HTTP answer is a success, sleep waits. A tcpSocket hook passes validation in
-Kubernetes and is then not implemented.
+Kubernetes and then fails as not implemented; with the gate TCPSocketLifecycleHook it connects, as older documentation
+says.
 """
 
 from collections.abc import Awaitable, Callable
@@ -65,6 +66,8 @@ def handler_detail(handler: Object) -> str:
         return (
             f"GET {scheme}://{value.get('host') or 'POD'}:{value.get('port')}{path if path[0] == '/' else '/' + path}"
         )
+    if name == "tcpSocket":
+        return f"connect to {value.get('host') or 'POD'}:{value.get('port')}"
     return f"{value.get('seconds', 0)} s" if name == "sleep" else ""
 
 
@@ -123,13 +126,21 @@ class HandlerRunner:
     """Runs one hook to its end. It has no time limit of its own: whoever calls decides how long to wait."""
 
     def __init__(
-        self, *, clock: Clock, runtime: RuntimeService, dialer: Dialer, events: EventRecorder, behaviour: Behaviour
+        self,
+        *,
+        clock: Clock,
+        runtime: RuntimeService,
+        dialer: Dialer,
+        events: EventRecorder,
+        behaviour: Behaviour,
+        tcp_socket_connects: bool = False,
     ) -> None:
         self._clock = clock
         self._runtime = runtime
         self._dialer = dialer
         self._events = events
         self._behaviour = behaviour
+        self._tcp_socket_connects = tcp_socket_connects
 
     async def run(
         self, container_id: str, pod: Object, container: Object, handler: Object, pod_ip: PodIP
@@ -145,6 +156,9 @@ class HandlerRunner:
             return HookResult()
         if kind == "sleep" and self._behaviour.sleep_hook:
             await self._clock.sleep(int(handler["sleep"].get("seconds", 0)))
+            return HookResult()
+        if kind == "tcpSocket" and self._tcp_socket_connects:
+            await self._tcp(handler["tcpSocket"], pod, container, pod_ip, where)
             return HookResult()
         raise HookError(f"Cannot run handler: invalid handler: {kind or 'empty'}")
 
@@ -164,6 +178,19 @@ class HandlerRunner:
             stdout=answer.stdout,
             stderr=answer.stderr,
         )
+
+    async def _tcp(self, action: Object, pod: Object, container: Object, pod_ip: PodIP, where: str) -> None:
+        """A connection that comes about is a success; it is closed at once. Ours: no Kubernetes ever did it."""
+        port = action.get("port")
+        host = action.get("host") or await pod_ip()
+        if not host:
+            raise HookError(
+                f"TCP lifecycle hook ({port}) {where} failed to find networking container: {pod_ref_text(pod)}"
+            )
+        try:
+            await self._dialer.tcp_connect(host, resolve_port(port, container), None)
+        except (UnknownPort, DialError) as error:
+            raise HookError(f"TCP lifecycle hook ({port}) {where} {error}") from error
 
     async def _http(self, action: Object, pod: Object, container: Object, pod_ip: PodIP, where: str) -> None:
         path = action.get("path") or ""

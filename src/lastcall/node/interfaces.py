@@ -195,6 +195,14 @@ class DialError(Exception):
     """No answer: refused, reset, unreachable, time-out. The text is Go's wording where Kubernetes shows it."""
 
 
+class RPCError(Exception):
+    """A server's answer that is no success. `code` is gRPC's name of it (`NotFound`), the text is the server's."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class Dialer(Protocol):
     """The way probes and hooks reach Pods."""
 
@@ -206,4 +214,12 @@ class Dialer(Protocol):
 
     async def tcp_connect(self, host: str, port: int, timeout: float | None) -> None:
         """Raises DialError."""
+        ...
+
+    async def grpc_health(self, host: str, port: int, service: str, timeout: float, user_agent: str) -> int:
+        """Check of grpc.health.v1.Health: the ServingStatus as a number (SERVING is 1).
+
+        Raises DialError when there is no HTTP/2 connection within `timeout` seconds, RPCError for what goes wrong then
+        (DeadlineExceeded when the rest of the time is over).
+        """
         ...

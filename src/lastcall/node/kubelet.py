@@ -5,10 +5,11 @@ Nothing here waits: every handler tells a worker and returns. The parts that tak
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, TCP_SOCKET_LIFECYCLE_HOOK, feature_gates
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.resources import NODES, SERVICES
@@ -76,7 +77,8 @@ class KubeletConfig:
     """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
     `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
     `pod_log_root` is a directory of the node; without `node_labels` a nodeSelector is left to the scheduler. Raises
-    ValueError for a Kubernetes version that is not in `versions.VERSIONS`."""
+    ValueError for a Kubernetes version that is not in `versions.VERSIONS` and for a feature gate it does not have.
+    """
 
     node_name: str
     node_ip: str
@@ -87,9 +89,11 @@ class KubeletConfig:
     pod_pids_limit: int = DEFAULT_POD_PIDS_LIMIT
     node_labels: dict[str, str] = field(default_factory=dict)
     eviction: EvictionConfig = field(default_factory=EvictionConfig)
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         behaviour_of(self.kubernetes_version)
+        feature_gates(self.kubernetes_version, self.feature_gates)
 
 
 class Kubelet:
@@ -129,6 +133,7 @@ class Kubelet:
         self.events: EventRecorder = events if events is not None else self._own_events  # type: ignore[assignment]
         behaviour = behaviour_of(config.kubernetes_version)
         features = status_features(config.kubernetes_version)
+        self._gates = gates = feature_gates(config.kubernetes_version, config.feature_gates)
 
         self.pods = PodManager()
         self.pleg = PodLifecycleEventGenerator(world, runtime, self._handle_pleg_events)
@@ -145,6 +150,7 @@ class Kubelet:
                 self._handle_file_updates,
                 world=world,
                 on_duplicate=lambda pod, text: self.events.event(pod, "Warning", "FailedValidation", text),
+                gates=gates,
             )
         self.mirrors = MirrorPods(
             world=world,
@@ -216,9 +222,15 @@ class Kubelet:
             host_ips=(config.node_ip,),
             pod_sync_handlers=(self._deadline,),
             messages=TerminationMessages(volumes.read_termination_message),
+            gates=gates,
         )
         hooks = HandlerRunner(
-            clock=world.clock, runtime=runtime, dialer=dialer, events=self.events, behaviour=behaviour
+            clock=world.clock,
+            runtime=runtime,
+            dialer=dialer,
+            events=self.events,
+            behaviour=behaviour,
+            tcp_socket_connects=gates.enabled(TCP_SOCKET_LIFECYCLE_HOOK),
         )
         container_killer = ContainerKiller(
             world=world,
@@ -617,6 +629,7 @@ class Kubelet:
             attempt=attempt,
             envs=envs,
             mounts=self._volumes.mounts(pod, container, pod_ips, attempt=attempt),
+            stop_signal_is_honoured=self._gates.enabled(CONTAINER_STOP_SIGNALS),
             memory_capacity=self._memory_capacity,
             target_id=self._target_container_id(pod, container),
         )

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from lastcall.api.defaults import set_defaults
+from lastcall.api.disabled_fields import drop_disabled_fields
+from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, uid_of
 from lastcall.api.resources import PODS
 from lastcall.api.schema import DecodeError, check_fields
@@ -45,7 +47,7 @@ class ManifestError(ValueError):
     """The file is no static Pod; the text says why."""
 
 
-def read_manifest(data: bytes, *, path: str, node_name: str, seen: str) -> Object:
+def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: FeatureGates | None = None) -> Object:
     """The static Pod of one file. `seen` is RFC 3339, `path` goes into the UID. Raises ManifestError.
 
     Its UID is a hash of what it says unless the manifest has one, its name gets the node's as a suffix.
@@ -76,6 +78,7 @@ def read_manifest(data: bytes, *, path: str, node_name: str, seen: str) -> Objec
     if {"operator": "Exists", "effect": "NoExecute"} not in tolerations:
         tolerations.append({"operator": "Exists", "effect": "NoExecute"})
     set_defaults(PODS, pod)
+    drop_disabled_fields(PODS, pod, None, gates or FeatureGates())
     pod["status"] = {"phase": "Pending"}
     if problems := validate_create(PODS, pod):
         raise ManifestError("; ".join(str(problem) for problem in problems))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, FeatureGates
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.cri.api import ContainerStatus
 from lastcall.node.conditions import (
@@ -54,6 +55,7 @@ class PodStatusGenerator:
         host_ips: Sequence[str],
         pod_sync_handlers: Sequence[PodSyncHandler] = (),
         messages: TerminationMessages | None = None,
+        gates: FeatureGates | None = None,
     ) -> None:
         self._features = features
         self._statuses = statuses
@@ -62,6 +64,7 @@ class PodStatusGenerator:
         self._host_ips = tuple(host_ips)
         self._handlers = tuple(pod_sync_handlers)
         self._messages = messages or TerminationMessages()
+        self._gates = gates or FeatureGates()
 
     def generate_api_pod_status(self, pod: Object, pod_status: PodStatus, pod_is_terminal: bool) -> Object:
         uid = uid_of(pod)
@@ -132,6 +135,7 @@ class PodStatusGenerator:
                     features=self._features,
                     start_error=lambda name: self._reasons.get(uid, name),
                     termination_message=message,
+                    show_stop_signal=self._gates.enabled(CONTAINER_STOP_SIGNALS),
                 )
         return status
 

@@ -53,6 +53,8 @@ def test_help_lists_every_command():
     [
         (["run"], "Missing argument"),
         (["run", "x.yaml", "--kubernetes-version", "1.99"], "'1.18', '1.23', '1.27', '1.36'"),
+        (["run", "x.yaml", "--feature-gates", "Nonsense=true"], "unknown feature gate 'Nonsense': known are Container"),
+        (["up", "--feature-gates", "ContainerStopSignals"], "write ContainerStopSignals=true"),
         (["run", "x.yaml", "--grace", "-1"], "-1 is not in the range"),
         (["run", "x.yaml", "--grace", "soon"], "'soon' is not a valid integer"),
         (["run", "x.yaml", "--timeout", "0"], "0.0 is not in the range"),

@@ -374,15 +374,6 @@ def test_pods_that_are_not_wanted_lose_their_workers() -> None:
     assert len(play(body).calls) == 1
 
 
-def test_grpc_says_clearly_that_it_is_not_supported() -> None:
-    async def body(manager: PodProbeManager, node: Node) -> None:
-        node.run_container()
-        manager.add_pod(make_pod(readinessProbe={"grpc": {"port": 80}}))
-        await node.world.clock.sleep(1)
-
-    assert "gRPC probes are not supported" in play(body).events[0][1]
-
-
 @pytest.mark.rule("node-semantics 13/named-ports, 13/exec")
 def test_ports_headers_and_variables() -> None:
     container = {"name": "c", "ports": [{"name": "web", "containerPort": 80}], "env": [{"name": "A", "value": "x"}]}

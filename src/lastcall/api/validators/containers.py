@@ -12,6 +12,7 @@ from lastcall.api.field import (
     not_found,
     not_supported,
     required,
+    too_many,
 )
 from lastcall.api.meta import Object
 from lastcall.api.names import (
@@ -72,8 +73,8 @@ def validate_containers(
         at = f"{path}[{index}]"
         errors += _common(container, volumes, at)
         errors += _unique_name(container, names, at)
-        errors += _hooks_and_probes(container, at, grace)
-        errors += one_of(container.get("restartPolicy"), f"{at}.restartPolicy", CONTAINER_RESTART_POLICIES)
+        errors += _hooks_and_probes(container, at, grace, spec.get("os"))
+        errors += _restart_policy(container, at)
     return errors + _host_port_conflicts(containers, path)
 
 
@@ -85,11 +86,11 @@ def validate_init_containers(
     for index, container in enumerate(spec.get("initContainers") or ()):
         at = f"{path}[{index}]"
         errors += _common(container, volumes, at)
-        errors += one_of(container.get("restartPolicy"), f"{at}.restartPolicy", CONTAINER_RESTART_POLICIES)
+        errors += _restart_policy(container, at)
         errors += _unique_name(container, names, at)
         errors += _host_port_conflicts([container], path)
         if container.get("restartPolicy") == "Always":
-            errors += _hooks_and_probes(container, at, grace)
+            errors += _hooks_and_probes(container, at, grace, spec.get("os"))
             continue
         for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if container.get(key) is not None:
@@ -98,7 +99,41 @@ def validate_init_containers(
     return errors
 
 
-_EPHEMERAL_FORBIDDEN = ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy")
+MAX_RESTART_RULES = 20
+MAX_EXIT_CODES = 255
+
+
+def _restart_policy(container: Object, at: str) -> list[FieldError]:
+    """(`validateContainerRestartPolicy`)"""
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
+    if not policy:
+        why = "must specify restartPolicy when restart rules are used"
+        return [required(f"{at}.restartPolicy", why)] if rules else []
+    errors = one_of(policy, f"{at}.restartPolicy", CONTAINER_RESTART_POLICIES)
+    if len(rules) > MAX_RESTART_RULES:
+        errors.append(too_many(f"{at}.restartPolicyRules", len(rules), MAX_RESTART_RULES))
+    for index, rule in enumerate(rules):
+        path = f"{at}.restartPolicyRules[{index}]"
+        errors += _known(rule.get("action"), f"{path}.action", ("Restart", "RestartAllContainers"))
+        codes = rule.get("exitCodes")
+        if codes is None:
+            errors.append(required(f"{path}.exitCodes", "must be specified"))
+            continue
+        errors += _known(codes.get("operator"), f"{path}.exitCodes.operator", ("In", "NotIn"))
+        values = codes.get("values") or []
+        if len(values) > MAX_EXIT_CODES:
+            errors.append(too_many(f"{path}.exitCodes.values", len(values), MAX_EXIT_CODES))
+    return errors
+
+
+def _known(value: str | None, path: str, supported: Sequence[str]) -> list[FieldError]:
+    return [] if value in supported else [not_supported(path, value or "", supported)]
+
+
+_EPHEMERAL_FORBIDDEN = (
+    "ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy", "restartPolicy",
+    "restartPolicyRules",
+)  # fmt: skip
 
 
 def validate_ephemeral_containers(
@@ -120,6 +155,11 @@ def validate_ephemeral_containers(
         resources = container.get("resources") or {}
         if resources.get("limits") or resources.get("requests"):
             errors.append(forbidden(f"{at}.resources", "cannot be set for an Ephemeral Container"))
+        for position, mount in enumerate(container.get("volumeMounts") or ()):
+            for key in ("subPath", "subPathExpr"):
+                if mount.get(key):
+                    why = "cannot be set for an Ephemeral Container"
+                    errors.append(forbidden(f"{at}.volumeMounts[{position}].{key}", why))
     return errors
 
 
@@ -361,9 +401,34 @@ def _security_context(context: Object | None, path: str) -> list[FieldError]:
     return errors
 
 
-def _hooks_and_probes(container: Object, at: str, grace: int | None) -> list[FieldError]:
+def _numbered(prefix: str, sign: str, last: int) -> list[str]:
+    return [f"{prefix}{sign}{number}" for number in range(1, last + 1)]
+
+
+_SIGNALS = sorted((
+    "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO",
+    "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGSEGV", "SIGSTKFLT", "SIGSTOP",
+    "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM",
+    "SIGWINCH", "SIGXCPU", "SIGXFSZ", "SIGRTMIN", *_numbered("SIGRTMIN", "+", 15), *_numbered("SIGRTMAX", "-", 14),
+    "SIGRTMAX",
+))  # fmt: skip
+STOP_SIGNALS = {"linux": _SIGNALS, "windows": ["SIGKILL", "SIGTERM"]}
+"""By `spec.os.name`: what `lifecycle.stopSignal` may be."""
+
+
+def _stop_signal(signal: str, path: str, os: Object | None) -> list[FieldError]:
+    """(`validateStopSignal`)"""
+    supported = STOP_SIGNALS.get((os or {}).get("name") or "")
+    if supported is None:
+        return [forbidden(path, "may not be set for containers with empty `spec.os.name`")]
+    return [] if signal in supported else [not_supported(path, signal, supported)]
+
+
+def _hooks_and_probes(container: Object, at: str, grace: int | None, os: Object | None) -> list[FieldError]:
     errors: list[FieldError] = []
     lifecycle = container.get("lifecycle") or {}
+    if lifecycle.get("stopSignal"):
+        errors += _stop_signal(lifecycle["stopSignal"], f"{at}.lifecycle.stopSignal", os)
     for hook in ("postStart", "preStop"):
         if lifecycle.get(hook) is not None:
             errors += _handler(lifecycle[hook], f"{at}.lifecycle.{hook}", grace)

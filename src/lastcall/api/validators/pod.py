@@ -14,6 +14,7 @@ from lastcall.api.names import between
 from lastcall.api.pods import is_restartable_init, qos_class
 from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
 
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 UPDATE_TEXT = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -163,6 +164,8 @@ def _container_transitions(
 
 
 def validate_ephemeral_containers_update(new: Object, old: Object) -> list[FieldError]:
+    if MIRROR_ANNOTATION in (old["metadata"].get("annotations") or {}):
+        return [forbidden("", "static pods do not support ephemeral containers")]
     errors = validate_spec(new)
     path = "spec.ephemeralContainers"
     now = {item.get("name"): item for item in (new.get("spec") or {}).get("ephemeralContainers") or ()}

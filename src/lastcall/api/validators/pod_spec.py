@@ -42,6 +42,7 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
     errors += required_one_of(spec.get("restartPolicy"), "spec.restartPolicy", RESTART_POLICIES)
     errors += required_one_of(spec.get("dnsPolicy"), "spec.dnsPolicy", DNS_POLICIES)
     errors += validate_labels(spec.get("nodeSelector"), "spec.nodeSelector")
+    errors += _os(spec.get("os"))
     errors += _host_network(spec)
     errors += _security_context(spec.get("securityContext") or {}, spec)
     for index, reference in enumerate(spec.get("imagePullSecrets") or ()):
@@ -66,6 +67,16 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
         if spec.get(key):
             errors += each(f"spec.{key}", spec[key], is_dns1123_subdomain(spec[key]))
     return errors + one_of(spec.get("preemptionPolicy"), "spec.preemptionPolicy", ("Never", "PreemptLowerPriority"))
+
+
+def _os(os: Object | None) -> list[FieldError]:
+    """(`validateOS`)"""
+    if os is None:
+        return []
+    name = os.get("name") or ""
+    if not name:
+        return [required("spec.os.name", "cannot be empty")]
+    return [] if name in ("linux", "windows") else [not_supported("spec.os", name, ("linux", "windows"))]
 
 
 def _host_network(spec: Object) -> list[FieldError]:

@@ -34,6 +34,7 @@ from lastcall.cri.api import (
 from lastcall.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal
 from lastcall.cri.sandbox.records import Records, decode
 from lastcall.cri.sandbox.runtime_status import runtime_status
+from lastcall.cri.sandbox.shim.procfs import signal_name
 from lastcall.cri.sandbox.shim_client import ShimClient, ShimLost
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
 from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
@@ -125,6 +126,7 @@ class _Container:
             labels=self.config.labels,
             annotations=self.config.annotations,
             info=self.info,
+            stop_signal=signal_name(self.stop_signal),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from lastcall.api.meta import Object
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_duration, go_quote
-from lastcall.node.interfaces import Dialer, DialError
+from lastcall.node.interfaces import Dialer, DialError, RPCError
 from lastcall.node.status_features import StatusFeatures
 
 MAX_OUTPUT_BYTES = 10 * 1024
@@ -44,7 +44,7 @@ async def run_probe(
     if "tcpSocket" in probe:
         return await _tcp_socket(probe["tcpSocket"], container, pod_ip, timeout, dialer)
     if "grpc" in probe:
-        raise ProbeError("gRPC probes are not supported by this version of lastcall; use exec, httpGet or tcpSocket")
+        return await _grpc(probe["grpc"], pod_ip, timeout, dialer, features)
     raise ProbeError(f"missing probe handler for container {container['name']}")
 
 
@@ -98,6 +98,32 @@ async def _tcp_socket(action: Object, container: Object, pod_ip: str, timeout: f
     except DialError as error:
         return Probed("failure", str(error))
     return Probed("success", "")
+
+
+async def _grpc(action: Object, pod_ip: str, timeout: float, dialer: Dialer, features: StatusFeatures) -> Probed:
+    """Source: pkg/probe/grpc/grpc.go:Probe."""
+    port, service = int(action["port"]), str(action.get("service") or "")
+    agent = f"kube-probe/{features.short_version}"
+    address, limit = f"[{pod_ip}]:{port}" if ":" in pod_ip else f"{pod_ip}:{port}", go_duration(timeout)
+    try:
+        status = await dialer.grpc_health(pod_ip, port, service, timeout, agent)
+    except DialError as error:
+        return Probed("failure", f"timeout: failed to connect service {go_quote(address)} within {limit}: {error}")
+    except RPCError as error:
+        if error.code == "Unimplemented":
+            text = f"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {error}"
+        elif error.code == "DeadlineExceeded":
+            text = f"timeout: health rpc did not complete within {limit}"
+        else:
+            text = f"error: health rpc probe failed: rpc error: code = {error.code} desc = {error}"
+        return Probed("failure", text)
+    if status == SERVING:
+        return Probed("success", "service healthy")
+    return Probed("failure", f"service unhealthy (responded with {go_quote(_SERVING_STATUS.get(status, str(status)))})")
+
+
+SERVING = 1
+_SERVING_STATUS = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
 
 def probe_headers(action: Object, features: StatusFeatures) -> list[tuple[str, str]]:
@@ -154,4 +180,6 @@ def describe_probe(probe: Object) -> str:
         return f"httpGet {probe['httpGet'].get('path') or '/'} on {probe['httpGet']['port']}"
     if "tcpSocket" in probe:
         return f"tcpSocket {probe['tcpSocket']['port']}"
-    return "grpc"
+    if "grpc" in probe:
+        return f"grpc {probe['grpc'].get('service') or 'health'} on {probe['grpc']['port']}"
+    return "nothing"

@@ -15,16 +15,21 @@ _NAMES = {int(number): number.name for number in signal.Signals}
 _NAMES[32], _NAMES[33] = "SIGCANCEL", "SIGSETXID"  # the C library's own
 
 
+_OTHER_NAMES = {"SIGCLD": int(signal.SIGCHLD), "SIGPOLL": int(signal.SIGIO), "SIGIOT": int(signal.SIGABRT)}
+
+
 def signal_name(number: int) -> str:
-    """`SIGTERM`, `SIGRTMIN+3`; a number that is no signal as text."""
+    """`SIGTERM`, `SIGRTMIN+3`, `SIGRTMAX-2`; a number that is no signal as text."""
     name = _NAMES.get(number)
     if name:
         return name
-    return f"SIGRTMIN+{number - 34}" if 34 < number < 64 else str(number)
+    if 34 < number < 50:
+        return f"SIGRTMIN+{number - 34}"
+    return f"SIGRTMAX-{64 - number}" if 50 <= number < 64 else str(number)
 
 
 def signal_number(text: str) -> int:
-    """The number of `SIGTERM`, `TERM`, `15` or `SIGRTMIN+3`. Raises ValueError for anything else."""
+    """The number of `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-2`. Raises ValueError for anything else."""
     name = text.strip().upper()
     if name.isdecimal():
         number = int(name)
@@ -33,6 +38,10 @@ def signal_number(text: str) -> int:
         base, plus, offset = name.partition("+")
         if base == "SIGRTMIN" and plus and offset.isdecimal():
             number = 34 + int(offset)
+        elif (base_minus := name.partition("-"))[0] == "SIGRTMAX" and base_minus[2].isdecimal():
+            number = 64 - int(base_minus[2])
+        elif name in _OTHER_NAMES:
+            number = _OTHER_NAMES[name]
         else:
             number = next((known for known, known_name in _NAMES.items() if known_name == name), 0)
     if not 1 <= number <= 64:

@@ -1,0 +1,140 @@
+"""Fields of Pods that a feature gate turns off: dropped before anything looks at them, unless the old object has them.
+
+Source: pkg/api/pod/util.go:DropDisabledPodFields, DropDisabledTemplateFields and the options of validation there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from lastcall.api.feature_gates import (
+    CONTAINER_RESTART_RULES,
+    CONTAINER_STOP_SIGNALS,
+    EPHEMERAL_CONTAINERS,
+    GRPC_CONTAINER_PROBE,
+    RESTART_ALL_CONTAINERS,
+    FeatureGates,
+)
+from lastcall.api.field import FieldError, forbidden, not_supported
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_GROUPS = ("initContainers", "containers", "ephemeralContainers")
+
+_SPEC_AT: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): ("spec",),
+    ("", "replicationcontrollers"): ("spec", "template", "spec"),
+    ("", "podtemplates"): ("template", "spec"),
+    ("apps", "deployments"): ("spec", "template", "spec"),
+    ("apps", "replicasets"): ("spec", "template", "spec"),
+    ("apps", "statefulsets"): ("spec", "template", "spec"),
+    ("apps", "daemonsets"): ("spec", "template", "spec"),
+    ("batch", "jobs"): ("spec", "template", "spec"),
+    ("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+
+
+def drop_disabled_fields(resource: Resource, new: Object, old: Object | None, gates: FeatureGates) -> None:
+    """Drop from `new`, in place, what is turned off and not in use in `old`."""
+    spec = pod_spec_of(resource, new)
+    if spec is None:
+        return
+    before = pod_spec_of(resource, old) if old is not None else None
+    for gate, in_use, drop in _DROPS:
+        if not gates.enabled(gate) and not (before is not None and in_use(before)):
+            drop(spec)
+
+
+def disabled_values(resource: Resource, new: Object, old: Object | None, gates: FeatureGates) -> list[FieldError]:
+    """Values that a gate turns off where their field stays: RestartAllContainers, rules of sidecars."""
+    spec = pod_spec_of(resource, new)
+    if spec is None or gates.enabled(RESTART_ALL_CONTAINERS):
+        return []
+    before = pod_spec_of(resource, old) if old is not None else None
+    if before is not None and _restarts_all(before):
+        return []
+    errors: list[FieldError] = []
+    path = ".".join(_SPEC_AT[resource.group, resource.plural])
+    for group, index, container in _containers(spec):
+        at = f"{path}.{group}[{index}].restartPolicyRules"
+        rules = container.get("restartPolicyRules") or []
+        if rules and group == "initContainers" and container.get("restartPolicy") == "Always":
+            errors.append(forbidden(at, "may not be set for init containers with restartPolicy=Always"))
+        for number, rule in enumerate(rules):
+            if rule.get("action") == "RestartAllContainers":
+                errors.append(not_supported(f"{at}[{number}].action", rule["action"], ("Restart",)))
+    return errors
+
+
+def pod_spec_of(resource: Resource, obj: Object) -> Object | None:
+    """The spec of the Pod, or of the Pods that the object makes; None where there is none."""
+    value: Any = obj
+    for key in _SPEC_AT.get((resource.group, resource.plural), ("",)):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None
+
+
+def _containers(spec: Object) -> Iterator[tuple[str, int, Object]]:
+    for group in _GROUPS:
+        for index, container in enumerate(spec.get(group) or ()):
+            if isinstance(container, dict):
+                yield group, index, container
+
+
+def _has_stop_signal(spec: Object) -> bool:
+    return any((container.get("lifecycle") or {}).get("stopSignal") for _, _, container in _containers(spec))
+
+
+def _drop_stop_signals(spec: Object) -> None:
+    for _, _, container in _containers(spec):
+        lifecycle = container.get("lifecycle")
+        if isinstance(lifecycle, dict) and lifecycle.pop("stopSignal", None) is not None and not lifecycle:
+            del container["lifecycle"]
+
+
+def _has_grpc_probe(spec: Object) -> bool:
+    return any((container.get(probe) or {}).get("grpc") for _, _, container in _containers(spec) for probe in _PROBES)
+
+
+def _drop_grpc_probes(spec: Object) -> None:
+    for _, _, container in _containers(spec):
+        for probe in _PROBES:
+            if isinstance(container.get(probe), dict):
+                container[probe].pop("grpc", None)
+
+
+def _has_restart_policies(spec: Object) -> bool:
+    for group, _, container in _containers(spec):
+        policy = container.get("restartPolicy")
+        if container.get("restartPolicyRules") or (policy and (group != "initContainers" or policy != "Always")):
+            return True
+    return False
+
+
+def _drop_restart_policies(spec: Object) -> None:
+    for group, _, container in _containers(spec):
+        container.pop("restartPolicyRules", None)
+        if group != "initContainers" or container.get("restartPolicy") != "Always":
+            container.pop("restartPolicy", None)
+
+
+def _restarts_all(spec: Object) -> bool:
+    for group, _, container in _containers(spec):
+        rules = container.get("restartPolicyRules") or []
+        if any(rule.get("action") == "RestartAllContainers" for rule in rules):
+            return True
+        if rules and group == "initContainers" and container.get("restartPolicy") == "Always":
+            return True
+    return False
+
+
+_DROPS: tuple[tuple[str, Callable[[Object], bool], Callable[[Object], object]], ...] = (
+    (CONTAINER_STOP_SIGNALS, _has_stop_signal, _drop_stop_signals),
+    (GRPC_CONTAINER_PROBE, _has_grpc_probe, _drop_grpc_probes),
+    (CONTAINER_RESTART_RULES, _has_restart_policies, _drop_restart_policies),
+    (
+        EPHEMERAL_CONTAINERS,
+        lambda spec: bool(spec.get("ephemeralContainers")),
+        lambda spec: spec.pop("ephemeralContainers", None),
+    ),
+)

@@ -1,0 +1,98 @@
+"""Feature gates: which there are in which Kubernetes version, and how they are set.
+
+Only gates that change something here are known. Source: pkg/features/kube_features.go of each release;
+component-base/featuregate/feature_gate.go:SetFromMap.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+CONTAINER_RESTART_RULES = "ContainerRestartRules"
+CONTAINER_STOP_SIGNALS = "ContainerStopSignals"
+EPHEMERAL_CONTAINERS = "EphemeralContainers"
+GRPC_CONTAINER_PROBE = "GRPCContainerProbe"
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+TCP_SOCKET_LIFECYCLE_HOOK = "TCPSocketLifecycleHook"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Minor versions of 1.x: the gate is known `since`, its default is True from `on`, it cannot be set from `locked`.
+
+    None: not yet, up to 1.36. `requires` are gates that must be on with it.
+    """
+
+    since: int
+    on: int | None = None
+    locked: int | None = None
+    requires: tuple[str, ...] = ()
+
+
+GATES: dict[str, Gate] = {
+    CONTAINER_RESTART_RULES: Gate(since=34, on=35),
+    CONTAINER_STOP_SIGNALS: Gate(since=33),
+    EPHEMERAL_CONTAINERS: Gate(since=16, on=23, locked=25),
+    GRPC_CONTAINER_PROBE: Gate(since=23, on=24, locked=27),
+    RESTART_ALL_CONTAINERS: Gate(since=35, on=36, requires=(CONTAINER_RESTART_RULES,)),
+    # Kubernetes accepts tcpSocket hooks and fails them at run time; older documentation says that they connect.
+    TCP_SOCKET_LIFECYCLE_HOOK: Gate(since=0),
+}
+
+
+class FeatureGateError(ValueError):
+    """A setting that cannot be; the text says which and what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """The gates of one version (`1.36`) with what was set for them. Use `feature_gates` to make one."""
+
+    version: str = "1.36"
+    settings: Mapping[str, bool] = field(default_factory=dict)
+
+    def enabled(self, name: str) -> bool:
+        """Raises KeyError for a name that is not in `GATES`."""
+        gate = GATES[name]
+        default = gate.on is not None and _minor(self.version) >= gate.on
+        return self.settings.get(name, default)
+
+
+def parse_feature_gates(texts: Iterable[str]) -> dict[str, bool]:
+    """`["A=true,B=false", …]` as a dictionary; a later setting wins. Raises FeatureGateError."""
+    settings: dict[str, bool] = {}
+    for pair in (pair.strip() for text in texts for pair in text.split(",")):
+        if not pair:
+            continue
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise FeatureGateError(f"{pair!r} has no value: write {pair}=true or {pair}=false")
+        name, value = name.strip(), value.strip().lower()
+        if name not in GATES:
+            raise FeatureGateError(f"unknown feature gate {name!r}: known are {', '.join(GATES)}")
+        if value not in ("true", "false"):
+            raise FeatureGateError(f"{pair!r}: the value of a feature gate is true or false")
+        settings[name] = value == "true"
+    return settings
+
+
+def feature_gates(version: str, settings: Mapping[str, bool]) -> FeatureGates:
+    """The gates of a Kubernetes version, checked against it. Raises FeatureGateError."""
+    minor = _minor(version)
+    for name, value in settings.items():
+        gate = GATES.get(name)
+        if gate is None or minor < gate.since:
+            known = ", ".join(each for each, its in GATES.items() if minor >= its.since)
+            raise FeatureGateError(f"Kubernetes {version} has no feature gate {name!r}: it has {known}")
+        if gate.locked is not None and minor >= gate.locked and not value:
+            raise FeatureGateError(f"feature gate {name} is locked to true since Kubernetes 1.{gate.locked}")
+    gates = FeatureGates(version, dict(settings))
+    for name, gate in GATES.items():
+        for other in gate.requires:
+            if gates.enabled(name) and not gates.enabled(other):
+                way_out = f"set {name}=false too" if not settings.get(name) else f"set {other}=true"
+                raise FeatureGateError(f"feature gate {name} needs {other}, which is off: {way_out}")
+    return gates
+
+
+def _minor(version: str) -> int:
+    return int(version.removeprefix("v").split(".")[1])

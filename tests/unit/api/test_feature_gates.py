@@ -1,0 +1,154 @@
+"""Feature gates: settings, versions, and the fields and values they turn off."""
+
+import copy
+
+import pytest
+
+from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields
+from lastcall.api.feature_gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
+from lastcall.api.resources import DEPLOYMENTS, PODS
+from lastcall.api.validators.containers import STOP_SIGNALS
+from lastcall.api.validators.pod import validate_spec
+
+RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
+
+
+def test_settings_are_read_and_a_later_one_wins() -> None:
+    settings = parse_feature_gates(
+        ["ContainerStopSignals=true, TCPSocketLifecycleHook=TRUE", "ContainerStopSignals=false"]
+    )
+    assert settings == {"ContainerStopSignals": False, "TCPSocketLifecycleHook": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Nonsense=true", "unknown feature gate 'Nonsense': known are ContainerRestartRules,"),
+        ("ContainerStopSignals", "write ContainerStopSignals=true or ContainerStopSignals=false"),
+        ("ContainerStopSignals=yes", "the value of a feature gate is true or false"),
+    ],
+)
+def test_a_setting_that_cannot_be_says_what_can(text: str, words: str) -> None:
+    with pytest.raises(FeatureGateError) as caught:
+        parse_feature_gates([text])
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "words"),
+    [
+        ("1.27", {"ContainerStopSignals": True}, "Kubernetes 1.27 has no feature gate 'ContainerStopSignals'"),
+        ("1.36", {"EphemeralContainers": False}, "locked to true since Kubernetes 1.25"),
+        ("1.36", {"ContainerRestartRules": False}, "set RestartAllContainersOnContainerExits=false too"),
+    ],
+)
+def test_a_version_has_only_its_own_gates(version: str, settings: dict[str, bool], words: str) -> None:
+    with pytest.raises(FeatureGateError, match=words.replace("(", r"\(")):
+        feature_gates(version, settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "on"),
+    [
+        ("ContainerStopSignals", ()),
+        ("TCPSocketLifecycleHook", ()),
+        ("EphemeralContainers", ("1.23", "1.27", "1.36")),
+        ("GRPCContainerProbe", ("1.27", "1.36")),
+        ("ContainerRestartRules", ("1.36",)),
+        ("RestartAllContainersOnContainerExits", ("1.36",)),
+    ],
+)
+def test_defaults_by_version(name: str, on: tuple[str, ...]) -> None:
+    assert tuple(v for v in ("1.18", "1.23", "1.27", "1.36") if FeatureGates(v).enabled(name)) == on
+
+
+def pod(**container: object) -> dict:
+    return {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "app", "image": "i", **container}]}}
+
+
+def test_a_stop_signal_is_dropped_while_its_gate_is_off_unless_it_is_there_already() -> None:
+    new = pod(lifecycle={"stopSignal": "SIGUSR1"})
+    stored = copy.deepcopy(new)
+    drop_disabled_fields(PODS, new, None, FeatureGates())
+    assert new == pod()
+    both = pod(lifecycle={"stopSignal": "SIGUSR1", "preStop": {"sleep": {"seconds": 1}}})
+    drop_disabled_fields(PODS, both, None, FeatureGates())
+    assert both == pod(lifecycle={"preStop": {"sleep": {"seconds": 1}}})
+    kept = copy.deepcopy(stored)
+    drop_disabled_fields(PODS, kept, stored, FeatureGates())
+    assert kept == stored
+    on = copy.deepcopy(stored)
+    drop_disabled_fields(PODS, on, None, FeatureGates("1.36", {"ContainerStopSignals": True}))
+    assert on == stored
+
+
+def test_templates_lose_disabled_fields_too() -> None:
+    deployment = {"spec": {"template": pod(lifecycle={"stopSignal": "SIGUSR1"})}}
+    drop_disabled_fields(DEPLOYMENTS, deployment, None, FeatureGates())
+    assert deployment == {"spec": {"template": pod()}}
+
+
+def test_before_restart_rules_a_container_had_no_policy_of_its_own() -> None:
+    new = pod(restartPolicy="Never", restartPolicyRules=[RULE])
+    new["spec"]["initContainers"] = [{"name": "s", "restartPolicy": "Always"}, {"name": "i", "restartPolicy": "Never"}]
+    drop_disabled_fields(PODS, new, None, FeatureGates("1.27"))
+    assert new["spec"] == {
+        "containers": [{"name": "app", "image": "i"}],
+        "initContainers": [{"name": "s", "restartPolicy": "Always"}, {"name": "i"}],
+    }
+
+
+def test_restarting_all_containers_needs_its_gate() -> None:
+    new = pod(restartPolicy="Never", restartPolicyRules=[{**RULE, "action": "RestartAllContainers"}])
+    off = FeatureGates("1.36", {"RestartAllContainersOnContainerExits": False})
+    (error,) = disabled_values(PODS, new, None, off)
+    assert str(error) == (
+        'spec.containers[0].restartPolicyRules[0].action: Unsupported value: "RestartAllContainers": '
+        'supported values: "Restart"'
+    )
+    assert disabled_values(PODS, new, new, off) == []
+    assert disabled_values(PODS, new, None, FeatureGates()) == []
+
+
+def problems(**fields: object) -> list[str]:
+    container = {"name": "app", "image": "i", "imagePullPolicy": "Always", **fields.pop("container", {})}  # type: ignore[dict-item]
+    spec = {"containers": [container], "restartPolicy": "Always", "dnsPolicy": "Default", **fields}
+    return [str(error) for error in validate_spec({"spec": spec})]
+
+
+def test_a_stop_signal_is_one_of_the_pod_s_system() -> None:
+    assert len(STOP_SIGNALS["linux"]) == 65
+    signal = {"lifecycle": {"stopSignal": "SIGRTMAX-2"}}
+    assert problems(container=signal, os={"name": "linux"}) == []
+    assert problems(container=signal) == [
+        "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`"
+    ]
+    assert problems(container=signal, os={"name": "windows"}) == [
+        'spec.containers[0].lifecycle.stopSignal: Unsupported value: "SIGRTMAX-2": '
+        'supported values: "SIGKILL", "SIGTERM"'
+    ]
+    assert problems(os={"name": "plan9"}) == [
+        'spec.os: Unsupported value: "plan9": supported values: "linux", "windows"'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"restartPolicyRules": [RULE]},
+         ["spec.containers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are used"]),
+        ({"restartPolicy": "Never", "restartPolicyRules": [RULE] * 21},
+         ["spec.containers[0].restartPolicyRules: Too many: 21: must have at most 20 items"]),
+        ({"restartPolicy": "Never", "restartPolicyRules": [{"action": "Explode"}]},
+         ['spec.containers[0].restartPolicyRules[0].action: Unsupported value: "Explode": supported values: "Restart", '
+          '"RestartAllContainers"',
+          "spec.containers[0].restartPolicyRules[0].exitCodes: Required value: must be specified"]),
+        ({"restartPolicy": "Never",
+          "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "Is", "values": list(range(256))}}]},
+         ['spec.containers[0].restartPolicyRules[0].exitCodes.operator: Unsupported value: "Is": supported values: '
+          '"In", "NotIn"',
+          "spec.containers[0].restartPolicyRules[0].exitCodes.values: Too many: 256: must have at most 255 items"]),
+    ],
+)  # fmt: skip
+def test_restart_rules_are_checked(container: dict, expected: list[str]) -> None:
+    assert problems(container=container) == expected
