@@ -24,6 +24,19 @@ def checked_size(context: click.Context, parameter: click.Parameter, value: str)
     return value
 
 
+def checked_log_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: a quantity of bytes that is not 0."""
+    from lastcall.api.quantity import parse_quantity
+
+    try:
+        size = parse_quantity(value).whole
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a size: write 10Mi, 500Ki, or -1 for no rotation") from None
+    if size == 0:
+        raise click.BadParameter("0 would rotate always: write 10Mi, 500Ki, or -1 for no rotation")
+    return value
+
+
 def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """A click callback: the real path of a directory that can be read, "" for none."""
     if not value:

@@ -35,6 +35,8 @@ class UpOptions:
     static_pods: str = ""
     controllers: bool = True
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    container_log_max_size: str = "10Mi"
+    container_log_max_files: int = 5
 
 
 class Teller(Protocol):
@@ -130,6 +132,8 @@ class _Life:
             static_pods=self._options.static_pods,
             controllers=self._options.controllers,
             feature_gates=self._options.feature_gates,
+            container_log_max_size=self._options.container_log_max_size,
+            container_log_max_files=self._options.container_log_max_files,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)

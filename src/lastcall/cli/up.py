@@ -13,6 +13,7 @@ from lastcall.cli.options import (
     KUBERNETES_VERSIONS,
     check_feature_gates,
     checked_directory,
+    checked_log_size,
     checked_size,
     feature_gates_option,
 )
@@ -59,6 +60,22 @@ from lastcall.cluster.directory import DEFAULT_NAME
     show_default=True,
     callback=checked_size,
     help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
+)
+@click.option(
+    "--container-log-max-size",
+    metavar="SIZE",
+    default="10Mi",
+    show_default=True,
+    callback=checked_log_size,
+    help="A container's log that is bigger is rotated, as the kubelet's containerLogMaxSize says; -1 for never.",
+)
+@click.option(
+    "--container-log-max-files",
+    type=click.IntRange(min=2, max=1000),
+    metavar="NUMBER",
+    default=5,
+    show_default=True,
+    help="So many files of a container's log are kept, the current one among them.",
 )
 @click.option(
     "--timeout",

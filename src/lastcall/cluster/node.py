@@ -37,6 +37,7 @@ from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.node.dialer import RealDialer
 from lastcall.node.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
+from lastcall.node.log_rotation import parse_log_policy
 from lastcall.node.manifest_directory import HostManifestDirectory
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
 from lastcall.node.server import KubeletServer
@@ -49,6 +50,7 @@ from lastcall.world.world import World
 LAST_WORDS_SECONDS = 1.0
 """For the last statuses and Events of a node that shuts down."""
 POD_LOG_ROOT = f"{STATE_DIR}/log/pods"
+CONTAINER_LOG_LINKS = f"{STATE_DIR}/log/containers"
 
 
 def main(plan: Plan) -> None:
@@ -73,6 +75,7 @@ async def _run(plan: Plan) -> None:
     images = ImageStore(
         unpacked=f"{STATE_DIR}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, plan.egress_node)
     )
+    log_policy = parse_log_policy(plan.options.container_log_max_size, plan.options.container_log_max_files)
     runtime = SandboxRuntime(
         world=world,
         recorder=runtime_recorder,
@@ -81,6 +84,7 @@ async def _run(plan: Plan) -> None:
         images=images,
         network=network,
         records_dir=f"{DURABLE_DIR}/runtime" if plan.options.state else "",
+        log_max_size=log_policy.max_size,
     )
     await runtime.adopt()
     capacity, allocatable = machine_capacity(Path(STATE_DIR))
@@ -120,6 +124,8 @@ async def _run(plan: Plan) -> None:
                 node_ip=NODE_IP,
                 kubernetes_version=plan.options.kubernetes_version,
                 pod_log_root=POD_LOG_ROOT,
+                container_log_links=CONTAINER_LOG_LINKS,
+                container_logs=log_policy,
                 allocatable=allocatable,
                 node_labels=node_labels(node_config),
                 feature_gates=plan.options.feature_gates,
@@ -143,6 +149,7 @@ async def _run(plan: Plan) -> None:
             pressures=lambda: kubelet.eviction.conditions,
             events=events,
         )
+        runtime.on_log_full = kubelet.container_logs.full
         kubelet.shutdown.on_change = kubelet.eviction.on_change = status.update_soon
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(_warm(images), name="warm images")

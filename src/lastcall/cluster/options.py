@@ -31,7 +31,9 @@ class ClusterOptions:
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none. `controllers` False leaves
-    them to `lastcall controller-manager`. `feature_gates` are settings that `api.feature_gates` has checked.
+    them to `lastcall controller-manager`. `container_log_max_size` and `container_log_max_files` are the kubelet's
+    containerLogMaxSize (a quantity; negative: no rotation) and containerLogMaxFiles. `feature_gates` are settings that
+    `api.feature_gates` has checked.
     """
 
     kubernetes_version: str = "1.36"
@@ -43,3 +45,5 @@ class ClusterOptions:
     static_pods: str = ""
     controllers: bool = True
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    container_log_max_size: str = "10Mi"
+    container_log_max_files: int = 5

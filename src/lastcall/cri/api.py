@@ -381,6 +381,13 @@ class RuntimeService(Protocol):
         ...
 
     async def remove_container(self, container_id: str) -> None: ...
+    async def reopen_container_log(self, container_id: str) -> None:
+        """Write on into a new file at the container's `log_path`: the old one was renamed.
+
+        Raises RuntimeServiceError, also when the container does not run.
+        """
+        ...
+
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
         """All containers, or those of one Pod; newest first."""
         ...

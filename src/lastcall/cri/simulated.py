@@ -354,6 +354,12 @@ class SimulatedRuntime:
         if self._containers.pop(container_id, None) is not None:
             self._emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
+    async def reopen_container_log(self, container_id: str) -> None:
+        """Nothing is written anywhere."""
+        await self._may_fail("reopen_container_log")
+        if not self._find(container_id).running:
+            raise RuntimeServiceError("container is not running")
+
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
         await self._may_fail("list_containers")
         found = [c for c in self._containers.values() if pod_uid in ("", c.sandbox.pod_uid)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lastcall.api.meta import is_terminating, name_of, namespace_of, uid_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.backoff import Backoff
-from lastcall.node.container_gc import ContainerGC
+from lastcall.node.container_gc_manager import ContainerGC
 from lastcall.node.interfaces import PodStatus, ProbeManager, StatusManager, VolumeManager
 from lastcall.node.mirror_pods import MirrorPods
 from lastcall.node.pleg import PodLifecycleEventGenerator
@@ -91,7 +91,7 @@ class Housekeeping:
         self._finish_terminal_pods(in_runtime)
         # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.
         self._kill_orphans([status for uid, status in in_runtime.items() if uid not in known_before])
-        await self._gc.collect(list(in_runtime.values()))
+        await self._gc.collect_gone(list(in_runtime.values()))
         self._drop_memories(in_runtime)
 
     def _delete_orphaned_mirrors(self) -> None:

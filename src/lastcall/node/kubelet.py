@@ -25,9 +25,10 @@ from lastcall.node.config_file import FileConfig, ManifestDirectory
 from lastcall.node.container_config import (
     generate_container_config,
     generate_pod_sandbox_config,
-    pod_log_directory,
 )
-from lastcall.node.container_gc import ContainerGC, instances_to_prune
+from lastcall.node.container_gc import ContainerGCPolicy, instances_to_prune
+from lastcall.node.container_gc_manager import ContainerGC
+from lastcall.node.container_logs import LogLinks
 from lastcall.node.critical_pods import EVENT_MESSAGE, NoVictims, is_critical_pod, pods_to_preempt, preempted_status
 from lastcall.node.environment import APISources, ContainerConfigError, make_environment
 from lastcall.node.eviction_manager import EvictionManager, NodeStats
@@ -35,9 +36,10 @@ from lastcall.node.eviction_rules import EvictionConfig
 from lastcall.node.hooks import HandlerRunner
 from lastcall.node.housekeeping import Housekeeping
 from lastcall.node.image_manager import PodImageManager
-from lastcall.node.interfaces import Dialer, EventRecorder, PodStatus, ProbeResult, ProbeType, VolumeManager
+from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType, VolumeManager
 from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import PodKiller
+from lastcall.node.log_rotation import ContainerLogManager, ContainerLogPolicy
 from lastcall.node.mirror_pods import MirrorPods
 from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
 from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
@@ -50,7 +52,7 @@ from lastcall.node.prober.manager import PodProbeManager
 from lastcall.node.reason_cache import LastStartErrors
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_notices import RuntimeNotices
-from lastcall.node.runtime_pod import is_terminal
+from lastcall.node.runtime_pod import is_terminal, pod_of_container
 from lastcall.node.shutdown import NOT_READY
 from lastcall.node.shutdown_manager import NodeShutdown
 from lastcall.node.start_container import ContainerStarter
@@ -76,7 +78,8 @@ log = logging.getLogger(__name__)
 class KubeletConfig:
     """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
     `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
-    `pod_log_root` is a directory of the node; without `node_labels` a nodeSelector is left to the scheduler. Raises
+    `pod_log_root` is a directory of the node, and so is `container_log_links` ("" for none), where log collectors find
+    a link to every container's log; without `node_labels` a nodeSelector is left to the scheduler. Raises
     ValueError for a Kubernetes version that is not in `versions.VERSIONS` and for a feature gate it does not have.
     """
 
@@ -90,6 +93,9 @@ class KubeletConfig:
     node_labels: dict[str, str] = field(default_factory=dict)
     eviction: EvictionConfig = field(default_factory=EvictionConfig)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    container_log_links: str = ""
+    container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
+    container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)
 
     def __post_init__(self) -> None:
         behaviour_of(self.kubernetes_version)
@@ -248,6 +254,7 @@ class Kubelet:
             recorder=recorder,
             behaviour=behaviour,
         )
+        log_links = LogLinks(config.container_log_links)
         starter = ContainerStarter(
             world=world,
             runtime=runtime,
@@ -265,6 +272,10 @@ class Kubelet:
             events=self.events,
             recorder=recorder,
             behaviour=behaviour,
+            log_links=log_links,
+        )
+        self.container_logs = ContainerLogManager(
+            world=world, runtime=runtime, policy=config.container_logs, log_root=config.pod_log_root
         )
         backoff = Backoff()
         self._notices = RuntimeNotices(runtime, self.events)
@@ -292,11 +303,20 @@ class Kubelet:
             recorder=recorder,
         )
         self._gc = ContainerGC(
+            world=world,
             runtime=runtime,
+            events=self.events,
+            node={"kind": "Node", "apiVersion": "", "metadata": {"name": config.node_name, "uid": config.node_name}},
             may_remove=lambda uid: (
                 self.workers.should_pod_content_be_removed(uid) and self.workers.should_pod_be_finished(uid)
             ),
-            log_directory=self._log_directory,
+            has_ended=self.workers.should_pod_runtime_be_removed,
+            kill_unknown=lambda container, message: container_killer.kill_container(
+                pod_of_container(container), container, message=message, runtime_only=True
+            ),
+            log_root=config.pod_log_root,
+            log_links=log_links,
+            policy=config.container_gc,
         )
         self.workers.bind(
             KubeletPodSyncer(
@@ -351,6 +371,8 @@ class Kubelet:
             await self._pod_config.first_set()
             self._takes_pods.set()
             tasks.spawn(self._housekeeping.run(), name="kubelet housekeeping")
+            tasks.spawn(self._gc.run(), name="kubelet container garbage collection")
+            tasks.spawn(self.container_logs.run(), name="kubelet container logs")
             tasks.spawn(self.eviction.run(), name="kubelet eviction")
 
     async def _first_relist(self) -> None:
@@ -669,10 +691,6 @@ class Kubelet:
     def _resources_reclaimed(self, uid: str) -> bool:
         status = self.pleg.get(uid)
         return self.workers.should_pod_runtime_be_removed(uid) and (status is None or not status.container_statuses)
-
-    def _log_directory(self, status: PodStatus) -> str:
-        metadata = {"name": status.name, "namespace": status.namespace, "uid": status.uid}
-        return pod_log_directory(self._config.pod_log_root, {"metadata": metadata})
 
 
 _EVENTS_THAT_SYNC = (PodLifecycleEventType.CONTAINER_STARTED, PodLifecycleEventType.CONTAINER_DIED)

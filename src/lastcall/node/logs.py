@@ -123,6 +123,7 @@ async def read_logs(
     """
     output = _Output(options)
     file: BinaryIO = path.open("rb")
+    following: BinaryIO | None = None
     try:
         if options.tail_lines is not None:
             file.seek(tail_offset(file, options.tail_lines))
@@ -137,13 +138,18 @@ async def read_logs(
                 if visible := b"".join(output.feed(line + b"\n") for line in lines):
                     yield visible
                 continue
-            if not options.follow or gone:
+            if not options.follow:
                 break
-            rotated = _reopened(path, file)
-            if rotated is not None:
+            if following is not None:
+                # Nobody writes into the old file any more, and it is read to its end.
                 file.close()
-                file, rest = rotated, b""
+                file, rest, following = following, b"", None
                 continue
+            following = _reopened(path, file)
+            if following is not None:
+                continue
+            if gone:
+                break
             if not await is_running():
                 # Read once more: the last lines may have come since.
                 gone = True
@@ -151,6 +157,8 @@ async def read_logs(
             await world.clock.sleep(POLL_SECONDS)
     finally:
         file.close()
+        if following is not None:
+            following.close()
 
 
 def _reopened(path: Path, file: BinaryIO) -> BinaryIO | None:

@@ -42,6 +42,14 @@ class RunningPod:
         }
 
 
+def pod_of_container(container: ContainerStatus) -> Object:
+    """The Pod of a container as the runtime knows it, with this container alone."""
+    labels = container.labels
+    return RunningPod(
+        labels.get(POD_UID_LABEL, ""), labels.get(POD_NAME_LABEL, ""), labels.get(POD_NAMESPACE_LABEL, ""), (container,)
+    ).to_api_pod()
+
+
 def running_pod_of(pod_status: PodStatus) -> RunningPod:
     """Running containers and all sandboxes (container/helpers.go:ConvertPodStatusToRunningPod)."""
     return RunningPod(

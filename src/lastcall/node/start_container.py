@@ -5,8 +5,9 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.cri.api import ContainerConfig, Image, PodSandboxConfig, RuntimeService, RuntimeServiceError
+from lastcall.node.container_logs import LogLinks
 from lastcall.node.environment import ContainerConfigError
 from lastcall.node.grace import KillReason
 from lastcall.node.hooks import HandlerRunner, HookError, handler_name
@@ -76,6 +77,7 @@ class ContainerStarter:
         recorder: Recorder,
         behaviour: Behaviour,
         highest_log: Callable[[str], int | None] = highest_log_number,
+        log_links: LogLinks = LogLinks(""),  # noqa: B008 (it keeps nothing)
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -87,6 +89,7 @@ class ContainerStarter:
         self._recorder = recorder
         self._behaviour = behaviour
         self._highest_log = highest_log
+        self._log_links = log_links
 
     async def start_container(
         self,
@@ -107,6 +110,8 @@ class ContainerStarter:
         attempt = restart_count(pod_status, name, self._highest_log(f"{sandbox_config.log_directory}/{name}"))
         container_id = await self._create(pod, container, image, attempt, sandbox_id, sandbox_config, pod_ips)
         await self._start(pod, container, container_id, attempt)
+        log_path = f"{sandbox_config.log_directory}/{name}/{attempt}.log"
+        self._log_links.add(name_of(pod), namespace_of(pod), name, container_id, log_path)
         post_start = (container.get("lifecycle") or {}).get("postStart")
         if post_start:
             await self._post_start(pod, container, post_start, container_id)

@@ -56,3 +56,43 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path):
     with pytest.raises(OSError, match="symbolic links"):
         LogFile(str(tmp_path / "0.log"))
     assert (tmp_path / "victim").read_text() == "mine"
+
+
+def test_a_full_log_asks_once_to_be_rotated_and_holds_its_container_back_at_twice_its_size(tmp_path):
+    path, told = tmp_path / "0.log", []
+    log = LogFile(str(path), 10)
+    log.on_full, log.on_hold = lambda: told.append("full"), told.append
+    for _ in range(3):
+        log.write(b"12345")
+    assert told == ["full"]
+    log.write(b"12345")
+    assert told == ["full", True]
+    path.rename(tmp_path / "0.log.1")
+    log.reopen()
+    assert told == ["full", True, False]
+    log.write(b"new")
+    log.close()
+    assert (path.read_bytes(), (tmp_path / "0.log.1").stat().st_size) == (b"new", 20)
+
+
+def test_a_log_that_nobody_rotates_loses_lines_until_somebody_does(tmp_path):
+    path = tmp_path / "0.log"
+    log = LogFile(str(path), 2)
+    log.write(b"1234")
+    log.lossy = True
+    log.write(b"lost")
+    path.rename(tmp_path / "old")
+    log.reopen()
+    log.write(b"kept")
+    log.close()
+    assert ((tmp_path / "old").read_bytes(), path.read_bytes()) == (b"1234", b"kept")
+
+
+def test_a_log_that_was_there_counts(tmp_path):
+    (tmp_path / "0.log").write_bytes(b"x" * 8)
+    told = []
+    log = LogFile(str(tmp_path / "0.log"), 10)
+    log.on_full = lambda: told.append("full")
+    log.write(b"12")
+    assert told == ["full"]
+    log.close()

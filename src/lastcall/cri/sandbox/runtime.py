@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -142,8 +142,12 @@ class SandboxRuntime:
         images: RootFilesystems,
         network: Network,
         records_dir: str = "",
+        log_max_size: int = 0,
     ) -> None:
         """`state_dir` holds what containers write; it is made when it is not there.
+
+        `log_max_size`: `on_log_full(container id)` is called when a log has grown to so many bytes, 0 for never. It is
+        to be rotated then: at twice the size the container waits.
 
         `records_dir` is for the records, `state_dir` when empty: a directory that outlives the cluster makes its next
         start see that the containers were there and ended, as a machine that was rebooted does.
@@ -156,6 +160,8 @@ class SandboxRuntime:
         self._network = network
         self._records = Records(records_dir or os.path.join(state_dir, "records"))
         self._shim = ShimClient(world, shim_socket, self._on_event, self._on_connected, self._on_lost)
+        self._log_max_size = log_max_size
+        self.on_log_full: Callable[[str], None] = lambda container_id: None
         self._lost = asyncio.Event()
         self._machine: dict[str, Any] = {}
         self._sandboxes: dict[str, _Sandbox] = {}
@@ -465,7 +471,11 @@ class SandboxRuntime:
             created_at=self._clock.wall_ns(),
             image_ref=root.image_ref,
             directory=directory,
-            spec={**start_spec(identity, sandbox.id, config, sandbox_config, root, directory), "seccomp": seccomp},
+            spec={
+                **start_spec(identity, sandbox.id, config, sandbox_config, root, directory),
+                "seccomp": seccomp,
+                "logMax": self._log_max_size,
+            },
             stop_signal=stop_signal(config, root.config),
         )
         try:
@@ -554,6 +564,16 @@ class SandboxRuntime:
         self._shim.post("remove", id=container_id)
         await asyncio.to_thread(shutil.rmtree, container.directory, ignore_errors=True)
         self._emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
+
+    async def reopen_container_log(self, container_id: str) -> None:
+        """Source: containerd internal/cri/server/container_log_reopen.go."""
+        self._find_running(container_id, "container is not running:")
+        try:
+            await self._shim.call("reopen_log", id=container_id)
+        except ShimLost:
+            raise
+        except RuntimeServiceError as error:
+            raise RuntimeServiceError(f"failed to reopen log for container {container_id!r}: {error}") from error
 
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
         """Newest first."""
@@ -672,6 +692,8 @@ class SandboxRuntime:
             self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
         elif message["event"] == "exited":
             self._exited(container, message)
+        elif message["event"] == "log_full":
+            self.on_log_full(container.id)
 
     def _started(self, container: _Container, started_at: int) -> None:
         if container.state not in (ContainerState.CONTAINER_CREATED, ContainerState.CONTAINER_UNKNOWN):

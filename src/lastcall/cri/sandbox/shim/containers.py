@@ -31,6 +31,8 @@ LARGEST_OUTPUT = 16 << 20
 """Bytes per stream of an exec (containerd internal/cri/server/container_execsync.go)."""
 
 _KILL_ROUNDS = 5
+_LONGEST_HOLD_SECONDS = 5.0
+"""So long a container waits for its log to be rotated; after that its log loses lines, and it goes on."""
 
 # Keys of `ContainerStatus.info`: `cri/api.py` has them for the node.
 SINGLE_USER_ID = "lastcall.dev/single-user-id"
@@ -62,6 +64,8 @@ class Container:
         self.info: dict[str, str] = {}
         """What CRI has no field for: see `cri/api.py:ContainerStatus`."""
         self.on_changed: Callable[[], None] = lambda: None
+        self.on_log_full: Callable[[], None] = lambda: None
+        self._hold_timer: Timer | None = None
         self._supervisors: list[Supervisor] = []
         self.out_of_memory: bool | None = None
         self.started_at = 0
@@ -113,7 +117,9 @@ class Container:
 
         filters.prepare(spec, context.maps[0])
         cgroup_files = self.limits.start()
-        self._log = LogFile(spec["logPath"])
+        self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
+        self._log.on_full = lambda: self.on_log_full()
+        self._log.on_hold = self._hold
         try:
             launched = launch(
                 context.loop,
@@ -147,6 +153,23 @@ class Container:
             stream = Stream(name, self._log, self._line)
             self._outputs.append(self.taps.follow(name, fd, stream.feed, stream.end))
         self._unread = []
+
+    def reopen_log(self) -> None:
+        """The log was renamed: go on in a new one. Raises OSError."""
+        self._log.reopen()
+
+    def _hold(self, held: bool) -> None:
+        """The log is twice as big as it may be, and nobody has rotated it yet."""
+        if self._hold_timer is not None:
+            self._hold_timer.cancel()
+            self._hold_timer = None
+        self.taps.hold(held)
+        if held:
+            self._hold_timer = self._context.loop.call_later(_LONGEST_HOLD_SECONDS, self._lose_lines)
+
+    def _lose_lines(self) -> None:
+        self._log.lossy = True
+        self.taps.hold(False)
 
     def _console(self, fd: int) -> None:
         """The terminal's end: its output is the container's, and held open it is also its input."""
@@ -241,6 +264,8 @@ class Container:
         self._unread = []
         self.process.journal.close()
         self._log.close()
+        if self._hold_timer is not None:
+            self._hold_timer.cancel()
         for supervisor in self._supervisors:
             supervisor.close()
         self.limits.remove()

@@ -28,22 +28,61 @@ def rfc3339_nano(wall_ns: int) -> str:
 
 
 class LogFile:
-    """The file that both streams of a container go to. "" as path keeps nothing."""
+    """The file that both streams of a container go to. "" as path keeps nothing.
 
-    def __init__(self, path: str) -> None:
+    `max_size` (bytes, 0 for none): `on_full` is called once when the file has grown to it, so that it is rotated
+    and `reopen`ed; at twice that `on_hold(True)`, and `on_hold(False)` once there is room again.
+    """
+
+    def __init__(self, path: str, max_size: int = 0) -> None:
         """Creates the directories. Raises OSError."""
+        self._path = path
+        self._max_size = max_size
+        self._size = 0
+        self._full = self._held = False
+        self.lossy = False
+        """Nobody rotates: what comes while there is no room is lost."""
+        self.on_full: Callable[[], None] = lambda: None
+        self.on_hold: Callable[[bool], None] = lambda held: None
         self._fd = -1
         if path:
-            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+            self._fd, self._size = self._open()
+
+    def _open(self) -> tuple[int, int]:
+        os.makedirs(os.path.dirname(self._path), 0o755, exist_ok=True)
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        return fd, os.fstat(fd).st_size
+
+    def reopen(self) -> None:
+        """Go on in a new file; the old one has been renamed. Raises OSError, and goes on in the old one then."""
+        if self._fd < 0:
+            return
+        fd, self._size = self._open()
+        os.close(self._fd)
+        self._fd = fd
+        self._full = self.lossy = False
+        if self._held and self._size < 2 * self._max_size:
+            self._held = False
+            self.on_hold(False)
 
     def write(self, data: bytes) -> None:
         """A full disk loses the log, never the container."""
-        if self._fd >= 0:
-            try:
-                os.write(self._fd, data)
-            except OSError:
-                return
+        if self._fd < 0 or (self._held and self.lossy):
+            return
+        try:
+            self._size += os.write(self._fd, data)
+        except OSError:
+            return
+        if self._max_size and self._size >= self._max_size:
+            self._over()
+
+    def _over(self) -> None:
+        if not self._full:
+            self._full = True
+            self.on_full()
+        if not self._held and self._size >= 2 * self._max_size:
+            self._held = True
+            self.on_hold(True)
 
     def close(self) -> None:
         if self._fd >= 0:

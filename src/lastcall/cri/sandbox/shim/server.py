@@ -10,10 +10,12 @@
 | exec | id, execId, argv, timeout (seconds, 0 none) | exitCode, signal, killedBecause; blobs: stdout, stderr |
 | cancel_exec | execId | |
 | remove | id of an ended container | |
+| reopen_log | id | when a new file is at its logPath |
 | stats | id | stats: CPU ns, memory bytes, working set bytes, pids; None when nobody counts |
 | list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal, message, stopSignalSent}] |
 
-Events go to every connection: `started`, `changed` (its `info`) and `exited`, with the fields of `list`, and `start_failed` (id, message). An
+Events go to every connection: `started`, `changed` (its `info`) and `exited`, with the fields of `list`, `start_failed` (id, message),
+and `log_full` (id: its log has grown to the spec's logMax). An
 exec belongs to the connection that asked for it and is killed when that closes. Times are nanoseconds since the epoch.
 A `state` is starting, running, exited or failed (it could not be started: `message`). `stopSignalSent`: it was sent
 another signal than SIGKILL. Containers of a shim that died before this one are told as exited, or unknown when nobody
@@ -146,6 +148,12 @@ class Server:
         elif verb == "cancel_exec":
             peer.cancel(message["execId"])
             peer.answer(message)
+        elif verb == "reopen_log":
+            container = self._containers.get(message["id"])
+            if container is None or not container.running:
+                raise CallError("container is not running")
+            container.reopen_log()
+            peer.answer(message)
         elif verb == "stats":
             self._stats(peer, message)
         elif verb == "remove":
@@ -204,6 +212,7 @@ class Server:
         container.on_started = started
         container.on_start_failed = failed
         container.on_changed = lambda: self._announce("changed", container)
+        container.on_log_full = lambda: self._tell_all({"event": "log_full", "id": container.id})
         container.on_exited = lambda: self._announce("exited", container)
         container.start(self._pid_target(sandbox, spec))
         self._containers[container.id] = container

@@ -27,6 +27,13 @@ class Taps:
         self._loop = loop
         self._outputs: dict[str, Output] = {}
         self._taps: dict[str, list[_Tap]] = {}
+        self._held = False
+
+    def hold(self, held: bool) -> None:
+        """Read no output until told to go on: there is no room for it. Whoever prints waits."""
+        self._held = held
+        for name in list(self._taps):
+            self._flow(name)
 
     def follow(self, name: str, fd: int, feed: Callable[[bytes], None], end: Callable[[], None]) -> Output:
         """Read `fd` for `feed` and for the taps of `name`, until its end."""
@@ -64,7 +71,7 @@ class Taps:
     def _flow(self, name: str) -> None:
         """The slowest listener sets the pace."""
         if name in self._taps:
-            self._outputs[name].pause(any(tap.behind for tap in self._taps[name]))
+            self._outputs[name].pause(self._held or any(tap.behind for tap in self._taps[name]))
 
 
 class _Tap:
