@@ -102,6 +102,7 @@ class VirtualCluster:
     Pods are named by their name; a name used again is `p~2`, then `p~3`. `namespace` is where manifests without one go.
     `nodes` nodes are called `node-1`, `node-2`, …; `allocatable` changes what they have, `node_labels(name)` adds.
     What the cluster has of one node (`runtime`, `kubelet`, …) is the first one's; `cluster.nodes[name]` are all.
+    `history` keeps what a client saw of WATCHED and of `watched`.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class VirtualCluster:
         kubelet: Mapping[str, Any] | None = None,
         kubelet_config: Mapping[str, Any] | None = None,
         feature_gates: Mapping[str, bool] | None = None,
+        watched: Sequence[Resource] = (),
     ) -> None:
         self.world = world
         self.version = kubernetes_version
@@ -130,7 +132,7 @@ class VirtualCluster:
         self._changed = asyncio.Event()
         self.all_records: list[Record] = _Noticed(self._changed.set)
         self.recorder = MemoryRecorder("apiserver", world.clock, records=self.all_records)
-        self.history: dict[Resource, list[Seen]] = {resource: [] for resource in WATCHED}
+        self.history: dict[Resource, list[Seen]] = {resource: [] for resource in (*WATCHED, *watched)}
         self._uids: dict[str, list[str]] = {}
         self._versions: dict[str, list[Seen]] = {}
         self.server = APIServer(
@@ -184,18 +186,9 @@ class VirtualCluster:
         for node in self.nodes.values():
             await node.runtime.__aenter__()
         await self.server.bootstrap()
-        for resource in WATCHED:
+        for resource in self.history:
             self._tasks.spawn(self._follow(resource), name=f"follow {resource.plural}")
-        controllers = self._client_of("kube-controller-manager")
-        self._tasks.spawn(
-            run_controllers(
-                world=self.world,
-                client=controllers,
-                recorder_for=self.recorder.for_actor,
-                root_ca_pem=b"CA",
-            ),
-            name="controllers",
-        )
+        self.start_manager()
         self._tasks.spawn(
             run_scheduler(
                 world=self.world,
@@ -228,6 +221,22 @@ class VirtualCluster:
             await self._tasks.__aexit__(kind, error, traceback)
         else:
             await self._tasks.__aexit__(None, None, None)
+
+    def start_manager(self) -> None:
+        """Start the controllers' process; after `kill_manager` a new one that knows nothing, with a new client."""
+        controllers = run_controllers(
+            world=self.world,
+            client=self._client_of("kube-controller-manager"),
+            recorder_for=self.recorder.for_actor,
+            root_ca_pem=b"CA",
+        )
+        self._manager = self._tasks.spawn(controllers, name="controllers")
+
+    async def kill_manager(self) -> None:
+        """As `kill -9`, if the client that it got from `wrap` says nothing more to anybody."""
+        self._manager.cancel()
+        while not self._manager.done():
+            await self.world.clock.sleep(0.001)
 
     def start_kubelet(self, node: str = "") -> None:
         """Start the node's process; after `kill_kubelet` a new one that knows nothing."""

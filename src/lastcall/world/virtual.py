@@ -9,6 +9,7 @@ clock beside real I/O gives spurious time-outs. A coroutine that waits for somet
 
 import asyncio
 import heapq
+import math
 import random
 import selectors
 from collections.abc import Awaitable, Callable, Mapping
@@ -83,6 +84,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._virtual_ns = max(self._virtual_ns, -int(-when * 1e9 // 1))
             while self._virtual_ns / 1e9 < when:
                 self._virtual_ns += 1
+        # What is due a nanosecond later is not due now: two waiters that are woken too early and wait again for the
+        # rest would keep each other ready, and time would never move on.
+        self._clock_resolution = math.ulp(self.time())
         super()._run_once()  # type: ignore[misc]
 
     def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
