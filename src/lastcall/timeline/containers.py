@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lastcall.timeline import kinds
+from lastcall.timeline.node_facts import first_reaction_of, processes_left_of, sockets_of
 from lastcall.timeline.signal_names import SIGKILL, signal_name
 from lastcall.timeline.story import ContainerEnding, ContainerFacts, Entry, PreStop, PreStopOutcome
 
@@ -60,7 +61,13 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
         exe=str((state.record.facts.get("exe") if state else "") or start.get("exe") or ""),
         argv=tuple(str(word) for word in start.get("argv") or ()),
         disposition=str(state.record.facts.get("disposition") or "") if state else "",
+        caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),
         restarts=max(0, len(starts) - 1),
+        oom_kills=_whole(exit_.record.facts.get("oomKills")) if exit_ else None,
+        memory_limit=_whole(exit_.record.facts.get("memoryLimit")) if exit_ else None,
+        processes_left=processes_left_of(last),
+        sockets=sockets_of(last, stops[0].at if stops else None),
+        first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),
     )
 
 
@@ -99,13 +106,19 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
 def _killed_by(number: str | None, exit_: Entry | None, kill: Entry | None, stops: Sequence[Entry]) -> str | None:
     if number is None:
         return None
-    if exit_ and exit_.record.facts.get("oomKilled"):
+    if exit_ and exit_.record.facts.get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
         return "out of memory"
     if number == SIGKILL:
         return str(kill.record.facts.get("why") or "StopContainer") if kill else "unknown sender"
     if any(signal_name(entry.record.facts.get("signal")) == number for entry in stops):
         return "StopContainer"
     return None
+
+
+def _outlived_lack_of_memory(exit_: Entry, kill: Entry | None) -> bool:
+    """Whether only a child had died of it before, and PID 1 lived until our SIGKILL."""
+    before = _whole(kill.record.facts.get("oomKills")) if kill and kill.at <= exit_.at else None
+    return bool(before) and before == exit_.record.facts.get("oomKills")
 
 
 def _stop_seconds(requested: Entry | None, finished: Entry | None, exit_: Entry | None) -> float | None:

@@ -1,14 +1,13 @@
 """What a reader should know about an ending, one sentence each. Pure: a list of small rules over the story."""
 
-import posixpath
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
-
-_SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
 
 _TRAP_DELAY_SECONDS = 0.1
 """A shell that was free to run its trap prints within this time of the signal."""
@@ -46,6 +45,14 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             yield Finding("imageSubstituted", "warning", text, entry.record.container)
         elif entry.record.kind == kinds.PROCESS_DIED:
             yield _process_died(entry)
+        elif entry.record.kind == kinds.VOLUME_BUSY:
+            yield Finding("volumeBusy", "warning", _volume_busy(facts))
+        elif entry.record.kind == kinds.NETWORK_DETACHED and facts.get("error"):
+            text = (
+                f"The Pod's network {facts.get('ip')} could not be taken down: {facts.get('error')}. The Pod stays "
+                "Terminating until that succeeds."
+            )
+            yield Finding("networkTeardownFailed", "warning", text)
         elif entry.record.kind == kinds.GRACE_SHORTENED and entry.at >= 0:
             text = (
                 f"A second DELETE shortened the grace period from {facts.get('from')} s to {facts.get('to')} s; a hook "
@@ -60,6 +67,21 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             "does not wait for the node."
         )
         yield Finding("goneBeforeContainers", "warning", text)
+
+
+def _volume_busy(facts: dict[str, Any]) -> str:
+    holders = [
+        f"a mount at {each.get('path')}"
+        if each.get("how") == "mount"
+        else f"{each.get('name')} (pid {each.get('pid')}) by {each.get('how')} {each.get('path')}"
+        for each in facts.get("holders") or ()
+    ]
+    held = ", ".join(holders[:4]) or "nobody that can be seen"
+    more = len(holders) - 4 + int(facts.get("more") or 0)
+    return (
+        f"Volume {facts.get('volume')} could not be unmounted ({facts.get('error')}): it is held by {held}"
+        f"{f' and {more} more' if more > 0 else ''}. The object stays until it is unmounted."
+    )
 
 
 _AFTER_A_DEATH = {
@@ -151,11 +173,11 @@ def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Itera
     text = f"PID 1 of {c.name}{f' ({c.exe})' if c.exe else ''} {words.format(signal=c.stop_signal)}"
     if c.sigkilled and c.exited_at is not None:
         text += f"; it took the full time until SIGKILL, {_s(c.exited_at - c.term_at)}"
-    yield Finding("stopSignalNotHandled", "problem", text + ".", c.name)
+    yield Finding("stopSignalNotHandled", "problem", text + ".", c.name, why.stop_signal_advice(c, version))
 
 
 def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.disposition != "handled" or c.term_at is None or not _is_shell(c):
+    if c.disposition != "handled" or c.term_at is None or not why.is_shell(c):
         return
     after = [line.at for line in ending.output if line.container == c.name and line.at >= c.term_at]
     delay = after[0] - c.term_at if after else 0.0
@@ -175,15 +197,15 @@ def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     if c.exited_at is not None and c.ended_before_delete:
         when = f" {_s(-c.exited_at)} before the DELETE"
     if c.killed_by == "out of memory":
-        yield Finding("outOfMemory", "problem", f"{c.name} was killed{when} because it ran out of memory.", c.name)
-    elif c.killed_by == "unknown sender":
+        return  # findings_why.out_of_memory
+    if c.killed_by == "unknown sender":
         text = (
             f"{c.name} ended by SIGKILL{when}, and lastcall did not send it: somebody else did, or the kernel for want "
             "of memory (inferred)."
         )
         yield Finding("killedByOther", "problem", text, c.name)
     elif c.killed_by in ("grace over", "StopContainer"):
-        yield Finding("killed", "problem", _why_killed(c, when), c.name)
+        yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
     else:
         yield Finding("killed", "problem", f"{c.name} was sent SIGKILL{when} ({c.killed_by}).", c.name)
 
@@ -229,17 +251,18 @@ _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Findin
     _hook_failed,
     _hook_outlived,
     _term_not_handled,
+    why.not_signalled,
     _shell_trap,
     _killed,
+    why.held_by_connections,
+    why.out_of_memory,
+    why.exit_code_137,
+    why.listener_closed_early,
+    why.connections_cut,
+    why.zombies,
     _hook_time_not_counted,
     _exit_code,
 )
-
-
-def _is_shell(c: ContainerEnding) -> bool:
-    """busybox is a shell when it was called as one."""
-    names = {posixpath.basename(c.exe), posixpath.basename(c.argv[0]) if c.argv else ""}
-    return any(name in _SHELLS for name in sorted(names))
 
 
 def _exit(c: ContainerEnding) -> str:

@@ -62,6 +62,7 @@ PRE_STOP_FINISHED = (
 STOP_REQUESTED = "StopRequested"  # timeoutSeconds, floor (True when raised to 2 s), deductedSeconds: CRI StopContainer
 STOP_FINISHED = "StopFinished"  # seconds, error
 SANDBOX_STOPPED = "SandboxStopped"  # sandboxId, seconds, error
+VOLUME_BUSY = "VolumeBusy"  # volume, error, holders (list of pid, name, how: open file|working directory|root directory|program|mount, path), more
 VOLUMES_UNMOUNTED = "VolumesUnmounted"  # volumes, seconds
 STATUS_SENT = "StatusSent"  # phase, resourceVersion
 FINAL_DELETE_SENT = "FinalDeleteSent"  # uid
@@ -72,10 +73,17 @@ PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv, uid, gid, sec
 PRIVILEGE_CALL_ANSWERED = "PrivilegeCallAnswered"  # containerId, call (chown|setuid|…), id (who it asked to be): answered with success without being done, for the cluster has one user id; the first of each call
 PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
 OUT_OF_MEMORY = "OutOfMemory"  # containerId, pid, machineKills: without a control group, inferred from the machine's counter and a SIGKILL that nobody here sent
-SIGNAL_SENT = (
-    "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died)
+SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died), oomKills (for SIGKILL: how many there had been in the container, None: nobody counts)
+PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled, oomKills (since the start, None: nobody counts), memoryLimit (bytes, None without)
+SOCKETS_AT_STOP = "SocketsAtStop"  # signal, listeners (list of address, port, backlog: connections not accepted yet), connections (established, of either direction), scope (container|pod: whose connections are counted); right after the stop signal
+LISTENER_CLOSED = (
+    "ListenerClosed"  # address, port, seconds, notBefore: between two looks, both counted from the stop signal
 )
-PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled
+CONNECTIONS_CLOSED = (
+    "ConnectionsClosed"  # seconds, notBefore, scope: no listener and no connection is left, and it still runs
+)
+SOCKETS_AT_EXIT = "SocketsAtExit"  # listeners, connections, unread (connections with data that the program had not read), unreadBytes, backlog, scope: at the last look, secondsBefore ago; resets (connections that ended by a reset since that look), closedUnread (closed with data not read, since the stop signal)
+PROCESSES_LEFT = "ProcessesLeft"  # when (SIGKILL|exit of PID 1), signal, processes (list of pid, containerPid, name, state, disposition to that signal), more (how many others), zombies, secondsBefore (age of that look; for SIGKILL it is right before it)
 EXEC_STARTED = "ExecStarted"  # execId, pid, argv
 EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
 OUTPUT = "Output"  # stream (stdout|stderr), text, attempt, dropped (lines before this one that were too many to tell)

@@ -28,7 +28,10 @@ ACTORS = (
 )
 """Actor and what its lane is called, from the top. Lanes of endpoints follow their controller."""
 
-_IN_CONTAINER = (kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.PROCESS_STARTED)
+_IN_CONTAINER = (
+    kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.PROCESS_STARTED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED,
+    kinds.CONNECTIONS_CLOSED, kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT,
+)  # fmt: skip
 _BEFORE = (kinds.DELETE_SENT,)
 """What is shown although it lies before the zero."""
 

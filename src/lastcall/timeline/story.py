@@ -7,6 +7,7 @@ seconds.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lastcall.timeline.node_facts import FirstReaction, ProcessesLeft, Sockets
 from lastcall.timeline.record import Record
 
 Outcome = Literal["graceful", "killed", "hookFailed", "unknown"]
@@ -77,7 +78,8 @@ class ContainerEnding:
 
     `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
     when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
-    PID 1 does with the stop signal: handled, ignored, blocked or default.
+    PID 1 does with the stop signal: handled, ignored, blocked or default; `caught` the signals it has handlers for.
+    `oom_kills` counts processes that the kernel killed in it for lack of memory, None where nobody counts.
     """
 
     name: str
@@ -102,7 +104,13 @@ class ContainerEnding:
     exe: str = ""
     argv: tuple[str, ...] = ()
     disposition: str = ""
+    caught: tuple[str, ...] = ()
     restarts: int = 0
+    oom_kills: int | None = None
+    memory_limit: int | None = None
+    processes_left: ProcessesLeft | None = None
+    sockets: Sockets | None = None
+    first_reaction: FirstReaction | None = None
 
     @property
     def sigkilled(self) -> bool:
@@ -187,12 +195,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence worth reading. `id` is stable; `container` is "" when it is about the Pod."""
+    """One sentence worth reading. `id` is stable; `container` is "" when it is about the Pod.
+
+    `advice` is the smallest change of the manifest that would help, "" where there is none.
+    """
 
     id: str
     severity: Severity
     text: str
     container: str = ""
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

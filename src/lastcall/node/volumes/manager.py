@@ -9,11 +9,12 @@ Source: volumemanager/volume_manager.go, with its reconciler's back-off per volu
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lastcall.api.meta import Object, uid_of
@@ -25,6 +26,7 @@ from lastcall.node.pod_rules import all_containers_of
 from lastcall.node.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
 from lastcall.node.volumes.atomic_writer import write_payload
 from lastcall.node.volumes.downward import field_value
+from lastcall.node.volumes.holders import MOST_HOLDERS, holders_of
 from lastcall.node.volumes.host_volumes import check_host_path, set_up_empty_dir
 from lastcall.node.volumes.pod_files import ClusterDNS, dns_config_of, hostname_of, hosts_file, resolv_conf
 from lastcall.node.volumes.sources import Files, PodTokens, VolumeSources
@@ -293,7 +295,7 @@ class HostVolumeManager:
             for volume in _entries(plugin):
                 names.append(volume.name)
                 if volume.is_mount():
-                    linux.umount2(str(volume), linux.UMOUNT_NOFOLLOW)
+                    await self._unmount(uid, volume)
                 await self._remove(volume)
         seconds = monotonic(self._world.clock) - began
         self._recorder.record(
@@ -302,6 +304,22 @@ class HostVolumeManager:
             rule=_UNMOUNT_RULE,
             facts={"volumes": sorted(names), "seconds": seconds},
         )
+
+    async def _unmount(self, uid: str, volume: Path) -> None:
+        """Raises OSError, after a record of who holds it when it is busy: the Pod waits for them."""
+        try:
+            linux.umount2(str(volume), linux.UMOUNT_NOFOLLOW)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                holders = await asyncio.to_thread(holders_of, str(volume))
+                facts = {
+                    "volume": volume.name,
+                    "error": error.strerror,
+                    "holders": [asdict(holder) for holder in holders[:MOST_HOLDERS]],
+                    "more": max(0, len(holders) - MOST_HOLDERS),
+                }
+                self._recorder.record(kinds.VOLUME_BUSY, pod_uid=uid, rule=_UNMOUNT_RULE, facts=facts)
+            raise
 
     async def remove_orphans(self, known_uids: set[str]) -> None:
         """Remove the directories of Pods that nobody knows any more (kubelet_volumes.go:cleanupOrphanedPodDirs)."""

@@ -263,13 +263,14 @@ def _facts_line(ending: Ending) -> str:
 
 def _findings(ending: Ending) -> Markup | None:
     """The worst first; what is true of several containers once."""
-    about: dict[tuple[str, str], list[str]] = {}
+    about: dict[tuple[str, str, str], list[str]] = {}
     for each in sorted(ending.findings, key=lambda each: ("problem", "warning", "info").index(each.severity)):
-        about.setdefault((each.severity, each.text), []).append(each.container)
+        about.setdefault((each.severity, each.text, each.advice), []).append(each.container)
     items = []
-    for (severity, sentence), containers in about.items():
+    for (severity, sentence, advice), containers in about.items():
         several = f" ({', '.join(filter(None, containers))})" if len(containers) > 1 else ""
-        items.append(tag("li", tag("b", _SEVERITIES[severity]), f" {sentence}{several}", class_=f"f-{severity}"))
+        more = (tag("br"), "→ ", tag("span", advice, class_="advice")) if advice else ()
+        items.append(tag("li", tag("b", _SEVERITIES[severity]), f" {sentence}{several}", *more, class_=f"f-{severity}"))
     items += [tag("li", tag("b", "Not known"), f" {sentence}", class_="f-unknown") for sentence in ending.not_known]
     return tag("ul", items, class_="findings") if items else None
 

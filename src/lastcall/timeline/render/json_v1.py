@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from lastcall.timeline.node_facts import FirstReaction, Listener, ProcessesLeft, Sockets
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PreStop
 from lastcall.timeline.verdict import is_ongoing
 
@@ -72,7 +73,13 @@ def ending_document(ending: Ending) -> Json:
         "gone": _seconds(ending.gone),
         "overhead": _seconds(ending.overhead),
         "findings": [
-            {"id": each.id, "severity": each.severity, "container": each.container or None, "text": each.text}
+            {
+                "id": each.id,
+                "severity": each.severity,
+                "container": each.container or None,
+                "text": each.text,
+                "advice": each.advice or None,
+            }
             for each in ending.findings
         ],
         "notKnown": list(ending.not_known),
@@ -127,7 +134,62 @@ def _container(container: ContainerEnding) -> Json:
         "exitedAt": _seconds(container.exited_at),
         "disposition": container.disposition or None,
         "executable": container.exe or None,
+        "oomKills": container.oom_kills,
+        "firstReaction": _first_reaction(container.first_reaction),
+        "processesLeft": _processes_left(container.processes_left),
+        "sockets": _sockets(container.sockets),
     }
+
+
+def _first_reaction(reaction: FirstReaction | None) -> Json | None:
+    return {"what": reaction.what, "seconds": _seconds(reaction.seconds)} if reaction else None
+
+
+def _processes_left(left: ProcessesLeft | None) -> Json | None:
+    if left is None:
+        return None
+    return {
+        "when": left.when,
+        "evidence": left.evidence,
+        "processes": [
+            {"pid": each.pid, "containerPid": each.container_pid, "name": each.name, "disposition": each.disposition}
+            for each in left.processes
+        ],
+        "more": left.more,
+        "zombies": left.zombies,
+    }
+
+
+def _sockets(sockets: Sockets | None) -> Json | None:
+    if sockets is None:
+        return None
+    end = sockets.at_exit
+    return {
+        "listeners": [_listener(each) for each in sockets.listeners],
+        "connections": sockets.connections,
+        "scope": sockets.scope,
+        "listenersClosed": [
+            {"address": c.address, "port": c.port, "at": _seconds(c.at), "notBefore": _seconds(c.not_before)}
+            for c in sockets.closed
+        ],
+        "connectionsClosedAt": _seconds(sockets.connections_closed_at),
+        "atExit": None
+        if end is None
+        else {
+            "listeners": [_listener(each) for each in end.listeners],
+            "connections": end.connections,
+            "unread": end.unread,
+            "unreadBytes": end.unread_bytes,
+            "backlog": end.backlog,
+            "resets": end.resets,
+            "closedUnread": end.closed_unread,
+            "secondsBefore": _seconds(end.seconds_before),
+        },
+    }
+
+
+def _listener(listener: Listener) -> Json:
+    return {"address": listener.address, "port": listener.port, "backlog": listener.backlog}
 
 
 def _pre_stop(hook: PreStop | None) -> Json | None:

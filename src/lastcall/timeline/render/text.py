@@ -214,6 +214,9 @@ def _facts(ending: Ending) -> RenderableType:
     return table
 
 
+_REACTIONS = {"listenerClosed": "closed a port", "connectionsClosed": "closed its last connection"}
+
+
 def _container_words(c: ContainerEnding, ongoing: bool) -> str:
     if not c.started and c.exit_code is None:
         return "never started"
@@ -229,6 +232,8 @@ def _container_words(c: ContainerEnding, ongoing: bool) -> str:
         words += f", {c.drain_seconds:.1f} s after {c.stop_signal}"
     elif c.exited_at is not None and c.exited_at < 0:
         words += f", {-c.exited_at:.1f} s before the DELETE"
+    if c.first_reaction is not None and c.first_reaction.what in _REACTIONS:
+        words += f", first reaction after {seconds(c.first_reaction.seconds)} ({_REACTIONS[c.first_reaction.what]})"
     hook = c.pre_stop
     if hook is None:
         return words
@@ -265,9 +270,12 @@ def _notes(ending: Ending) -> RenderableType | None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold", ratio=1)
     # What is true of several containers is said once.
-    for severity, text in dict.fromkeys((finding.severity, finding.text) for finding in ending.findings):
+    for severity, text, advice in dict.fromkeys((f.severity, f.text, f.advice) for f in ending.findings):
         mark, style = _MARKS[severity]
-        table.add_row(Text(mark, style=f"bold {style}"), Text(printable(text, 1000)))
+        words = Text(printable(text, 1000))
+        if advice:
+            words.append("\n→ ", style="bold").append(printable(advice, 1000))
+        table.add_row(Text(mark, style=f"bold {style}"), words)
     for sentence in ending.not_known:
         table.add_row(Text("?", style="bold yellow"), Text(printable(sentence)))
     return Padding(table, 0)

@@ -233,6 +233,56 @@ def _owner_deleted(facts: Facts) -> Words:
     return Words(f"{facts.get('ofKind')} {facts.get('name')} deleted by {facts.get('user')}", STEP, "api")
 
 
+def _ports(facts: Facts) -> str:
+    return ", ".join(f"{each.get('address')}:{each.get('port')}" for each in facts.get("listeners") or ())
+
+
+def _count(count: Any, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count or 0} {what}s"
+
+
+def _between(facts: Facts) -> str:
+    early, late = seconds(facts.get("notBefore")), seconds(facts.get("seconds"))
+    return f"{early} to {late} after the stop signal" if facts.get("notBefore") else f"within {late} of the stop signal"
+
+
+def _sockets_at_stop(facts: Facts) -> Words:
+    ports = _ports(facts)
+    whose = "the Pod has " if facts.get("scope") == "pod" else ""
+    waiting = sum(int(each.get("backlog") or 0) for each in facts.get("listeners") or ())
+    text = f"{f'listens on {ports}; ' if ports else ''}{whose}{_count(facts.get('connections'), 'connection')} open"
+    return Words(f"{text}, {waiting} not accepted" if waiting else text)
+
+
+def _sockets_at_exit(facts: Facts) -> Words:
+    parts = [f"ended with {_count(facts.get('connections'), 'connection')} open"]
+    if facts.get("backlog"):
+        parts.append(f"{facts['backlog']} never accepted")
+    if facts.get("unread"):
+        parts.append(f"{facts['unread']} with data not read ({facts.get('unreadBytes')} bytes)")
+    if facts.get("resets"):
+        parts.append(f"{facts['resets']} reset")
+    return Words(", ".join(parts), STEP, "bad" if facts.get("resets") or facts.get("backlog") else "")
+
+
+def _processes_left(facts: Facts) -> Words:
+    names = [f"{each.get('name')} (pid {each.get('containerPid')})" for each in facts.get("processes") or ()]
+    if facts.get("more"):
+        names.append(f"{facts['more']} more")
+    dead = _count(facts.get("zombies"), "zombie") if facts.get("zombies") else ""
+    if not names:
+        return Words(f"at {facts.get('when')}: {dead or 'no other process'}", DETAIL)
+    return Words(f"still alive at {facts.get('when')}: {', '.join([*names, *([dead] if dead else [])])}", STEP, "bad")
+
+
+def _volume_busy(facts: Facts) -> Words:
+    holders = ", ".join(
+        f"{each.get('name')} (pid {each.get('pid')})" if each.get("pid") else str(each.get("path"))
+        for each in facts.get("holders") or ()
+    )
+    return Words(f"volume {facts.get('volume')} is busy, held by {holders or 'nobody that can be seen'}", STEP, "bad")
+
+
 def _fixed(text: str, level: int = STEP, style: Style = "") -> Callable[[Facts], Words]:
     return lambda facts: Words(text.format_map(_Missing(facts)), level, style)
 
@@ -288,6 +338,12 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.SIGNAL_SENT: _signal_sent,
     kinds.PROCESS_EXITED: _process_exited,
     kinds.PRIVILEGE_CALL_ANSWERED: _fixed("{call} to {id}: answered with success, not done (one user id)", DETAIL),
+    kinds.SOCKETS_AT_STOP: _sockets_at_stop,
+    kinds.LISTENER_CLOSED: lambda facts: Words(f"closed its port {facts.get('port')}, {_between(facts)}"),
+    kinds.CONNECTIONS_CLOSED: lambda facts: Words(f"its last connection is closed, {_between(facts)}"),
+    kinds.SOCKETS_AT_EXIT: _sockets_at_exit,
+    kinds.PROCESSES_LEFT: _processes_left,
+    kinds.VOLUME_BUSY: _volume_busy,
     kinds.EXEC_STARTED: _fixed("exec: pid {pid}", NOISE),
     kinds.EXEC_EXITED: _fixed("exec: exit {exitCode}", NOISE),
     kinds.OUTPUT: _output,
@@ -303,12 +359,16 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
 }
 
 
+_OF_THE_CONTAINER = (
+    kinds.OUTPUT, kinds.PROCESS_EXITED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED, kinds.CONNECTIONS_CLOSED,
+    kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT,
+)  # fmt: skip
 _ACTORS = {"kube-scheduler": "scheduler"}
 
 
 def actor_label(record: Record) -> str:
     """The actor in one short word."""
-    if record.kind in (kinds.OUTPUT, kinds.PROCESS_EXITED):
+    if record.kind in _OF_THE_CONTAINER:
         return "container"
     return _ACTORS.get(record.actor, record.actor.removesuffix("-controller"))
 

@@ -16,6 +16,7 @@ from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
 from lastcall.cri.sandbox.shim.process import Exit, Launched, Output, Process, Stdio, launch
 from lastcall.cri.sandbox.shim.single_id_supervisor import Supervisor
 from lastcall.cri.sandbox.shim.taps import Taps
+from lastcall.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.timeline import kinds
 from lastcall.world import linux
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from lastcall.cri.sandbox.cgroups.api import Cgroups
+    from lastcall.timeline.record import Evidence
     from lastcall.timeline.ring import RingRecorder
 
 LARGEST_OUTPUT = 16 << 20
@@ -85,6 +87,9 @@ class Container:
         self.taps = Taps(context.loop)
         self._mount_namespace = ""
         self._sigkill_sent = False
+        self._witness: Witness | None = None
+        self.alone: Callable[[], bool] = lambda: True
+        """Whether no other container of its Pod runs."""
         self.execs: dict[str, Exec] = {}
 
     @property
@@ -196,8 +201,9 @@ class Container:
             facts["dropped"] = dropped
         self.record(kinds.OUTPUT, facts)
 
-    def record(self, kind: str, facts: dict[str, Any]) -> None:
-        self._context.recorder.record(kind, pod_uid=self.spec["podUid"], container=self.spec["name"], facts=facts)
+    def record(self, kind: str, facts: dict[str, Any], evidence: Evidence = "observed") -> None:
+        uid, name = self.spec["podUid"], self.spec["name"]
+        self._context.recorder.record(kind, pod_uid=uid, container=name, facts=facts, evidence=evidence)
 
     def _started(self) -> None:
         assert self.process is not None
@@ -236,22 +242,24 @@ class Container:
             "signal": status.signal or None,
         }
         # None: nobody counts out-of-memory kills without a cgroup of the container's own.
-        self.record(kinds.PROCESS_EXITED, {**facts, "oomKilled": self.out_of_memory})
+        counted = {
+            "oomKilled": self.out_of_memory,
+            "oomKills": self.limits.oom_kills(),
+            "memoryLimit": self.limits.memory,
+        }
+        self.record(kinds.PROCESS_EXITED, {**facts, **counted})
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()
         self._end()
         self.on_exited()
+        if self._witness is not None:
+            self._witness.after_exit()
 
     def _infer_out_of_memory(self) -> None:
         kills = self._context.machine_kills.since_last()
         if kills and self.process is not None:
-            self._context.recorder.record(
-                kinds.OUT_OF_MEMORY,
-                pod_uid=self.spec["podUid"],
-                container=self.spec["name"],
-                facts={"containerId": self.id, "pid": self.process.pid, "machineKills": kills},
-                evidence="inferred",
-            )
+            facts = {"containerId": self.id, "pid": self.process.pid, "machineKills": kills}
+            self.record(kinds.OUT_OF_MEMORY, facts, "inferred")
 
     def _end(self) -> None:
         """Everything of the process is gone; whoever outside its PID namespace holds its pipes writes into nothing."""
@@ -300,17 +308,35 @@ class Container:
         process = self.process
         if process is None or process.exit is not None:
             return False
+        facts: dict[str, Any] = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
+        witness = self._watch(process, number) if self.running else None
         if number != signal.SIGKILL and self.running:
             state = procfs.signal_state(process.pid, number)
             if state is not None:
                 self.record(kinds.PROCESS_SIGNAL_STATE, state)
+        elif witness is not None:
+            facts["oomKills"] = self.limits.oom_kills()
+            witness.before_kill()
         if not process.signal(number):
             return False
         # A node that starts anew must know: the stop signal is sent once in a container's life.
         self.stop_signal_sent = self.stop_signal_sent or number != signal.SIGKILL
         self._sigkill_sent = self._sigkill_sent or number == signal.SIGKILL
-        self.record(kinds.SIGNAL_SENT, {"signal": procfs.signal_name(number), "pid": process.pid, "why": why})
+        self.record(kinds.SIGNAL_SENT, facts)
+        if witness is not None and number != signal.SIGKILL:
+            witness.after_signal()
         return True
+
+    def _watch(self, process: Process, number: int) -> Witness | None:
+        """Look at the end from the first signal on; the witness when this is the first, or SIGKILL."""
+        if self._witness is None:
+            theirs = self.sandbox.namespaces.get(linux.CLONE_NEWNET)
+            network = None if theirs is None else (theirs, self._context.own.fds[linux.CLONE_NEWNET])
+            watched = Watched(self._context.loop, process.pid, network, lambda: self.alone(), self.record)
+            self._witness = Witness(watched)
+            self._witness.before_signal(number)
+            return self._witness
+        return self._witness if number == signal.SIGKILL else None
 
     def forget(self) -> None:
         """What is on record of it is no longer needed."""

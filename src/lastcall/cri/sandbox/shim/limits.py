@@ -34,10 +34,20 @@ class Limits:
         """The same for one more process of the container."""
         return self._cgroups.member_files(self._path) if self._path else []
 
-    def out_of_memory(self) -> bool | None:
-        """Whether the kernel killed something in here for lack of memory since the start; None: nobody counts."""
+    @property
+    def memory(self) -> int | None:
+        """The limit in bytes; None without one."""
+        return self._resources.get("memory_limit_in_bytes") or None
+
+    def oom_kills(self) -> int | None:
+        """How many processes the kernel has killed in here for lack of memory since the start; None: nobody counts."""
         now = self._cgroups.oom_kills(self._path) if self._path else None
-        return None if now is None or self._oom_kills is None else now > self._oom_kills
+        return None if now is None or self._oom_kills is None else now - self._oom_kills
+
+    def out_of_memory(self) -> bool | None:
+        """Whether there was one."""
+        kills = self.oom_kills()
+        return None if kills is None else kills > 0
 
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path) if self._path else None

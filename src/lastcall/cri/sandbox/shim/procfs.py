@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MOST_THREADS = 64
+_MOST_DESCENDANTS = 256
+_MOST_FILES = 1024
 
 _NAMES = {int(number): number.name for number in signal.Signals}
 _NAMES[32], _NAMES[33] = "SIGCANCEL", "SIGSETXID"  # the C library's own
@@ -85,31 +87,85 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
     if masks is None:
         return None
     blocked, ignored, caught = masks
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")[:_MOST_THREADS]
-    except OSError:
-        return None
-    for thread in threads:
-        if int(thread) != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
+    for thread in threads(pid):
+        if thread != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
             blocked &= other[0]
-    bit = 1 << (number - 1)
-    if blocked & bit:
-        disposition = "blocked"
-    elif ignored & bit:
-        disposition = "ignored"
-    elif caught & bit:
-        disposition = "handled"
-    else:
-        disposition = "default"
     return {
         "pid": pid,
         "exe": executable(pid),
         "signal": signal_name(number),
-        "disposition": disposition,
+        "disposition": _disposition(number, blocked, ignored, caught),
         "caught": mask_names(caught),
         "ignored": mask_names(ignored),
         "blocked": mask_names(blocked),
     }
+
+
+def _disposition(number: int, blocked: int, ignored: int, caught: int) -> str:
+    bit = 1 << (number - 1)
+    if blocked & bit:
+        return "blocked"
+    if ignored & bit:
+        return "ignored"
+    return "handled" if caught & bit else "default"
+
+
+def threads(pid: int) -> list[int]:
+    """The ids of its threads; of very many only some."""
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")[:_MOST_THREADS]]
+    except OSError:
+        return []
+
+
+def descendants(root: int) -> list[int]:
+    """Every process below `root`, at most some hundreds, without a look at any other process of the machine.
+
+    None where the kernel keeps no lists of children (CONFIG_PROC_CHILDREN).
+    """
+    found, ahead = dict[int, None](), [root]
+    while ahead and len(found) < _MOST_DESCENDANTS:
+        pid = ahead.pop(0)
+        for thread in threads(pid):
+            for child in map(int, read(f"/proc/{pid}/task/{thread}/children").split()):
+                if child not in found:
+                    found[child] = None
+                    ahead.append(child)
+    return list(found)
+
+
+def describe(pid: int, number: int) -> dict[str, Any] | None:
+    """A process for a person, and how it would meet signal `number`; None when it is gone.
+
+    `containerPid` is its number in its own PID namespace, `state` one letter (proc_pid_status(5): Z is a zombie).
+    """
+    status = read(f"/proc/{pid}/status")
+    masks = _masks(status)
+    if masks is None:
+        return None
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    return {
+        "pid": pid,
+        "containerPid": int(fields.get("NSpid", str(pid)).split()[-1]),
+        "parent": int(fields.get("PPid", "0")),
+        "name": fields.get("Name", ""),
+        "state": fields.get("State", "?")[:1],
+        "disposition": _disposition(number, *masks),
+    }
+
+
+def socket_inodes(pids: list[int]) -> set[int]:
+    """The sockets that these processes have open, as far as the first thousand files of each tell."""
+    found = set()
+    for pid in pids:
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd")[:_MOST_FILES]:
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                if target.startswith("socket:["):
+                    found.add(int(target[8:-1]))
+        except OSError:
+            continue
+    return found
 
 
 def _masks(status: str) -> tuple[int, int, int] | None:

@@ -199,6 +199,12 @@ class Server:
         if spec["id"] in self._containers:
             raise CallError(f"container {spec['id']!r} has been started")
         container = Container(self._context, spec, sandbox)
+        container.alone = lambda: (
+            not any(
+                other.running and other is not container and other.sandbox is sandbox
+                for other in self._containers.values()
+            )
+        )
 
         def started() -> None:
             assert container.process is not None

@@ -1,0 +1,263 @@
+"""What the end of a container looks like from outside: its sockets and its processes, from the stop signal to the exit.
+
+Everything here is said of a moment of which the record tells how old it was. Before the signal only counters are read
+(some 40 µs); what takes longer comes after the signal, after the exit is told of, or from a timer. Looking is bounded:
+a few looks in the first tenth of a second, ten a second after that, fewer when many containers end at once. Nothing
+that fails here may disturb an end: a fact that could not be read is not told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim.procfs import signal_name, signal_number
+from lastcall.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag
+from lastcall.timeline import kinds
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from lastcall.cri.sandbox.shim.loop import Loop, Timer
+    from lastcall.cri.sandbox.shim.sockets import Socket
+    from lastcall.timeline.record import Evidence
+
+_FIRST_LOOKS = (0.005, 0.01, 0.02, 0.05)
+_LOOK_SECONDS, _LATE_LOOK_SECONDS, _LATE_AFTER = 0.1, 1.0, 60.0
+_SECONDS_EACH = 0.005
+"""So many times the number of containers that end at the moment is the least time between two looks at one."""
+_DETAIL_SECONDS = 1.0
+"""Single connections are listed no oftener than this, or when their number changes."""
+_MOST_TOLD = 16
+"""Processes and listeners in one record."""
+
+_UNREADABLE = (OSError, ValueError, IndexError, KeyError)
+
+
+class Watched:
+    """Where to look. `network`: the Pod's network namespace and the shim's own, None for the node's."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        pid: int,
+        network: tuple[int, int] | None,
+        alone: Callable[[], bool],
+        record: Callable[[str, dict[str, Any], Evidence], None],
+    ) -> None:
+        """`alone`: whether no other container of the Pod runs; `record(kind, facts, evidence)`."""
+        self.loop, self.pid, self.network, self.alone, self.record = loop, pid, network, alone, record
+
+
+class Witness:
+    """Of one container's end: `before_signal`, `after_signal`, `before_kill` where it comes to that, `after_exit`."""
+
+    _active = 0
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._sockets: Sockets | None = None
+        self._shared = False
+        self._signal = "SIGTERM"
+        self._signalled = 0
+        self._looks = 0
+        self._looked = self._detailed = 0
+        self._first = self._last = Counters()
+        self._listening: dict[int, Socket] = {}
+        self._open: list[Socket] = []
+        self._family: list[dict[str, Any]] = []
+        self._seen = 0
+        self._killed = False
+        self._drained = False
+        self._timer: Timer | None = None
+
+    def before_signal(self, number: int) -> None:
+        """The counters, for which there is time."""
+        self._signal = signal_name(number)
+        if self._watched.network is None:
+            return
+        with contextlib.suppress(*_UNREADABLE):
+            sockets = Sockets(self._watched.pid)
+            if not sockets.any:
+                sockets.close()
+                return
+            self._sockets = sockets
+            self._first = self._last = sockets.count(unread=True)
+
+    def after_signal(self) -> None:
+        """Who listens, which processes there are; from now on a look now and then."""
+        self._signalled = self._looked = time.monotonic_ns()
+        with contextlib.suppress(*_UNREADABLE):
+            self._look_at_processes()
+            self._first_look_at_sockets()
+        Witness._active += 1
+        self._plan()
+
+    def before_kill(self) -> None:
+        """Who is still there when SIGKILL comes."""
+        if self._killed:
+            return
+        if not self._signalled:
+            self._signalled = self._looked = time.monotonic_ns()
+            Witness._active += 1
+            with contextlib.suppress(*_UNREADABLE):
+                self._first_look_at_sockets()
+        self._killed = True
+        with contextlib.suppress(*_UNREADABLE):
+            self._look_at_processes()
+            self._tell_processes("SIGKILL", "observed")
+            self._look_at_sockets(details=False)
+
+    def after_exit(self) -> None:
+        """What the end did to the connections, and who died with PID 1. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._signalled:
+            Witness._active -= 1
+            if not self._killed:
+                # They lived at the last look; nobody saw the moment.
+                self._tell_processes("exit", "inferred")
+            with contextlib.suppress(*_UNREADABLE):
+                self._tell_sockets()
+        self._signalled = 0
+        if self._sockets is not None:
+            self._sockets.close()
+            self._sockets = None
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        if self._looks < len(_FIRST_LOOKS):
+            seconds = _FIRST_LOOKS[self._looks]
+        else:
+            seconds = _LOOK_SECONDS if self._since() < _LATE_AFTER else _LATE_LOOK_SECONDS
+        self._looks += 1
+        seconds = max(seconds, Witness._active * _SECONDS_EACH)
+        self._timer = self._watched.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        with contextlib.suppress(*_UNREADABLE):
+            self._look_at_processes()
+            self._look_at_sockets(details=True)
+        self._plan()
+
+    def _since(self, moment: int = 0) -> float:
+        """Seconds from the signal to a moment, or to now."""
+        return ((moment or time.monotonic_ns()) - self._signalled) / 1e9
+
+    def _look_at_processes(self) -> None:
+        self._seen = time.monotonic_ns()
+        number = signal_number(self._signal)
+        found = (procfs.describe(pid, number) for pid in procfs.descendants(self._watched.pid))
+        self._family = [each for each in found if each is not None]
+
+    def _first_look_at_sockets(self) -> None:
+        sockets, watched = self._sockets, self._watched
+        if sockets is None or watched.network is None:
+            return
+        theirs, own = watched.network
+        linux.setns(theirs, linux.CLONE_NEWNET)
+        try:
+            diag = open_diag()
+        finally:
+            linux.setns(own, linux.CLONE_NEWNET)
+        sockets.keep(diag)
+        self._shared = not watched.alone()
+        self._listening = {each.inode: each for each in self._of_this_container(sockets.listeners())}
+        if self._listening or self._first.established:
+            facts = {
+                "signal": self._signal,
+                "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
+                "connections": self._first.established,
+                "scope": self._scope,
+            }
+            watched.record(kinds.SOCKETS_AT_STOP, facts, "observed")
+
+    @property
+    def _scope(self) -> str:
+        """Whose connections the counters count: all containers of a Pod have one network namespace."""
+        return "pod" if self._shared else "container"
+
+    def _of_this_container(self, found: list[Socket]) -> list[Socket]:
+        if not self._shared or not found:
+            return found
+        own = procfs.socket_inodes([self._watched.pid, *(each["pid"] for each in self._family)])
+        return [each for each in found if each.inode in own]
+
+    def _look_at_sockets(self, *, details: bool) -> None:
+        """What has changed since the last look. With `details` also how much of what came was read."""
+        sockets = self._sockets
+        if sockets is None:
+            return
+        before, self._looked = self._looked, time.monotonic_ns()
+        last, self._last = self._last, sockets.count()
+        if self._listening:
+            there = {each.inode: each for each in sockets.listeners()}
+            for inode, listener in list(self._listening.items()):
+                if inode in there:
+                    self._listening[inode] = there[inode]
+                else:
+                    del self._listening[inode]
+                    self._tell_closed(kinds.LISTENER_CLOSED, before, address=listener.address, port=listener.port)
+        if self._last.established and details:
+            changed = self._last.established != last.established
+            if changed or (self._looked - self._detailed) / 1e9 >= _DETAIL_SECONDS:
+                self._detailed = self._looked
+                self._open = self._of_this_container(sockets.connections())
+        if not self._last.established:
+            self._open = []
+            if last.established and not self._listening and not self._drained:
+                self._drained = True
+                self._tell_closed(kinds.CONNECTIONS_CLOSED, before, scope=self._scope)
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def _tell_closed(self, kind: str, before: int, **facts: Any) -> None:
+        """It happened between two looks: `notBefore` and `seconds` after the signal."""
+        times = {"seconds": self._since(self._looked), "notBefore": max(0.0, self._since(before))}
+        self._watched.record(kind, {**facts, **times}, "observed")
+
+    def _tell_processes(self, when: str, evidence: Evidence) -> None:
+        if not self._family:
+            return
+        alive = [each for each in self._family if each["state"] not in ("Z", "X")]
+        facts = {
+            "when": when,
+            "signal": self._signal,
+            "processes": [{key: each[key] for key in _TOLD} for each in alive[:_MOST_TOLD]],
+            "more": max(0, len(alive) - _MOST_TOLD),
+            "zombies": len(self._family) - len(alive),
+            "secondsBefore": (time.monotonic_ns() - self._seen) / 1e9,
+        }
+        self._watched.record(kinds.PROCESSES_LEFT, facts, evidence)
+
+    def _tell_sockets(self) -> None:
+        sockets, last = self._sockets, self._last
+        if sockets is None:
+            return
+        after = sockets.count(unread=True)
+        backlog = sum(each.rx for each in self._listening.values())
+        unread = [each for each in self._open if each.rx]
+        resets, aborted = after.resets - last.resets, after.unread - self._first.unread
+        if not (self._listening or last.established or resets or aborted):
+            return
+        facts = {
+            "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
+            "connections": last.established,
+            "unread": len(unread),
+            "unreadBytes": sum(each.rx for each in unread),
+            "backlog": backlog,
+            "resets": max(0, resets),
+            "closedUnread": max(0, aborted),
+            "secondsBefore": (time.monotonic_ns() - self._looked) / 1e9,
+            "scope": self._scope,
+        }
+        self._watched.record(kinds.SOCKETS_AT_EXIT, facts, "observed")
+
+
+_TOLD = ("pid", "containerPid", "name", "state", "disposition")

@@ -1,0 +1,283 @@
+"""Findings that answer the three questions: why does this Pod take so long to end, why 137, why are requests dropped?
+
+Each is a condition on what was seen, a sentence, and the smallest change of the manifest that would help. Pure.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from lastcall.timeline.node_facts import ProcessesLeft
+from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
+
+_SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
+_PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
+"""A command line that a shell only splits into words."""
+
+_SOON_SECONDS = 1.0
+"""An endpoint's change has not reached every proxy and client of a real cluster before this."""
+_PAUSE = "lifecycle: {preStop: {sleep: {seconds: 5}}}"
+_MOST_NAMES = 4
+
+
+# -- why does it take so long ----------------------------------------------------------------------------------------
+
+
+def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """Processes beside PID 1 that lived on: StopContainer signals PID 1 and nobody else."""
+    left = c.processes_left
+    if left is None or not left.alive or c.term_at is None:
+        return
+    names, several = _names(left), left.alive > 1
+    were, it = ("were", "they") if several else ("was", "it")
+    untold = [each for each in left.processes if each.disposition == "default"]
+    told = f", so {it} never got {c.stop_signal} (inferred)" if len(untold) == left.alive else ""
+    killed = left.when == "SIGKILL" and c.sigkilled
+    until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
+    if is_shell(c):
+        text = (
+            f"PID 1 of {c.name} is a shell{_by_name(c)}, and a shell does not pass {c.stop_signal} on: {names} {until}"
+            f"{told}."
+        )
+        yield Finding("shellKeepsSignal", _severity(killed), text, c.name, _exec_advice(c))
+        return
+    text = (
+        f"{c.stop_signal} goes to PID 1 of {c.name}{_by_name(c)} alone: {names} {until}{told}. What they had begun was "
+        "lost."
+    )
+    if left.evidence != "observed":
+        text = text.replace(f" {until}", f" {until} (they lived at the last look before)")
+    advice = "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does."
+    yield Finding("childrenNotSignalled", _severity(killed), text, c.name, advice)
+
+
+def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """Children that had ended and that nobody waited for."""
+    left = c.processes_left
+    if left is None or not left.zombies:
+        return
+    count = "a child that had ended" if left.zombies == 1 else f"{left.zombies} children that had ended"
+    text = f"PID 1 of {c.name}{_by_name(c)} has not reaped {count} (zombies): each keeps a process number."
+    advice = "shareProcessNamespace: true (the Pod's first process then reaps them), or an init such as tini as PID 1."
+    yield Finding("zombies", "info", text, c.name, advice)
+
+
+def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """It handles the signal, and was killed while connections were open."""
+    sockets = c.sockets
+    if not c.sigkilled or c.disposition != "handled" or sockets is None or sockets.at_exit is None:
+        return
+    end = sockets.at_exit
+    if not end.connections:
+        return
+    listening = "and still listened" if end.listeners else "and no longer listened"
+    text = f"{c.name} had {_connections(end.connections)} open when SIGKILL came, {listening}: " + (
+        "it had not begun to end." if end.listeners else "it probably waited for them (inferred)."
+    )
+    seconds = ending.grace_seconds
+    advice = "Close idle keep-alive connections on the stop signal"
+    advice += f", or give more time: terminationGracePeriodSeconds above {seconds}." if seconds is not None else "."
+    yield Finding("connectionsOpenAtKill", "warning", text, c.name, advice)
+
+
+def stop_signal_advice(c: ContainerEnding, version: str) -> str:
+    """What to do about a PID 1 that does not get the stop signal."""
+    if c.disposition == "default" and is_shell(c):
+        return _exec_advice(c)
+    if c.disposition == "ignored":
+        return f"Take the program's {c.stop_signal} back from SIG_IGN (`trap - TERM` in a shell that starts it)."
+    if c.disposition == "blocked":
+        return f"Unblock {c.stop_signal} in the program, or in what starts it."
+    others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
+    if c.disposition == "default" and others:
+        return (
+            f"It has a handler for {others[0]}: STOPSIGNAL {others[0]} in the image, or `lifecycle: {{stopSignal: "
+            f"{others[0]}}}` (feature gate ContainerStopSignals)."
+        )
+    if c.disposition == "default":
+        return (
+            "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as tini as "
+            f"PID 1, or a handler for {c.stop_signal}."
+        )
+    return ""
+
+
+# -- why 137 ---------------------------------------------------------------------------------------------------------
+
+
+def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """The kernel's counter has moved: PID 1 was killed for it, or one of its children."""
+    limit = f" {_bytes(c.memory_limit)}" if c.memory_limit else ""
+    advice = f"resources: {{limits: {{memory: more than {_bytes(c.memory_limit)}}}}}" if c.memory_limit else ""
+    if c.killed_by == "out of memory":
+        when = _when(c)
+        group = f" its memory limit of{limit}" if c.memory_limit else " the memory that its Pod or its node had"
+        seen = "by the counter of its control group" if c.oom_kills else "inferred from the machine's counter"
+        text = f"{c.name} was killed{when} because it ran out of memory: it used more than{group} ({seen})."
+        yield Finding("outOfMemory", "problem", text, c.name, advice)
+    elif c.oom_kills:
+        count = "a process" if c.oom_kills == 1 else f"{c.oom_kills} processes"
+        text = (
+            f"The kernel killed {count} of {c.name} for want of memory{f' (limit{limit})' if limit else ''}; PID 1 "
+            f"lived on, and its end by {_end(c)} came after that."
+        )
+        yield Finding("childOutOfMemory", "problem", text, c.name, advice)
+
+
+def exit_code_137(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """137 without a SIGKILL: PID 1 passed on how a child of it ended."""
+    if c.exit_code != 137 or c.signal is not None or c.exited_at is None:
+        return
+    who = "a shell reports a child that was killed so" if is_shell(c) else "programs report a killed child so"
+    why = " The counter of its control group says for want of memory." if c.oom_kills else ""
+    text = f"{c.name} exited with 137 by itself: nobody killed its PID 1; {who}.{why}"
+    yield Finding("exitCode137OfItsOwn", "warning", text, c.name)
+
+
+def killed_advice(c: ContainerEnding, ending: Ending) -> str:
+    """For a PID 1 that handles its stop signal and still ran when its time was over."""
+    left = c.processes_left
+    if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
+        return ""
+    grace = ending.grace_seconds
+    if c.pre_stop and c.deducted_seconds:
+        return f"A shorter preStop hook, or terminationGracePeriodSeconds above {grace}." if grace is not None else ""
+    return f"terminationGracePeriodSeconds above {grace}, or a quicker end." if grace is not None else ""
+
+
+# -- why are requests dropped ----------------------------------------------------------------------------------------
+
+
+def listener_closed_early(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """Its port was closed before, or hardly after, its endpoint turned not ready."""
+    closed = _closed_listening_at(c)
+    if closed is None or closed[0] < 0:
+        return
+    at, port, how = closed
+    turned = min((each.at for each in ending.endpoints if each.removed or not each.ready), default=None)
+    if not ending.endpoints:
+        return
+    if turned is None or at < turned:
+        later = "never did" if turned is None else f"turned not ready {_s(turned - at)} later"
+        text = (
+            f"{c.name} {how} {_s(at)} after the DELETE, and its Service endpoint {later}: new connections in between "
+            "are refused."
+        )
+        yield Finding("listenerClosedBeforeEndpoint", "warning", text, c.name, _pause_advice(c, port))
+    elif at - turned < _SOON_SECONDS and not (c.pre_stop and c.pre_stop.outcome != "skipped"):
+        text = (
+            f"{c.name} {how} {_s(at - turned)} after its Service endpoint turned not ready: in a real cluster proxies "
+            "and clients hear of that later and still connect."
+        )
+        yield Finding("listenerClosedSoon", "info", text, c.name, _pause_advice(c, port))
+
+
+def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """Connections that ended with the process: by a reset, with requests unread or never accepted."""
+    end = c.sockets.at_exit if c.sockets else None
+    if end is None or c.sockets is None or c.exited_at is None:
+        return
+    whose = f"The Pod of {c.name}" if c.sockets.scope == "pod" else c.name
+    cut = end.connections or end.resets or end.closed_unread
+    if end.backlog:
+        text = (
+            f"{_connections(end.backlog)} to {c.name} had been accepted by the kernel and never by the program when it "
+            "ended: their clients get a reset."
+        )
+        yield Finding("backlogNeverAccepted", "warning", text, c.name, _pause_advice(c, None))
+    if not cut:
+        return
+    parts = [f"{whose} ended with {_connections(end.connections)} open"]
+    if end.resets:
+        parts.append(f"{end.resets} ended by a reset")
+    if end.unread:
+        data = "byte" if end.unread_bytes == 1 else "bytes"
+        parts.append(f"{end.unread} had sent {end.unread_bytes} {data} that were never read")
+    elif end.closed_unread:
+        parts.append(f"{end.closed_unread} had sent data that was never read")
+    text = f"{', '.join(parts)} (seen {_s(end.seconds_before)} before)."
+    lost = bool(end.resets or end.unread or end.closed_unread)
+    advice = "On the stop signal finish the requests that are open before exiting." if lost else ""
+    yield Finding("connectionsCut", "warning" if lost else "info", text, c.name, advice)
+
+
+def _closed_listening_at(c: ContainerEnding) -> tuple[float, int, str] | None:
+    """When its first port was closed, which, and how it is said."""
+    sockets = c.sockets
+    if sockets is None:
+        return None
+    if sockets.closed:
+        first = min(sockets.closed, key=lambda each: each.at)
+        return first.at, first.port, f"closed its port {first.port}"
+    still = sockets.at_exit.listeners if sockets.at_exit else sockets.listeners
+    if still and c.exited_at is not None:
+        return c.exited_at, still[0].port, f"ended, and with it its port {still[0].port},"
+    return None
+
+
+def _pause_advice(c: ContainerEnding, port: int | None) -> str:
+    if c.pre_stop and c.pre_stop.outcome != "skipped":
+        return ""
+    while_ = f" (port {port} stays open while proxies hear of it)" if port else ""
+    return f"{_PAUSE}{while_}"
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def is_shell(c: ContainerEnding) -> bool:
+    """busybox is a shell when it was called as one."""
+    names = {posixpath.basename(c.exe), posixpath.basename(c.argv[0]) if c.argv else ""}
+    return any(name in _SHELLS for name in sorted(names))
+
+
+def _exec_advice(c: ContainerEnding) -> str:
+    """The same command with `exec`, so that the program takes the shell's place."""
+    words = list(c.argv)
+    if len(words) >= 3 and words[1] == "-c" and len(words) == 3:
+        script = words[2].strip()
+        if _PLAIN_COMMAND.match(script) and not script.startswith("exec "):
+            return f'command: ["{words[0]}", "-c", "exec {script}"]'
+    return "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1."
+
+
+def _by_name(c: ContainerEnding) -> str:
+    name = posixpath.basename(c.argv[0]) if c.argv else posixpath.basename(c.exe)
+    return f" ({name})" if name else ""
+
+
+def _names(left: ProcessesLeft) -> str:
+    told = [f"{each.name} (pid {each.container_pid})" for each in left.processes[:_MOST_NAMES]]
+    others = left.alive - len(told)
+    if others:
+        told.append(f"{others} more")
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+
+
+def _severity(killed: bool) -> Severity:
+    return "problem" if killed else "warning"
+
+
+def _connections(count: int) -> str:
+    return "1 connection" if count == 1 else f"{count} connections"
+
+
+def _when(c: ContainerEnding) -> str:
+    if c.exited_at is None:
+        return ""
+    return f" {_s(-c.exited_at)} before the DELETE" if c.exited_at < 0 else f" at {_s(c.exited_at)}"
+
+
+def _end(c: ContainerEnding) -> str:
+    return f"{c.signal}" if c.signal else f"exit code {c.exit_code}"
+
+
+def _bytes(value: int | None) -> str:
+    for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if value and value % size == 0:
+            return f"{value // size}{unit}"
+    return str(value)
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"

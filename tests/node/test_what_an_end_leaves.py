@@ -1,0 +1,134 @@
+"""Facts of an end that only the node sees: who was not told of it, and what became of the sockets.
+
+The programs are the host's Python in a container: busybox has none that closes its listener and goes on.
+"""
+
+import sys
+
+import pytest
+from shim_world import ShimWorld, inside
+
+from lastcall.cri.api import Mount
+
+pytestmark = pytest.mark.real_kernel
+
+PYTHON = ("chroot", "/host", sys.executable, "-S", "-c")
+SERVER = """
+import os, signal, socket, time
+listener = socket.create_server(("127.0.0.1", 8080), backlog=8)
+%s
+print("ready", flush=True)
+%s
+"""
+CLIENT = """
+import os, socket, sys
+if os.fork(): os._exit(0)
+peer = socket.create_connection(("127.0.0.1", 8080))
+peer.send(b"a request")
+print("connected", flush=True)
+peer.recv(100)
+"""
+SLEEPS = "\nwhile True: time.sleep(60)"
+
+
+async def serve(world: ShimWorld, before: str, after: str = SLEEPS) -> str:
+    applet = world.images.layer / "bin/chroot"
+    if not applet.is_symlink():
+        applet.symlink_to("busybox")
+    (world.images.layer / "host").mkdir(exist_ok=True)
+    container = await world.start(
+        await world.sandbox(), *PYTHON, SERVER % (before, after), mounts=(Mount("/host", "/", True),)
+    )
+    await world.printed(container, "ready")
+    return container
+
+
+async def connect(world: ShimWorld, container: str) -> None:
+    """A client that stays, in the Pod's network namespace."""
+    client = ("sh", "-c", 'chroot /host "$@" >/tmp/out 2>&1 </dev/null', "sh", sys.executable, "-S", "-c", CLIENT)
+    answer = await world.runtime.exec_sync(container, client, 10)
+    assert answer.exit_code == 0
+    cat = ("cat", "/tmp/out")
+    while b"connected" not in (await world.runtime.exec_sync(container, cat, 10)).stdout:
+        pass
+
+
+def one(world: ShimWorld, kind: str) -> dict[str, object]:
+    (record,) = world.find(kind)
+    return record.facts
+
+
+@inside
+async def test_a_child_that_was_never_told_lives_until_sigkill(world: ShimWorld) -> None:
+    container = await world.start(await world.sandbox(), "sh", "-c", "sleep 300 & echo ready; wait")
+    await world.printed(container, "ready")
+    await world.runtime.stop_container(container, 1)
+    await world.ended(container)
+    (record,) = world.find("ProcessesLeft")
+    assert (record.facts["when"], record.evidence) == ("SIGKILL", "observed")
+    (child,) = record.facts["processes"]
+    assert (child["name"], child["disposition"], child["containerPid"] > 1) == ("sleep", "default", True)
+    sequence = world.sequence()
+    assert sequence.index("ProcessesLeft") > sequence.index("SignalSent")
+    assert record.at_ns < world.find("SignalSent")[-1].at_ns, "who is there is seen before SIGKILL"
+
+
+@inside
+async def test_a_child_that_dies_with_pid_1_is_inferred_from_the_look_before(world: ShimWorld) -> None:
+    script = "trap 'sleep 0.3; exit 0' TERM; sleep 300 & echo ready; wait"
+    container = await world.start(await world.sandbox(), "sh", "-c", script)
+    await world.printed(container, "ready")
+    await world.runtime.stop_container(container, 20)
+    status = await world.ended(container)
+    assert status.exit_code == 0
+    await world.until(lambda: world.find("ProcessesLeft"))
+    (record,) = world.find("ProcessesLeft")
+    assert (record.facts["when"], record.evidence) == ("exit", "inferred")
+    assert "sleep" in [each["name"] for each in record.facts["processes"]]
+
+
+@inside
+async def test_zombies_are_counted_and_told_from_the_living(world: ShimWorld) -> None:
+    fork = "\nfor _ in range(3):\n    if not os.fork(): os._exit(0)\ntime.sleep(0.2)"
+    container = await serve(world, fork)
+    await world.runtime.stop_container(container, 1)
+    facts = one(world, "ProcessesLeft")
+    assert (facts["zombies"], facts["processes"]) == (3, [])
+
+
+@inside
+async def test_a_listener_that_closes_and_a_connection_that_ends_are_seen_while_it_still_runs(world: ShimWorld) -> None:
+    accept = """
+peer = listener.accept()[0]
+def stop(*_):
+    time.sleep(0.1); listener.close(); time.sleep(0.3); peer.recv(100); peer.close(); time.sleep(0.4); os._exit(0)
+signal.signal(signal.SIGTERM, stop)
+"""
+    container = await serve(world, "", f"pid = os.getpid(){accept}\n{SLEEPS}")
+    await connect(world, container)
+    await world.runtime.exec_sync(container, ("sleep", "0.1"), 10)
+    await world.runtime.stop_container(container, 30)
+    await world.ended(container)
+    stop = one(world, "SocketsAtStop")
+    assert [each["port"] for each in stop["listeners"]] == [8080]
+    assert stop["connections"] >= 1
+    closed = one(world, "ListenerClosed")
+    assert closed["port"] == 8080
+    assert closed["notBefore"] < closed["seconds"]
+    assert closed["seconds"] >= 0.1
+    drained = one(world, "ConnectionsClosed")
+    assert drained["seconds"] >= 0.4
+    assert not world.find("SocketsAtExit")
+
+
+@inside
+async def test_what_nobody_accepted_and_nobody_read_is_reset_at_the_exit(world: ShimWorld) -> None:
+    container = await serve(world, "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.3), os._exit(0)))")
+    await connect(world, container)
+    await world.runtime.stop_container(container, 30)
+    await world.ended(container)
+    await world.until(lambda: world.find("SocketsAtExit"))
+    facts = one(world, "SocketsAtExit")
+    assert [each["port"] for each in facts["listeners"]] == [8080]
+    assert facts["backlog"] == 1
+    assert facts["resets"] >= 1, "the client's connection ended by a reset"

@@ -1,0 +1,120 @@
+"""Sockets and processes as the shim reads them: the kernel's texts and messages, and the kernel itself."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim.sockets import (
+    CLOSE_WAIT,
+    ESTABLISHED,
+    LISTEN,
+    Sockets,
+    counter_line,
+    open_diag,
+    parse_diag,
+    parse_table,
+    sockets_in_use,
+)
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+TCP = HEAD + (
+    "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000003 00:00000000 00000000     0        0 5352204 1 0 100 0\n"
+    "   1: 0200F40A:1F90 0300F40A:C3A8 08 00000000:0000001C 00:00000000 00000000     0        0 77 1 0 20 4 30 10 -1\n"
+    " short line\n"
+)
+TCP6 = HEAD + (
+    "   0: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 "
+    "00:00000000 00000000     0        0 9 1 0 100 0 0 10 0\n"
+)
+
+
+@pytest.mark.skipif(sys.byteorder != "little", reason="the samples are of a little-endian machine")
+def test_the_tables_of_proc_give_address_port_state_queue_and_inode() -> None:
+    found = [(s.address, s.port, s.state, s.rx, s.inode) for s in parse_table(TCP) + parse_table(TCP6)]
+    assert found == [
+        ("127.0.0.1", 8080, LISTEN, 3, 5352204),
+        ("10.244.0.2", 8080, CLOSE_WAIT, 28, 77),
+        ("::1", 80, LISTEN, 0, 9),
+    ]
+    assert parse_table("") == []
+
+
+def test_counters_are_found_by_their_names() -> None:
+    text = "Ip: A B\nIp: 1 2\nTcp: CurrEstab EstabResets\nTcp: 4 7\n"
+    assert counter_line(text, "Tcp:") == {"CurrEstab": 4, "EstabResets": 7}
+    assert counter_line("", "Tcp:") == {}
+    assert sockets_in_use("sockets: used 5\nTCP: inuse 3 orphan 0 tw 1\nUDP: inuse 2\n") == 3
+    assert sockets_in_use("TCP6: inuse 2\nUDP6: inuse 0\n") == 2
+    assert sockets_in_use("") == 0
+
+
+def test_a_refusal_of_the_kernel_is_an_error_and_rubbish_ends_the_answer() -> None:
+    refusal = b"\x14\0\0\0\x02\0\0\0" + b"\0" * 8 + (-95).to_bytes(4, "little", signed=True)
+    if sys.byteorder == "little":
+        with pytest.raises(OSError, match="not supported"):
+            parse_diag(refusal, [])
+    assert parse_diag(b"\0" * 16, []), "a length of nothing"
+    assert not parse_diag(b"", [])
+
+
+@pytest.mark.parametrize("way", ["sock_diag", "proc"])
+def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as listener:
+        port = listener.getsockname()[1]
+        sockets = Sockets(os.getpid())
+        sockets.keep(open_diag() if way == "sock_diag" else None)
+        try:
+            first = sockets.count(unread=True)
+            clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
+            accepted, _ = listener.accept()
+            clients[0].send(b"12345")
+            clients[1].send(b"12345")
+            time.sleep(0.01)
+            (mine,) = [each for each in sockets.listeners() if each.port == port]
+            assert (mine.address, mine.rx, mine.state) == ("127.0.0.1", 1, LISTEN)
+            assert mine.inode == os.fstat(listener.fileno()).st_ino
+            unread = [each.rx for each in sockets.connections() if each.port == port]
+            assert sorted(unread) == [5, 5]
+            assert {each.state for each in sockets.connections()} <= {ESTABLISHED, CLOSE_WAIT}
+            assert mine.inode in procfs.socket_inodes([os.getpid()])
+            accepted.close()  # with data not read
+            for client in clients:
+                client.close()
+            after = sockets.count(unread=True)
+            assert after.resets > first.resets
+            assert after.unread > first.unread
+        finally:
+            sockets.close()
+            sockets.close()
+
+
+def test_descendants_are_children_of_any_thread_and_their_children() -> None:
+    script = (
+        "import os, threading, time\n"
+        "def fork():\n    if not os.fork():\n        if not os.fork(): time.sleep(100)\n        time.sleep(100)\n"
+        "    print('x', flush=True)\n    time.sleep(100)\n"
+        "threading.Thread(target=fork).start()"
+    )
+    process = subprocess.Popen([sys.executable, "-S", "-c", script], stdout=subprocess.PIPE, process_group=0)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        deadline = time.monotonic() + 30
+        while len(found := procfs.descendants(process.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(found) == 2
+        facts = procfs.describe(found[0], signal.SIGTERM)
+        assert facts is not None
+        assert (facts["disposition"], facts["parent"]) == ("default", process.pid)
+        assert procfs.descendants(found[1]) == []
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert procfs.describe(process.pid, signal.SIGTERM) is None
+    assert procfs.descendants(process.pid) == []

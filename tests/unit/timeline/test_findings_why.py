@@ -1,0 +1,281 @@
+"""Why it took so long, why 137, why requests were dropped: one row for each condition, and what must not be said."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lastcall.timeline import kinds as k
+
+SLEEP = {"pid": 31, "containerPid": 8, "name": "sleep", "state": "S", "disposition": "default"}
+NODE = {"pid": 32, "containerPid": 9, "name": "node", "state": "S", "disposition": "handled"}
+PORT = {"address": "0.0.0.0", "port": 8080, "backlog": 0}
+EXIT = {
+    "listeners": [], "connections": 0, "unread": 0, "unreadBytes": 0, "backlog": 0, "resets": 0, "closedUnread": 0,
+    "secondsBefore": 0.05, "scope": "container",
+}  # fmt: skip
+
+Story = Callable[[Any], None]
+
+
+def begin(tape: Any, argv: tuple[str, ...] = ("web",), disposition: str = "handled", exe: str = "/bin/web") -> None:
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe=exe, argv=list(argv))
+    tape.accepted(10)
+    tape.observed(10)
+    tape.killing(10)
+    tape.stop(0.005, 10, disposition=disposition)
+    for record in tape.records:
+        if record.kind == k.PROCESS_SIGNAL_STATE:
+            record.facts["exe"] = exe
+
+
+def killed(tape: Any, oom: int | None = 0) -> None:
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=oom)
+    tape.exit(10.011, 137, 9)
+    tape.over(10.012, "Failed", endpoint=False)
+
+
+def left(tape: Any, *processes: dict[str, Any], when: str = "SIGKILL", at: float = 10.009, **more: Any) -> None:
+    evidence = "observed" if when == "SIGKILL" else "inferred"
+    facts = {"more": 0, "zombies": 0, "secondsBefore": 0.0, **more}
+    facts |= {"when": when, "signal": "SIGTERM", "processes": list(processes)}
+    tape.add(at, "runtime", k.PROCESSES_LEFT, "app", evidence=evidence, **facts)
+
+
+def at_stop(tape: Any, connections: int = 0, *listeners: dict[str, Any]) -> None:
+    tape.add(
+        0.0071, "runtime", k.SOCKETS_AT_STOP, "app",
+        signal="SIGTERM", listeners=list(listeners), connections=connections, scope="container",
+    )  # fmt: skip
+
+
+def at_exit(tape: Any, at: float, **facts: Any) -> None:
+    tape.add(at, "runtime", k.SOCKETS_AT_EXIT, "app", **{**EXIT, **facts})
+
+
+def exited(tape: Any, at: float = 0.5, code: int = 0, signal: int | None = None, **facts: Any) -> None:
+    tape.add(
+        at, "runtime", k.PROCESS_EXITED, "app",
+        pid=7, exitCode=code, signal=signal, **{"oomKilled": False, "oomKills": 0, "memoryLimit": None, **facts},
+    )  # fmt: skip
+    tape.over(at + 0.01, endpoint=False)
+
+
+# -- a story for each condition --------------------------------------------------------------------------------------
+
+
+def shell_with_child(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js"), "default", "/bin/busybox")
+    left(tape, SLEEP)
+    killed(tape)
+
+
+def shell_with_script(tape: Any) -> None:
+    begin(tape, ("/bin/bash", "/entrypoint.sh"), "handled", "/bin/bash")
+    left(tape, NODE, when="exit", at=0.501)
+    exited(tape)
+
+
+def supervisor_with_children(tape: Any) -> None:
+    begin(tape)
+    left(tape, SLEEP, NODE, more=3)
+    killed(tape)
+
+
+def children_die_with_it(tape: Any) -> None:
+    begin(tape)
+    exited(tape)
+    left(tape, SLEEP, when="exit", at=0.501)
+
+
+def with_zombies(tape: Any) -> None:
+    begin(tape)
+    left(tape, zombies=3)
+    killed(tape)
+
+
+def no_handler(tape: Any) -> None:
+    begin(tape, disposition="default")
+    killed(tape)
+
+
+def handler_for_another(tape: Any) -> None:
+    begin(tape, disposition="default")
+    next(r for r in tape.records if r.kind == k.PROCESS_SIGNAL_STATE).facts["caught"] = ["SIGINT", "SIGCHLD"]
+    killed(tape)
+
+
+def waits_for_connections(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 2, PORT)
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    at_exit(tape, 10.012, connections=2, resets=0)
+    killed(tape)
+
+
+def takes_too_long(tape: Any) -> None:
+    begin(tape)
+    killed(tape)
+
+
+def memory_limit(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+
+
+def child_out_of_memory(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 1, None, oomKilled=True, oomKills=2, memoryLimit=64 << 20)
+
+
+def child_out_of_memory_then_sigkill(tape: Any) -> None:
+    begin(tape)
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=1)
+    exited(tape, 10.011, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+
+
+def own_137(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "app"), exe="/bin/busybox")
+    exited(tape, 0.2, 137)
+
+
+def port_closed_before_endpoint(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.09, "endpointslice-controller", k.ENDPOINT_CHANGED, service="web", slice="web-1", address="10.244.0.2",
+             ready=False, serving=True, terminating=True)  # fmt: skip
+    at_stop(tape, 0, PORT)
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    exited(tape)
+
+
+def port_closed_by_exit(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.09, "endpointslice-controller", k.ENDPOINT_CHANGED, service="web", slice="web-1", address="10.244.0.2",
+             ready=False, serving=True, terminating=True)  # fmt: skip
+    at_stop(tape, 0, PORT)
+    exited(tape, 0.011)
+
+
+def port_closed_soon(tape: Any) -> None:
+    begin(tape)
+    tape.endpoint()
+    at_stop(tape, 0, PORT)
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    exited(tape)
+
+
+def requests_cut(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 3, PORT)
+    exited(tape)
+    at_exit(tape, 0.502, connections=3, resets=2, unread=1, unreadBytes=120, listeners=[PORT], backlog=1)
+
+
+def connections_ended_well(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 1, PORT)
+    exited(tape)
+    at_exit(tape, 0.502, connections=1)
+
+
+def network_stays(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.4, "runtime", k.NETWORK_DETACHED, ip="10.244.0.2", seconds=0.1, error="netlink: no buffer space")
+    exited(tape)
+
+
+def volume_held(tape: Any) -> None:
+    begin(tape)
+    holder = {"pid": 44, "name": "tail", "how": "open file", "path": "/x/cache/log"}
+    tape.add(0.6, "kubelet", k.VOLUME_BUSY, volume="cache", error="Device or resource busy", holders=[holder], more=0)
+    exited(tape)
+
+
+TABLE = [
+    (shell_with_child, "shellKeepsSignal", "problem", "sleep (pid 8) still ran at SIGKILL, so it never got SIGTERM",
+     'command: ["sh", "-c", "exec node server.js"]'),
+    (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", "exec node server.js"),
+    (shell_with_script, "shellKeepsSignal", "warning", "node (pid 9) was killed with it", "`exec`"),
+    (supervisor_with_children, "childrenNotSignalled", "problem",
+     "sleep (pid 8), node (pid 9) and 3 more still ran at SIGKILL", "tini -g"),
+    (children_die_with_it, "childrenNotSignalled", "warning", "(they lived at the last look before)", "tini"),
+    (with_zombies, "zombies", "info", "3 children that had ended (zombies)", "shareProcessNamespace"),
+    (no_handler, "stopSignalNotHandled", "problem", "it did nothing", "shareProcessNamespace: true"),
+    (handler_for_another, "stopSignalNotHandled", "problem", "it did nothing", "stopSignal: SIGINT"),
+    (waits_for_connections, "connectionsOpenAtKill", "warning", "probably waited for them (inferred)", "above 10"),
+    (takes_too_long, "killed", "problem", "because it still ran 10 s after SIGTERM", "above 10"),
+    (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
+    (child_out_of_memory, "childOutOfMemory", "problem", "killed 2 processes of app for want of memory (limit 64Mi)",
+     "more than 64Mi"),
+    (child_out_of_memory_then_sigkill, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),
+    (child_out_of_memory_then_sigkill, "childOutOfMemory", "problem", "its end by SIGKILL came after that", "64Mi"),
+    (own_137, "exitCode137OfItsOwn", "warning", "nobody killed its PID 1; a shell reports", ""),
+    (port_closed_before_endpoint, "listenerClosedBeforeEndpoint", "warning",
+     "app closed its port 8080 12 ms after the DELETE, and its Service endpoint turned not ready 78 ms later",
+     "preStop: {sleep: {seconds: 5}}"),
+    (port_closed_by_exit, "listenerClosedBeforeEndpoint", "warning", "app ended, and with it its port 8080, 11 ms",
+     "preStop"),
+    (port_closed_soon, "listenerClosedSoon", "info", "after its Service endpoint turned not ready", "preStop"),
+    (requests_cut, "connectionsCut", "warning",
+     "app ended with 3 connections open, 2 ended by a reset, 1 had sent 120 bytes that were never read", "finish"),
+    (requests_cut, "backlogNeverAccepted", "warning", "1 connection to app had been accepted by the kernel", "preStop"),
+    (connections_ended_well, "connectionsCut", "info", "app ended with 1 connection open", ""),
+    (network_stays, "networkTeardownFailed", "warning", "10.244.0.2 could not be taken down: netlink", ""),
+    (volume_held, "volumeBusy", "warning", "held by tail (pid 44) by open file /x/cache/log", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("story", "id_", "severity", "text", "advice"), TABLE, ids=[f"{row[0].__name__}-{row[1]}" for row in TABLE]
+)
+def test_what_was_seen_becomes_a_sentence_and_a_change_of_the_manifest(
+    new_tape: Any, story: Story, id_: str, severity: str, text: str, advice: str
+) -> None:
+    tape = new_tape()
+    story(tape)
+    found = [f for f in tape.ending().findings if f.id == id_]
+    assert len(found) == 1, [f.id for f in tape.ending().findings]
+    assert found[0].severity == severity
+    assert text in found[0].text
+    assert (advice in found[0].advice) if advice else not found[0].advice
+
+
+NOT = [
+    (child_out_of_memory_then_sigkill, "outOfMemory"),
+    (memory_limit, "killed"),
+    (memory_limit, "childOutOfMemory"),
+    (own_137, "killedByOther"),
+    (with_zombies, "childrenNotSignalled"),
+    (shell_with_child, "childrenNotSignalled"),
+    (no_handler, "connectionsOpenAtKill"),
+    (takes_too_long, "stopSignalNotHandled"),
+    (port_closed_before_endpoint, "listenerClosedSoon"),
+    (port_closed_soon, "listenerClosedBeforeEndpoint"),
+    (requests_cut, "listenerClosedBeforeEndpoint"),
+]
+
+
+@pytest.mark.parametrize(("story", "id_"), NOT, ids=[f"{row[0].__name__}-{row[1]}" for row in NOT])
+def test_what_was_not_seen_is_not_said(new_tape: Any, story: Story, id_: str) -> None:
+    tape = new_tape()
+    story(tape)
+    assert id_ not in [f.id for f in tape.ending().findings]
+
+
+def test_the_first_reaction_is_whatever_was_seen_first_after_the_signal(new_tape: Any) -> None:
+    tape = new_tape()
+    waits_for_connections(tape)
+    reaction = tape.ending().containers[0].first_reaction
+    assert (reaction.what, reaction.seconds) == ("listenerClosed", 0.005)
+    tape.output(0.008, "stopping")
+    reaction = tape.ending().containers[0].first_reaction
+    assert reaction.what == "output"
+    assert reaction.seconds == pytest.approx(0.001)
+
+
+def test_a_pod_without_sockets_of_its_own_has_none_in_its_story(new_tape: Any) -> None:
+    tape = new_tape()
+    takes_too_long(tape)
+    (container,) = tape.ending().containers
+    assert (container.sockets, container.processes_left) == (None, None)
+    assert container.first_reaction.what == "exit"
