@@ -87,8 +87,8 @@ class PodProbeManager:
         return self._results["liveness"].get(runtime_id(container_id)) or "success"
 
     def startup_result(self, container_id: str) -> ProbeResult:
-        """`success` where there is no probe."""
-        return self._results["startup"].get(runtime_id(container_id)) or "success"
+        """`unknown` as long as it was not probed: what comes after a sidecar has to wait."""
+        return self._results["startup"].get(runtime_id(container_id)) or "unknown"
 
     def on_result(self, callback: Callable[[ProbeType, str, str, ProbeResult], None]) -> None:
         self._callbacks.append(callback)

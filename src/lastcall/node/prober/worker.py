@@ -161,15 +161,18 @@ class ProbeWorker:
             self.results.remove(runtime_id(self.state.container_id))
         self.state.container_id = api_id
         self.state.on_hold = False
-        if not (self._ran_before_us() and self._kept_from_before(container)):
+        before = self._kept_from_before(container) if self._ran_before_us() else None
+        if before is None:
             self.results.set(runtime_id(api_id), INITIAL_RESULT[self.probe_type], uid)
+        elif self.probe_type == "startup" and before.get("started"):
+            self.results.set(runtime_id(api_id), "success", uid)  # it is not probed again: nobody else would say so
 
-    def _kept_from_before(self, container: Object) -> bool:
-        """Since 1.35 a container that ran before this kubelet keeps what its status says until it is probed."""
+    def _kept_from_before(self, container: Object) -> Object | None:
+        """The API's status of a container that ran before this kubelet: since 1.35 it counts until it is probed."""
         before = find_container_status(self.pod.get("status") or {}, self.container["name"])
         if not self.context.features.preserve_on_restart or before is None:
-            return False
-        return bool(before.get("containerID") == container["containerID"])
+            return None
+        return before if before.get("containerID") == container["containerID"] else None
 
     def _set(self, result: ProbeResult) -> None:
         uid, container_id = uid_of(self.pod), runtime_id(self.state.container_id)
