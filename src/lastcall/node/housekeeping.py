@@ -125,13 +125,13 @@ class Housekeeping:
                 self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def _kill_orphans(self, candidates: list[PodStatus]) -> None:
-        """Pods that only the runtime knows: force deleted, say, while the node was down."""
+        """Pods that run and have no worker: force deleted, say, while the node was down, or rejected after it."""
         for status in candidates:
             running = running_pod_of(status)
             ready = status.ready_sandboxes()
             if not (running.containers or ready) or self._workers.state_of(status.uid) is not State.UNKNOWN:
                 continue
-            if self._pods.get_pod(status.uid) is not None:
+            if self._is_held(status.uid):
                 continue
             orphan = RunningPod(status.uid, status.name, status.namespace, running.containers, running.sandboxes)
             self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, running_pod=orphan))

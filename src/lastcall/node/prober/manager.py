@@ -111,7 +111,7 @@ class PodProbeManager:
 
     def _is_ready(self, pod: Object, container: Object) -> bool:
         result = self._results["readiness"].get(runtime_id(container["containerID"]))
-        if result == "success":
+        if result == "success" or not _has_readiness_probe(pod, container["name"]):
             return True
         worker = self._workers.get((uid_of(pod), container["name"], "readiness"))
         before = self._before_restart(pod, container)
@@ -151,3 +151,8 @@ class PodProbeManager:
         key = (uid_of(worker.pod), worker.container["name"], worker.probe_type)
         if self._workers.get(key) is worker:
             del self._workers[key]
+
+
+def _has_readiness_probe(pod: Object, name: str) -> bool:
+    every = (*containers_of(pod), *init_containers_of(pod))
+    return any(each["name"] == name and each.get("readinessProbe") for each in every)
