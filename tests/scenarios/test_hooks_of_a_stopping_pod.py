@@ -3,6 +3,7 @@
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
+from lastcall.api.errors import StatusError
 from lastcall.api.resources import PODS
 from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
 from lastcall.timeline import kinds
@@ -214,3 +215,19 @@ def test_a_failing_post_start_hook_kills_the_container_with_its_pre_stop_hook_an
     assert any(line.startswith("Normal Killing [containers{app}]: FailedPostStartHook") for line in cluster.events())
     assert cluster.signals()[0] == (near(1), "SIGTERM")
     assert not any("app state=running" in group for group in cluster.milestones())
+
+
+@pytest.mark.rule("node-semantics 7/sleep-validation")
+@pytest.mark.parametrize(("seconds", "taken"), [(-1, False), (0, True), (5, True), (6, False)])
+def test_a_sleep_is_no_longer_than_the_grace_period(seconds: int, taken: bool) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        manifest = pod_manifest(terminationGracePeriodSeconds=5, containers=[container(**pre_stop(sleep=seconds))])
+        if taken:
+            await cluster.create(manifest)
+        else:
+            with pytest.raises(
+                StatusError, match=r"lifecycle\.preStop\.sleep: Invalid value: -?\d: must be non-negative"
+            ):
+                await cluster.create(manifest)
+
+    run_cluster(scenario)

@@ -156,7 +156,7 @@ def test_a_pod_that_has_ended_starts_nothing_again_whatever_changes() -> None:
     assert cluster.records(kinds.FINAL_DELETE_SENT) == [] and not cluster.is_gone()
 
 
-# -- 12.4: why a container ended ----------------------------------------------------------------------------------------
+# -- 12.4: why a container ended --------------------------------------------------------------------------------------
 
 
 @pytest.mark.rule("node-semantics 12.4/1")

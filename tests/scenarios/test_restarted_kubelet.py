@@ -246,6 +246,27 @@ def test_a_terminating_pod_is_not_probed_after_a_restart_and_stays_ready() -> No
     assert cluster.condition("p", "Ready") == "False"
 
 
+@pytest.mark.rule("node-semantics 13/jitter")
+def test_what_ran_before_is_not_probed_all_at_once() -> None:
+    restarted: list[float] = []
+    names = [f"p{number}" for number in range(12)]
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = {"exec": {"command": ["true"]}, "periodSeconds": 10}
+        await cluster.create(*(pod_manifest(name, containers=[container(readinessProbe=probe)]) for name in names))
+        await cluster.wait_ready(*names)
+        restarted.append(await restart(cluster))
+        await cluster.sleep(11)
+
+    cluster = run_cluster(scenario, {"app": Program()})
+    probed: dict[str, float] = {}
+    for record in cluster.records(kinds.EXEC_STARTED):
+        if record.at_ns / 1e9 >= restarted[0]:
+            probed.setdefault(cluster.alias(record.pod_uid), record.at_ns / 1e9 - restarted[0])
+    assert sorted(probed) == sorted(names) and max(probed.values()) <= 10.1
+    assert max(probed.values()) - min(probed.values()) > 3
+
+
 @pytest.mark.rule("node-semantics 8/start")
 def test_what_comes_after_a_started_sidecar_still_comes_after_a_restart() -> None:
     async def scenario(cluster: VirtualCluster) -> None:

@@ -87,7 +87,7 @@ def test_deleting_a_mirror_stops_nothing_and_it_is_made_again(grace: int | None)
     assert cluster.condition(f"{NAME}~2", "Ready") == "True"
 
 
-@pytest.mark.rule("node-semantics 4.6/mirrors, 19/removed, 19/mirror-kept")
+@pytest.mark.rule("node-semantics 4.6/mirrors, 19/removed, 19/mirror-kept, 4.5/mirror-terminating")
 def test_a_removed_manifest_ends_the_pod_with_its_grace_and_then_its_mirror() -> None:
     files = Manifests(web=manifest(grace=5))
 
@@ -105,7 +105,7 @@ def test_a_removed_manifest_ends_the_pod_with_its_grace_and_then_its_mirror() ->
     assert cluster.kubelet.pods.get_pods() == [] and len(mirrors(cluster)) == 1
 
 
-@pytest.mark.rule("node-semantics 4.3/static-start, 19/replace, 25/26")
+@pytest.mark.rule("node-semantics 4.3/static-start, 19/replace, 25/26, 4.2/7")
 def test_a_changed_manifest_waits_until_the_old_pod_has_finished() -> None:
     """25.26."""
     files = Manifests(web=manifest(grace=5))

@@ -56,6 +56,13 @@ def test_containers_ready(statuses: list[dict[str, Any]], phase: str, expected: 
     assert brief(pod_ready_condition(pod(), [], statuses, phase)) == expected
 
 
+@pytest.mark.rule("node-semantics 21.3/phase")
+def test_an_ephemeral_container_that_is_not_ready_makes_nothing_unready() -> None:
+    debugged = pod(ephemeralContainers=[{"name": "debug"}])
+    statuses = [status("a", True), status("b", True), status("debug", False)]
+    assert brief(containers_ready_condition(debugged, statuses, "Running")) == ("True", "", "")
+
+
 @pytest.mark.rule("node-semantics 12.2/gates")
 def test_ready_waits_for_every_readiness_gate() -> None:
     gated = pod(readinessGates=[{"conditionType": "x/lb"}, {"conditionType": "x/dns"}])

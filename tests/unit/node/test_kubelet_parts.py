@@ -15,7 +15,8 @@ from lastcall.cri.api import (
 )
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, classify, merge
-from lastcall.node.container_gc import instances_to_prune
+from lastcall.node.container_gc import ContainerGC, instances_to_prune
+from lastcall.node.critical_pods import is_critical_pod
 from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pleg import PodLifecycleEventGenerator, generate_events
 from lastcall.node.reason_cache import MAX_ENTRIES, LastStartErrors
@@ -277,3 +278,45 @@ def test_the_work_queue_tells_each_uid_at_its_latest_time():
         assert told == [("now", 0.5), ("soon", 5.0), ("moved", 7.5), ("late", 10.0)]
 
     run_virtual(main)
+
+
+# -- what is left behind, who is critical -----------------------------------------------------------
+
+
+@pytest.mark.rule("node-semantics 17.1/logs, 17.1/kept")
+@pytest.mark.parametrize("running", [False, True])
+def test_the_logs_of_a_pod_go_when_nothing_else_is_left_of_it(tmp_path, running):
+    """A container that cannot be removed keeps them."""
+
+    class Removes:
+        def __init__(self):
+            self.calls = []
+
+        async def remove_container(self, container_id):
+            self.calls.append(container_id)
+
+        async def stop_pod_sandbox(self, sandbox_id):
+            self.calls.append(f"stop {sandbox_id}")
+
+        async def remove_pod_sandbox(self, sandbox_id):
+            self.calls.append(sandbox_id)
+
+    for uid in ("u", "kept"):
+        (tmp_path / uid).mkdir()
+    runtime = Removes()
+    gc = ContainerGC(runtime=runtime, may_remove=lambda uid: uid == "u", log_directory=lambda s: str(tmp_path / s.uid))
+    states = [EXITED, ContainerState.CONTAINER_RUNNING if running else EXITED]
+    containers = [container(created=n, state=state) for n, state in enumerate(states)]
+    down = sandbox(PodSandboxState.SANDBOX_NOTREADY)
+    gone, kept = (PodStatus(uid, "p", "d", (), tuple(containers), (down,)) for uid in ("u", "kept"))
+    asyncio.run(gc.collect([gone, kept]))
+    assert (tmp_path / "kept").exists() and (tmp_path / "u").exists() is running
+    assert runtime.calls == (["c0"] if running else ["c0", "c1", "stop s1", "s1"])
+
+
+@pytest.mark.rule("node-semantics 19/critical")
+def test_static_pods_their_mirrors_and_system_priorities_are_critical():
+    static = pod(annotations={"kubernetes.io/config.source": "file"})
+    mirror = pod(annotations={"kubernetes.io/config.mirror": "x"})
+    assert is_critical_pod(static) and is_critical_pod(mirror) and not is_critical_pod(pod())
+    assert [is_critical_pod(pod(spec={"containers": [], "priority": p})) for p in (10, 2_000_000_000)] == [False, True]

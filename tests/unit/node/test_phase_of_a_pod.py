@@ -135,3 +135,12 @@ def test_a_restart_rule_of_the_container_keeps_a_never_pod_running() -> None:
     }
     assert phase(never, ended("a", 42)) == "Running"
     assert phase(never, ended("a", 43)) == "Failed"
+
+
+@pytest.mark.rule("node-semantics 12.1/sidecars, 21.3/phase")
+@pytest.mark.parametrize("debug", [running("debug"), ended("debug", 1), waiting("debug")])
+def test_ephemeral_containers_count_for_nothing(debug: dict[str, Any]) -> None:
+    never = pod("a", policy=N)
+    never["spec"]["ephemeralContainers"] = [{"name": "debug"}]
+    assert phase(never, running("a"), debug) == "Running"
+    assert phase(never, ended("a"), debug) == "Succeeded"

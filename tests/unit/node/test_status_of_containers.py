@@ -236,6 +236,13 @@ def test_termination_message_by_policy(
     assert termination_message({"name": "app", "terminationMessagePolicy": policy}, status, file) == expected
 
 
+@pytest.mark.rule("node-semantics 12.5/appended")
+def test_what_the_runtime_says_comes_before_what_the_file_says() -> None:
+    status = instance("app", EXITED, exit_code=137, message="OOM was killed")
+    assert termination_message({"name": "app"}, status, "from-file") == "OOM was killed: from-file"
+    assert termination_message({"name": "app"}, status, "") == "OOM was killed"
+
+
 @pytest.mark.rule("node-semantics 12.5/log")
 def test_the_log_gives_at_most_eighty_lines_and_2048_bytes(tmp_path: Path) -> None:
     spec = {"name": "app", "terminationMessagePolicy": "FallbackToLogsOnError"}

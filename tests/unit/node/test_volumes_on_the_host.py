@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import lastcall.node.volumes.manager as manager_module
 from lastcall.api.errors import status_failure
 from lastcall.cri.api import DNSConfig
 from lastcall.node.interfaces import VolumeError
@@ -162,6 +163,30 @@ async def test_config_maps_and_secrets_with_items_modes_and_optional_sources(tmp
         assert (of(manager, pod, "/sec") / "k").read_text() == "v"
         assert [p.name for p in of(manager, pod, "/none").iterdir() if not p.name.startswith("..")] == []
     assert sink.events == []
+
+
+@pytest.mark.rule("node-semantics 16/refreshed")
+async def test_new_contents_reach_a_running_pod_when_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager_module, "REFRESH_SECONDS", 0.0)
+    api, sink = Api(), Sink()
+    api.objects["configmaps", "cm"] = {"data": {"a": "old"}}
+    pod = make_pod({"name": "v", "configMap": {"name": "cm"}})
+    async with volumes(tmp_path, api, sink) as manager:
+        await manager.wait_for_attach_and_mount(pod)
+        mounted = of(manager, pod, "/v")
+        api.objects["configmaps", "cm"] = {"data": {"a": "new", "b": "more"}}
+        await manager.wait_for_attach_and_mount(pod)
+        for _ in range(1000):
+            if (mounted / "b").exists():
+                break
+            await asyncio.sleep(0.01)
+        assert (mounted / "a").read_text() == "new" and of(manager, pod, "/v") == mounted
+        del api.objects["configmaps", "cm"]
+        await manager.wait_for_attach_and_mount(pod)
+        await asyncio.sleep(0.05)
+        assert (mounted / "a").read_text() == "new", "what is gone leaves the files"
 
 
 @pytest.mark.rule("node-semantics 16/missing")
