@@ -128,6 +128,7 @@ def test_a_tcp_hook_is_accepted_and_fails() -> None:
     assert cluster.signals() == [(near(0), "SIGTERM")]
 
 
+@pytest.mark.rule("node-semantics 7/tcp")
 @pytest.mark.parametrize(("port", "fails"), [(8080, False), (8081, True)])
 def test_a_tcp_hook_connects_with_its_gate(port: int, fails: bool) -> None:
     """Ours, as older documentation has it: a connection is a success, a refused one is not."""
@@ -151,6 +152,7 @@ def test_a_tcp_hook_on_the_host_network_needs_a_host() -> None:
     assert "failed to find networking container" in message
 
 
+@pytest.mark.rule("node-semantics 21.1/gate-on, 21.1/gate-off")
 @pytest.mark.parametrize("gate", [True, False])
 def test_a_stop_signal_of_the_spec_is_sent_and_shown_with_its_gate_only(gate: bool) -> None:
     """node-semantics 21.1."""

@@ -197,6 +197,7 @@ def test_a_container_that_ended_for_good_is_not_probed_round_and_round() -> None
     run_cluster(scenario, {"ends": Program(exits_after=2.0), "stays": Program()})
 
 
+@pytest.mark.rule("node-semantics 13/grpc")
 def test_a_grpc_probe_asks_for_its_service() -> None:
     """node-semantics 13: readiness by grpc.health.v1; a service that is not served is Unhealthy."""
 

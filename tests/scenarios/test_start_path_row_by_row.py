@@ -264,7 +264,7 @@ def test_what_happened_while_the_stream_of_events_was_broken_is_found_by_a_listi
     run_cluster(scenario, {"": RUNS})
 
 
-@pytest.mark.rule("node-semantics 17.1/sandboxes, 9.2/changed, 23/sandbox")
+@pytest.mark.rule("node-semantics 17.1/sandboxes, 9.2/changed, 23/sandbox, 17.1/containers")
 def test_a_sandbox_that_died_is_replaced_and_removed_when_it_is_empty() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest(initContainers=[container("i")]))

@@ -66,6 +66,7 @@ def pod(**container: object) -> dict:
     return {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "app", "image": "i", **container}]}}
 
 
+@pytest.mark.rule("node-semantics 21.1/gate-off")
 def test_a_stop_signal_is_dropped_while_its_gate_is_off_unless_it_is_there_already() -> None:
     new = pod(lifecycle={"stopSignal": "SIGUSR1"})
     stored = copy.deepcopy(new)
@@ -116,6 +117,7 @@ def problems(**fields: object) -> list[str]:
     return [str(error) for error in validate_spec({"spec": spec})]
 
 
+@pytest.mark.rule("node-semantics 21.1/gate-on")
 def test_a_stop_signal_is_one_of_the_pod_s_system() -> None:
     assert len(STOP_SIGNALS["linux"]) == 65
     signal = {"lifecycle": {"stopSignal": "SIGRTMAX-2"}}

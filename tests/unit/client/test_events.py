@@ -37,6 +37,7 @@ def with_recorder(test, component="kubelet", host="node-1"):
     return run_virtual(main)
 
 
+@pytest.mark.rule("node-semantics 23/field-path")
 def test_an_event_has_the_fields_a_real_kubelet_writes():
     async def test(world, api, recorder):
         recorder.event(POD, "Normal", "Killing", "Stopping container web", field_path="spec.containers{web}")

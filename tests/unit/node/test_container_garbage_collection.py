@@ -38,6 +38,7 @@ def evicted(containers, *, removable=(), now=1000, **policy):
 THREE = [container("a", "c", n) for n in (3, 2, 1)]
 
 
+@pytest.mark.rule("node-semantics 17.1/kept")
 @pytest.mark.parametrize(
     ("containers", "options", "expected"),
     [
@@ -78,6 +79,7 @@ def sandbox(uid, created, state=NOT_READY):
     return PodSandboxStatus(f"{uid}{created}", PodSandboxMetadata("p", uid, "n"), state, created)
 
 
+@pytest.mark.rule("node-semantics 17.1/sandboxes")
 def test_the_newest_sandbox_of_a_pod_stays_and_none_of_a_pod_that_is_gone():
     sandboxes = [sandbox("a", n) for n in (3, 2, 1)] + [sandbox("b", 2, READY), sandbox("b", 1)]
     assert [s.id for s in sandboxes_to_evict(sandboxes, [], lambda uid: False)] == ["a1", "a2", "b1"]
@@ -89,11 +91,13 @@ def test_a_sandbox_that_holds_a_container_stays():
     assert [s.id for s in sandboxes_to_evict([sandbox("a", 1), sandbox("a", 2)], [held], lambda uid: True)] == ["a2"]
 
 
+@pytest.mark.rule("node-semantics 17.1/logs")
 def test_log_directories_go_by_the_uid_in_their_name():
     names = ["ns_p_u1", "ns_p_u2", "lost+found", "my_u1"]
     assert log_directories_to_remove(names, lambda uid: uid == "u1") == ["ns_p_u1"]
 
 
+@pytest.mark.rule("node-semantics 17.1/logs")
 def test_a_log_goes_with_its_rotated_parts_and_no_other(tmp_path):
     for name in ("1.log", "1.log.20300101-000000", "1.log.20300101-000000.gz", "1.logs", "11.log", "0.log"):
         (tmp_path / name).touch()
@@ -115,6 +119,7 @@ def test_removing_logs_follows_no_link(tmp_path):
     assert os.listdir(tmp_path / "victim") == ["file"]
 
 
+@pytest.mark.rule("node-semantics 17.2/symlinks")
 async def test_dangling_links_go_but_not_those_of_a_log_between_two_files(tmp_path):
     links = LogLinks(f"{tmp_path}/links")
     for name in ("here", "gone", "between"):
@@ -132,6 +137,7 @@ async def test_dangling_links_go_but_not_those_of_a_log_between_two_files(tmp_pa
     assert sorted(os.listdir(tmp_path / "links")) == ["note", "p_ns_c-between.log", "p_ns_c-here.log"]
 
 
+@pytest.mark.rule("node-semantics 17.2/symlinks")
 def test_names_of_links_fit_into_a_directory():
     assert log_link_name("web", "shop", "app", "1f") == "web_shop_app-1f.log"
     long = log_link_name("p" * 200, "n" * 63, "c", "1" * 64)

@@ -58,6 +58,7 @@ async def probed(port: int, service: str = "", timeout: float = 10) -> Probed:
     return await run_probe(probe, {}, "id", "127.0.0.1", runtime=runtime, dialer=RealDialer(), features=FEATURES)
 
 
+@pytest.mark.rule("node-semantics 13/grpc")
 async def test_a_serving_service_is_a_success_and_the_probe_says_who_it_is(health: tuple[Health, int]) -> None:
     handler, port = health
     assert await probed(port) == Probed("success", "service healthy")
@@ -65,6 +66,7 @@ async def test_a_serving_service_is_a_success_and_the_probe_says_who_it_is(healt
     assert handler.agents == ["kube-probe/1.36", "kube-probe/1.36"]
 
 
+@pytest.mark.rule("node-semantics 13/grpc")
 @pytest.mark.parametrize(
     ("service", "timeout", "text"),
     [

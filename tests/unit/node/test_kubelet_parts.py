@@ -15,7 +15,9 @@ from lastcall.cri.api import (
 )
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, classify, merge
-from lastcall.node.container_gc import ContainerGC, instances_to_prune
+from lastcall.node.container_gc import instances_to_prune
+from lastcall.node.container_gc_manager import ContainerGC
+from lastcall.node.container_logs import LogLinks
 from lastcall.node.critical_pods import is_critical_pod
 from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pleg import PodLifecycleEventGenerator, generate_events
@@ -283,35 +285,49 @@ def test_the_work_queue_tells_each_uid_at_its_latest_time():
 # -- what is left behind, who is critical -----------------------------------------------------------
 
 
+class Removes:
+    """A runtime of which everything may be removed."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, verb):
+        async def call(*arguments):
+            self.calls.append((verb, *arguments))
+
+        return call
+
+
+def collector(runtime, log_root):
+    return ContainerGC(
+        world=None, runtime=runtime, events=None, node={}, may_remove=lambda uid: uid == "u",
+        has_ended=lambda uid: False, kill_unknown=runtime.kill, log_root=str(log_root), log_links=LogLinks(""),
+    )  # fmt: skip
+
+
 @pytest.mark.rule("node-semantics 17.1/logs, 17.1/kept")
 @pytest.mark.parametrize("running", [False, True])
 def test_the_logs_of_a_pod_go_when_nothing_else_is_left_of_it(tmp_path, running):
-    """A container that cannot be removed keeps them."""
-
-    class Removes:
-        def __init__(self):
-            self.calls = []
-
-        async def remove_container(self, container_id):
-            self.calls.append(container_id)
-
-        async def stop_pod_sandbox(self, sandbox_id):
-            self.calls.append(f"stop {sandbox_id}")
-
-        async def remove_pod_sandbox(self, sandbox_id):
-            self.calls.append(sandbox_id)
-
     for uid in ("u", "kept"):
-        (tmp_path / uid).mkdir()
-    runtime = Removes()
-    gc = ContainerGC(runtime=runtime, may_remove=lambda uid: uid == "u", log_directory=lambda s: str(tmp_path / s.uid))
+        (tmp_path / f"d_p_{uid}").mkdir()
     states = [EXITED, ContainerState.CONTAINER_RUNNING if running else EXITED]
     containers = [container(created=n, state=state) for n, state in enumerate(states)]
     down = sandbox(PodSandboxState.SANDBOX_NOTREADY)
     gone, kept = (PodStatus(uid, "p", "d", (), tuple(containers), (down,)) for uid in ("u", "kept"))
-    asyncio.run(gc.collect([gone, kept]))
-    assert (tmp_path / "kept").exists() and (tmp_path / "u").exists() is running
-    assert runtime.calls == (["c0"] if running else ["c0", "c1", "stop s1", "s1"])
+    runtime = Removes()
+    asyncio.run(collector(runtime, tmp_path).collect_gone([gone, kept]))
+    assert (tmp_path / "d_p_kept").exists() and (tmp_path / "d_p_u").exists() is running
+    rest = [("remove_container", "c1"), ("stop_pod_sandbox", "s1"), ("remove_pod_sandbox", "s1")]
+    assert runtime.calls == [("remove_container", "c0"), *([] if running else rest)]
+
+
+@pytest.mark.rule("node-semantics 17.1/unknown")
+def test_a_container_of_which_nobody_knows_whether_it_runs_is_killed_before_it_is_removed(tmp_path):
+    lost = container(state=ContainerState.CONTAINER_UNKNOWN)
+    runtime = Removes()
+    assert asyncio.run(collector(runtime, tmp_path).remove_containers([lost]))
+    text = "Container is in unknown state, try killing it before removal"
+    assert runtime.calls == [("kill", lost, text), ("remove_container", "c1")]
 
 
 @pytest.mark.rule("node-semantics 19/critical")

@@ -22,6 +22,7 @@ from lastcall.world.virtual import run_virtual
 RUNNING = ContainerState.CONTAINER_RUNNING
 
 
+@pytest.mark.rule("node-semantics 17.2/rotation")
 @pytest.mark.parametrize(
     ("rotated", "max_files", "expected"),
     [
@@ -124,6 +125,7 @@ def run(tmp_path, scenario, **policy):
     return sorted(os.listdir(tmp_path))
 
 
+@pytest.mark.rule("node-semantics 17.2/rotation")
 def test_the_number_of_files_is_bounded_and_all_but_two_are_compressed(tmp_path):
     async def scenario(world, runtime, manager):
         for number in range(9):
@@ -139,6 +141,7 @@ def test_the_number_of_files_is_bounded_and_all_but_two_are_compressed(tmp_path)
     assert (tmp_path / names[0]).read_text() == ""
 
 
+@pytest.mark.rule("node-semantics 17.2/rotation")
 def test_a_log_is_looked_at_every_ten_seconds_and_a_small_one_is_left_alone(tmp_path):
     async def scenario(world, runtime, manager):
         runtime.path.write_text("123456789")
@@ -170,6 +173,7 @@ def test_a_full_log_is_rotated_at_once_but_not_twice_in_a_second(tmp_path):
     assert len(names) == 3
 
 
+@pytest.mark.rule("node-semantics 17.2/rotation")
 def test_a_log_that_cannot_be_opened_anew_is_put_back_and_tried_again(tmp_path):
     async def scenario(world, runtime, manager):
         runtime.path.write_text("1234567890")

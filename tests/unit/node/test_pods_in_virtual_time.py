@@ -431,7 +431,7 @@ def test_a_pod_that_ended_while_the_kubelet_was_down_keeps_its_exit_code_without
     assert node.last_status()["phase"] == "Succeeded"
 
 
-@pytest.mark.rule("node-semantics 4.6/forget, 6/removed-later, 17.1/kept")
+@pytest.mark.rule("node-semantics 4.6/forget, 6/removed-later, 17.1/kept, 17.1/containers")
 def test_what_a_gone_pod_leaves_in_the_runtime_is_removed():
     async def scenario(node: Node):
         node.create(containers=[container()])
