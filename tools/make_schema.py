@@ -54,7 +54,8 @@ def field(facts: dict[str, Any]) -> dict[str, Any]:
         elif key in ("items", "map"):
             value = field(value)
         elif key == "default" and value == {}:
-            continue  # every reference to a struct that is not a pointer in Go has it: says nothing
+            out["z"] = 1  # a struct that is not a pointer in Go: always there, if only as its zero value
+            continue
         elif key == "type" and ("items" in facts or "map" in facts):
             continue
         out[code] = value

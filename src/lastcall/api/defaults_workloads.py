@@ -84,7 +84,13 @@ def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
     status.setdefault("availableReplicas", 0)
 
 
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
 def daemon_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
+    meta = obj.setdefault("metadata", {})
+    # The number of template generations, a field once, is an annotation of whoever writes the object.
+    meta["annotations"] = {TEMPLATE_GENERATION: "0", **(meta.get("annotations") or {})}
     spec = obj.setdefault("spec", {})
     update = spec.setdefault("updateStrategy", {})
     if not update.get("type"):

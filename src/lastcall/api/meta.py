@@ -13,8 +13,18 @@ Object = dict[str, Any]
 
 
 def copy_object(obj: Object) -> Object:
-    """A deep copy (by encoding and decoding, ten times faster than `copy.deepcopy`)."""
-    return cast(Object, orjson.loads(orjson.dumps(obj)))
+    """A deep copy (by encoding and decoding, ten times faster than `copy.deepcopy`).
+
+    managedFields, which nobody changes in place and which are as long as all the rest, are shared.
+    """
+    meta = obj.get("metadata")
+    entries = meta.get("managedFields") if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not entries:
+        return cast(Object, orjson.loads(orjson.dumps(obj)))
+    rest = {key: value for key, value in meta.items() if key != "managedFields"}
+    new = cast(Object, orjson.loads(orjson.dumps({**obj, "metadata": rest})))
+    new["metadata"]["managedFields"] = entries
+    return new
 
 
 def metadata(obj: Object) -> Object:

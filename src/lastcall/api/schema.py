@@ -261,7 +261,7 @@ _ZERO_OMITTED = {
 
 
 # Fields that Go encodes as null when nothing is in them: slices without omitempty, and times without a pointer.
-_NULL_WHEN_EMPTY = {
+NULL_WHEN_EMPTY = {
     "autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),
     "core.v1.Event": ("eventTime",),
     "core.v1.LimitRangeSpec": ("limits",),
@@ -294,7 +294,7 @@ def _prune_struct(struct: Struct, value: Object) -> None:
             _prune(field, item)
     for key in gone:
         del value[key]
-    for key in _NULL_WHEN_EMPTY.get(struct.name, ()):
+    for key in NULL_WHEN_EMPTY.get(struct.name, ()):
         if not value.get(key):
             value[key] = None
 

@@ -2,7 +2,8 @@
 
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
-`lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy; a type has `f` fields, `req`
+`lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy, `z` 1 for a struct that is no pointer
+in Go and therefore always there; a type has `f` fields, `req`
 required, `u` unions, or `t` and `fmt` when it is no object. `prefixes` has what the short type names lack.
 """
 
@@ -24,7 +25,10 @@ SCALARS = {"Quantity": "quantity", "IntOrString": "intstr", "meta.v1.Time": "tim
 class Field:
     """One field, or the items of a list or map."""
 
-    __slots__ = ("enum", "format", "item", "list_keys", "list_type", "merge_key", "ref", "shape", "strategy")
+    __slots__ = (
+        "always", "atomic", "default", "enum", "format", "item", "list_keys", "list_type", "merge_key", "ref", "shape",
+        "strategy",
+    )  # fmt: skip
 
     def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
         self.ref = cast(str, facts.get("r", ""))
@@ -34,6 +38,12 @@ class Field:
         self.list_type = cast(str, facts.get("lt", ""))
         self.list_keys = cast(list[str], facts.get("lk") or [])
         self.merge_key = cast(str, facts.get("mk", ""))
+        self.default: Any = facts.get("d")
+        """The schema's own default, None without one; most defaults are rules (`api/defaults.py`)."""
+        self.always = "z" in facts
+        """Whether the struct is there even when nobody wrote it."""
+        self.atomic = facts.get("mt") == "atomic" or types.get(self.ref, {}).get("mt") == "atomic"
+        """Whether a map or struct is one value to who manages fields; lists say it with `list_type`."""
         self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
         self.item: Field | None = None
         self.shape: Shape

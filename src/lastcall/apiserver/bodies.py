@@ -4,6 +4,7 @@ Sources: apiserver pkg/endpoints/handlers/create.go, apimachinery pkg/runtime/se
 pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
+import re
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from lastcall.api.resources import Resource
 from lastcall.api.schema import DecodeError, check_fields, known_kind, prune
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import PROTOBUF, YAML
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
 
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
@@ -86,11 +87,36 @@ def decode_object(body: bytes, media_type: str, resource: Resource, context: Req
 
 def decode_patch(body: bytes, content_type: str) -> Any:
     """The decoded patch, an empty one for an empty body. Raises the 400 StatusError."""
+    if content_type == APPLY_PATCH:
+        return _decode_applied(body)
     try:
         return orjson.loads(body) if body else {}
     except ValueError:
         why = _json_error(body)
         raise bad_request(why if content_type == STRATEGIC_MERGE_PATCH else f"error decoding patch: {why}") from None
+
+
+def _decode_applied(body: bytes) -> Any:
+    """What is applied comes as YAML, of which JSON, what kubectl sends, is a part."""
+    try:
+        return orjson.loads(body)
+    except ValueError:
+        pass
+    import yaml
+
+    try:
+        return yaml.load(body, Loader=_yaml_loader())  # noqa: S506 (a safe loader)
+    except yaml.YAMLError as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {_yaml_error(error)}") from None
+
+
+def _yaml_error(error: Any) -> str:
+    """Go's words for what is wrong with a YAML text, as far as they can be told without its decoder."""
+    mark = getattr(error, "problem_mark", None)
+    problem = str(getattr(error, "problem", None) or error).replace("\n", " ")
+    expected = re.fullmatch(r"(?:did not find )?expected (.*?),? but (?:got|found) .*", problem)
+    words = f"did not find expected {expected.group(1)}" if expected else problem
+    return f"yaml: line {mark.line + 1}: {words}" if mark is not None else f"yaml: {words}"
 
 
 def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
@@ -129,10 +155,13 @@ def _literal_error(text: str, literal: str) -> str:
     return "invalid JSON"
 
 
-def prepare(context: RequestContext, resource: Resource, obj: Object, *, patch: Any = None) -> Object:
+def prepare(
+    context: RequestContext, resource: Resource, obj: Object, *, patch: Any = None, old: Object | None = None
+) -> Object:
     """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
 
-    `patch` is given when the object came from a PATCH, whose strict errors have another form. Raises StatusError.
+    `patch` is given when the object came from a PATCH, whose strict errors have another form; `old` is what was
+    patched: what is the same in both has been looked at before. Raises StatusError.
     """
     check_kind(resource, obj)
     if not isinstance(obj.get("metadata", {}), dict | None):
@@ -140,8 +169,12 @@ def prepare(context: RequestContext, resource: Resource, obj: Object, *, patch: 
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
     obj["metadata"] = obj.get("metadata") or {}
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    looked_at = [
+        key for key, value in obj.items() if old is None or key == "metadata" or not _same(value, old.get(key))
+    ]
+    part = obj if old is None else {key: obj[key] for key in looked_at}
     try:
-        problems = check_fields(resource, obj)
+        problems = check_fields(resource, part)
     except DecodeError as error:
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
     if problems:
@@ -149,8 +182,22 @@ def prepare(context: RequestContext, resource: Resource, obj: Object, *, patch: 
             raise _strict(resource, problems, patch)
         if context.field_validation == "Warn":
             context.warnings.extend(problems)
-    prune(resource, obj)
+    forget = obj["metadata"].get("managedFields") == []
+    prune(resource, part)
+    if part is not obj:
+        for key in looked_at:
+            if key not in part:
+                del obj[key]
+        obj |= {key: value for key, value in part.items() if key in looked_at or key not in obj}
+    if forget:
+        # An empty list asks for managedFields to be forgotten; where there is none, they stay.
+        obj["metadata"]["managedFields"] = []
     return obj
+
+
+def _same(value: Any, before: Any) -> bool:
+    """Equal as JSON: to Python True is 1."""
+    return bool(value == before) and orjson.dumps(value) == orjson.dumps(before)
 
 
 def _strict(resource: Resource, problems: list[str], patch: Any) -> StatusError:

@@ -14,6 +14,8 @@ class RequestContext:
 
     user: UserInfo
     user_agent: str = ""
+    field_manager: str = ""
+    """The query's fieldManager: under which name the write is entered in managedFields."""
     dry_run: bool = False
     field_validation: FieldValidation = "Ignore"
     warnings: list[str] = field(default_factory=list)

@@ -36,6 +36,7 @@ from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions, check_preconditions
 from lastcall.apiserver.options import parse_delete_options
+from lastcall.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
 from lastcall.apiserver.registry import GenericStore
 from lastcall.world.clock import now, rfc3339
 
@@ -241,8 +242,11 @@ class _Eviction:
             return checked_and_decremented(stored, self._name, self._moment())
 
         context = RequestContext(_API_SERVER, "kube-apiserver", dry_run=self._options.dry_run)
+        tracking = Tracking(scope_of(self._budgets.resource, "status"), manager_of(context), self._moment)
         try:
-            answer = await self._budgets.update(context, self._namespace, name_of(budget), use, subresource="status")
+            answer = await self._budgets.update(
+                context, self._namespace, name_of(budget), use, subresource="status", track=tracking.track
+            )
         except StatusError as error:
             if not is_not_found(error):
                 raise

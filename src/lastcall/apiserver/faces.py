@@ -34,3 +34,17 @@ def stored_resource(resource: Resource) -> Resource:
     """As what objects of `resource` are stored."""
     face = FACES.get(resource)
     return resource if face is None else face.stored
+
+
+def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resource, Object] | None:
+    """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
+    if api_version == resource.api_version:
+        return resource, obj
+    face = FACES.get(resource)
+    stored, obj = (resource, obj) if face is None else (face.stored, face.store(obj))
+    if api_version == stored.api_version:
+        return stored, obj
+    for other, face in FACES.items():
+        if face.stored is stored and other.api_version == api_version:
+            return other, face.show(obj)
+    return None

@@ -49,10 +49,11 @@ from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
 from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
 from lastcall.apiserver.patching import patch_type
 from lastcall.apiserver.registry import Answer
-from lastcall.apiserver.requestinfo import RequestInfo, request_info
+from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
 from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.tokens import TokenIssuer
+from lastcall.client.api import APPLY_PATCH
 from lastcall.world.world import World
 
 MAX_BODY_BYTES = 3 << 20
@@ -334,7 +335,8 @@ class HTTPFace:
         self._needs_name(info)
         content_type = patch_type(request.headers.get("Content-Type", ""))
         media_type = self._media_type(request, list_=False)
-        context = self._context(request, user, "PatchOptions")
+        apply = content_type == APPLY_PATCH
+        context = self._context(request, user, "PatchOptions", apply=apply)
         patch = decode_patch(await self._body(request), content_type)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.patch(
@@ -345,6 +347,7 @@ class HTTPFace:
             info.name,
             content_type=content_type,
             subresource=info.subresource,
+            force=apply and is_true(request.query, "force"),
         )
         shown = SCALES if info.subresource == "scale" else resource
         return self._answer(request, shown, answer, media_type)
@@ -410,12 +413,15 @@ class HTTPFace:
         if not info.name:
             raise method_not_allowed()
 
-    def _context(self, request: web.BaseRequest, user: UserInfo, options_kind: str) -> RequestContext:
+    def _context(
+        self, request: web.BaseRequest, user: UserInfo, options_kind: str, *, apply: bool = False
+    ) -> RequestContext:
         query = request.query
         return RequestContext(
             user,
             request.headers.get("User-Agent", ""),
-            dry_run=parse_dry_run(options_kind, query, query.getall("dryRun", [])),
+            field_manager=query.get("fieldManager", ""),
+            dry_run=parse_dry_run(options_kind, query, query.getall("dryRun", []), apply=apply),
             field_validation=_field_validation(query.get("fieldValidation", "")),
             warnings=_warnings(request),
         )

@@ -18,16 +18,20 @@ KEPT_ON_CREATE = (
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 )
-_OMIT_EMPTY = ("generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "generation")
+_OMIT_EMPTY = (
+    "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "generation",
+    "managedFields",
+)  # fmt: skip
 
 
 def normalize(meta: Object) -> Object:
-    """A copy without empty and null fields, as the Go types encode them; managedFields are not kept in this version."""
+    """A copy without empty and null fields, as the Go types encode them."""
     return {
         key: value
         for key, value in meta.items()
-        if value is not None and key not in ("managedFields", "selfLink") and (value or key not in _OMIT_EMPTY)
+        if value is not None and key != "selfLink" and (value or key not in _OMIT_EMPTY)
     }
 
 

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from lastcall.api.defaults import set_defaults
-from lastcall.api.errors import StatusError, bad_request, method_not_allowed, service_unavailable, status_success
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.errors import (
+    StatusError,
+    bad_request,
+    conflict,
+    is_not_found,
+    method_not_allowed,
+    service_unavailable,
+    status_success,
+)
+from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import (
     BINDINGS,
     JOBS,
@@ -28,11 +36,12 @@ from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.eviction import evict
 from lastcall.apiserver.faces import FACES, stored_resource
+from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.patching import patcher
-from lastcall.apiserver.registry import Answer, GenericStore, Transform, check_names
+from lastcall.apiserver.registry import Answer, GenericStore, Track, Transform, check_names
 from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
@@ -40,8 +49,8 @@ from lastcall.apiserver.streaming.location import stream_location
 from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.apiserver.watch import EventStream, open_watch
-from lastcall.client.api import JSON_PATCH
-from lastcall.world.clock import now
+from lastcall.client.api import APPLY_PATCH, JSON_PATCH
+from lastcall.world.clock import now, rfc3339
 
 if TYPE_CHECKING:
     from multidict import MultiMapping
@@ -186,7 +195,8 @@ class Operations:
             review = await self._reviews.answer(resource, review, context.user, namespace)
             return Answer(review, orjson.dumps(review), created=True)
         obj = self._prepared(context, resource, obj, namespace, None)
-        answer = await self.kind(resource).create(context, obj, namespace)
+        track = self._track(self._tracking(context, resource))
+        answer = await self.kind(resource).create(context, obj, namespace, track=track)
         return self._answer(resource, answer)
 
     async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
@@ -215,6 +225,23 @@ class Operations:
         set_defaults(resource, obj)
         return obj
 
+    # -- managedFields -----------------------------------------------------------------------------------------------
+
+    def _tracking(self, context: RequestContext, resource: Resource, subresource: str = "") -> Tracking:
+        return Tracking(scope_of(resource, subresource), manager_of(context), lambda: rfc3339(self.now()))
+
+    @staticmethod
+    def _track(tracking: Tracking) -> Track:
+        """`tracking` for objects as they are stored."""
+        face = FACES.get(tracking.scope.resource)
+        if face is None:
+            return tracking.track
+
+        def track(new: Object, old: Object | None) -> list[Object]:
+            return tracking.track(face.show(new), None if old is None else face.show(old))
+
+        return track
+
     async def update(
         self,
         context: RequestContext,
@@ -239,6 +266,7 @@ class Operations:
             subresource=subresource,
             expected_uid=uid_of(obj),
             create=None if subresource else obj,
+            track=self._track(self._tracking(context, resource, subresource)),
         )
         return self._answer(resource, answer)
 
@@ -247,8 +275,10 @@ class Operations:
     ) -> Answer:
         """Write what `change` makes of the object's Scale."""
 
+        tracking = self._tracking(context, resource, "scale")
+
         def transform(old: Object) -> Object:
-            return with_replicas(resource, old, change(scale_of(resource, old)))
+            return update_scale(tracking, with_replicas(resource, old, change(scale_of(resource, old))), old)
 
         answer = await self.kind(resource).update(context, namespace, name, transform, subresource="scale")
         return self._as_scale(resource, answer)
@@ -263,11 +293,14 @@ class Operations:
         *,
         content_type: str,
         subresource: str = "",
+        force: bool = False,
     ) -> Answer:
         """PATCH with a decoded patch of `content_type`."""
         self._check_update(resource, subresource)
         if subresource == "finalize":
             raise method_not_allowed()
+        if content_type == APPLY_PATCH:
+            return await self._apply(context, resource, patch, namespace, name, subresource, force=force)
         if subresource == "scale":
             change = patcher(SCALES, name, content_type, patch)
             return await self._update_scale(context, resource, namespace, name, change)
@@ -276,12 +309,71 @@ class Operations:
         face = FACES.get(resource)
 
         def transform(old: Object) -> Object:
-            new = apply(old if face is None else face.show(old))
-            new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None)
+            shown = old if face is None else face.show(old)
+            new = apply(shown)
+            if new["metadata"].get("managedFields") is old["metadata"].get("managedFields"):
+                new["metadata"].pop("managedFields", None)  # untouched: they need no checking
+            new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None, old=shown)
             return self._stored(resource, new)
 
-        answer = await self.kind(resource).update(context, namespace, name, transform, subresource=subresource)
+        track = self._track(self._tracking(context, resource, subresource))
+        kind = self.kind(resource)
+        answer = await kind.update(context, namespace, name, transform, subresource=subresource, track=track)
         return self._answer(resource, answer)
+
+    async def _apply(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        config: Any,
+        namespace: str,
+        name: str,
+        subresource: str,
+        *,
+        force: bool,
+    ) -> Answer:
+        """Server-side apply: the object with what `config` says, created when it is not there."""
+        kind, tracking = self.kind(resource), self._tracking(context, resource, subresource)
+        if subresource == "scale":
+
+            def rescaled(old: Object) -> Object:
+                scale, entries = apply_scale(tracking, config, old, force=force)
+                new = with_replicas(resource, old, prepare(context, SCALES, copy_object(scale)))
+                new["metadata"]["managedFields"] = entries
+                return new
+
+            return self._as_scale(
+                resource, await kind.update(context, namespace, name, rescaled, subresource=subresource)
+            )
+        face = FACES.get(resource)
+
+        def applied(old: Object | None) -> Object:
+            shown = old if face is None or old is None else face.show(old)
+            new = tracking.apply(config, shown, force=force)
+            given = new.get("metadata", {}).get("name")
+            if given != name:
+                raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+            return self._stored(resource, prepare(context, resource, new))
+
+        while True:
+            try:
+                answer = await kind.update(context, namespace, name, applied, subresource=subresource)
+                return self._answer(resource, answer)
+            except StatusError as error:
+                if subresource or not is_not_found(error) or error.status.get("details", {}).get("name") != name:
+                    raise
+            obj = applied(None)
+            meta = obj["metadata"]
+            if meta.get("uid"):
+                why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+                raise conflict(resource, name, why)
+            meta.pop("resourceVersion", None)
+            check_names(resource, obj, namespace, name)
+            try:
+                return self._answer(resource, await kind.create(context, obj, namespace))
+            except StatusError as error:
+                if error.reason != "AlreadyExists" or error.message.startswith("object is being deleted"):
+                    raise
 
     def _check_update(self, resource: Resource, subresource: str) -> None:
         writable = subresource in ("", "status", "scale") or (resource is NAMESPACES and subresource == "finalize")

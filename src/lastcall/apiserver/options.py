@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from lastcall.api.errors import StatusError, bad_request, plain_failure
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import FieldError, forbidden, invalid, not_supported, too_long
+from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required, too_long
 from lastcall.api.meta import Object
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.requestinfo import is_true
@@ -241,13 +241,15 @@ def validate_field_manager(name: str) -> list[FieldError]:
     return errors
 
 
-def parse_dry_run(kind: str, query: Mapping[str, str], values: Sequence[str]) -> bool:
+def parse_dry_run(kind: str, query: Mapping[str, str], values: Sequence[str], *, apply: bool = False) -> bool:
     """Whether a write is a dry run: `values` are those of `dryRun`; the other options are checked, too.
 
-    `kind` is the options' kind (CreateOptions, …). Raises the 422 StatusError.
+    `kind` is the options' kind (CreateOptions, …), `apply` says that a patch is an apply. Raises the 422 StatusError.
     """
     errors: list[FieldError] = []
-    if kind == "PatchOptions" and is_true(query, "force"):
+    if apply and not query.get("fieldManager"):
+        errors.append(required("fieldManager", "is required for apply patch"))
+    if kind == "PatchOptions" and not apply and is_true(query, "force"):
         errors.append(forbidden("force", "may not be specified for non-apply patch"))
     errors += validate_field_manager(query.get("fieldManager", ""))
     errors += validate_dry_run(values)

@@ -14,9 +14,9 @@ from lastcall.api.resources import Resource
 from lastcall.api.schema import known_kind
 from lastcall.apiserver.bodies import SCHEME
 from lastcall.apiserver.registry import Transform
-from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
-PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 
 def patch_type(content_type: str) -> str:

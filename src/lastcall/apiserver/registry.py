@@ -34,6 +34,7 @@ from lastcall.apiserver import objectmeta
 from lastcall.apiserver.admission import Admission, fill_update
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import Decision, DeleteOptions
+from lastcall.apiserver.fieldmanager.managers import same_but_times
 from lastcall.apiserver.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.strategies.base import Strategy
@@ -43,6 +44,9 @@ from lastcall.world.world import World
 
 MAX_NAME_ATTEMPTS = 8
 """How many generated names are tried (maxNameGenerationCreateAttempts)."""
+
+Track = Callable[[Object, Object | None], list[Object]]
+"""managedFields of a new object that shall take the place of an old one (None at its creation), both as stored."""
 
 Transform = Callable[[Object], Object]
 """Given the stored object (shared: not to be changed), the object that the client wants."""
@@ -115,8 +119,12 @@ class GenericStore:
 
     # -- create ------------------------------------------------------------------------------------------------------
 
-    async def create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
-        """Create `obj`, which now belongs to the store. Raises StatusError."""
+    async def create(
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+    ) -> Answer:
+        """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError."""
+        if track is not None:
+            obj["metadata"]["managedFields"] = track(obj, None)
         generate = not obj["metadata"].get("name") and obj["metadata"].get("generateName")
         attempts = MAX_NAME_ATTEMPTS if generate else 1
         original = copy_object(obj) if generate else obj
@@ -190,12 +198,13 @@ class GenericStore:
         subresource: str = "",
         expected_uid: str = "",
         create: Object | None = None,
+        track: Track | None = None,
     ) -> Answer:
         """Replace the object by what `transform` makes of it.
 
         `expected_uid` is the uid of a PUT's body. `create` is what a PUT to a missing object creates, for the kinds
         that allow it. A result without resourceVersion (or "0") overwrites whatever is there, where the kind allows.
-        Raises StatusError.
+        Without `track` the managedFields are those that `transform` gives. Raises StatusError.
         """
         key = self.key(namespace, name)
         entry = await self.shared.store.get(key)
@@ -204,11 +213,14 @@ class GenericStore:
                 if create is None or not self.strategy.allow_create_on_update or subresource:
                     raise self.not_found(name)
                 create["metadata"].pop("resourceVersion", None)
-                return await self.create(context, create, namespace)
+                return await self.create(context, create, namespace, track=track)
             old = self.decode(entry.value)
             if expected_uid and expected_uid != old["metadata"].get("uid"):
                 raise self._uid_conflict(key, name, expected_uid, old)
-            new = fill_update(self.resource, transform(old), old, subresource)
+            new = transform(old)
+            if track is not None:
+                new = {**new, "metadata": {**new["metadata"], "managedFields": track(new, old)}}
+            new = fill_update(self.resource, new, old, subresource)
             new = self._updated(new, old, name, subresource)
             await self.shared.admission.update(context, self.resource, new, old, subresource)
             try:
@@ -253,7 +265,7 @@ class GenericStore:
                 await self._remove(context, entry)
             answer = self._dry(new)
             return Answer(answer.object, answer.value, removed=True)
-        if new == old:
+        if new == old or _only_times_differ(new, old):
             return Answer(old, entry.value)
         undo = self.strategy.begin_update(new, old, context)
         if context.dry_run:
@@ -340,6 +352,14 @@ class GenericStore:
         self.strategy.after_delete(obj)
         self.shared.records.removed(context, self.resource, obj)
         return Answer(obj, gone.value, removed=True)
+
+
+def _only_times_differ(new: Object, old: Object) -> bool:
+    """Whether a write would do nothing but give entries of managedFields a new time."""
+    entries, before = (obj["metadata"].get("managedFields") or [] for obj in (new, old))
+    if entries == before or not same_but_times(entries, before):
+        return False
+    return {**new, "metadata": {**new["metadata"], "managedFields": before}} == old
 
 
 def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:

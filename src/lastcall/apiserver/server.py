@@ -163,9 +163,9 @@ class APIServer:
         entries, _, _ = await self._store.list(kind.prefix)
         return [kind.decode(entry.value) for entry in entries]
 
-    def client(self, user: UserInfo) -> Client:
-        """A client in this process that acts as `user`: no HTTP, no JSON."""
-        return InProcessClient(self.operations, user)
+    def client(self, user: UserInfo, user_agent: str = "lastcall") -> Client:
+        """A client in this process that acts as `user`: no HTTP, no JSON. Its writes are managed by `user_agent`."""
+        return InProcessClient(self.operations, user, user_agent)
 
     async def bootstrap(self) -> None:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
@@ -190,7 +190,7 @@ class APIServer:
                 _log.warning("what every cluster has cannot be created: %s", error)
 
     async def _create_what_every_cluster_has(self) -> None:
-        client = self.client(SERVER_USER)
+        client = self.client(SERVER_USER, "kube-apiserver")
         for name in SYSTEM_NAMESPACES:
             await self._create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
         for priority_class in SYSTEM_CLASSES:

@@ -17,6 +17,7 @@ from lastcall.api.resources import Resource
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 
 class ConnectionLost(Exception):

@@ -72,14 +72,18 @@ async def _run(plan: Plan) -> None:
             tasks.spawn(
                 run_controllers(
                     world=world,
-                    client=server.client(CONTROLLERS),
+                    client=server.client(CONTROLLERS, "kube-controller-manager"),
                     recorder_for=recorder.for_actor,
                     root_ca_pem=credentials.ca_certificate,
                 ),
                 name="controllers",
             )
         tasks.spawn(
-            run_scheduler(world=world, client=server.client(SCHEDULER), recorder=recorder.for_actor("scheduler")),
+            run_scheduler(
+                world=world,
+                client=server.client(SCHEDULER, "kube-scheduler"),
+                recorder=recorder.for_actor("scheduler"),
+            ),
             name="scheduler",
         )
 

@@ -7,11 +7,10 @@ pkg/registry/core/replicationcontroller/strategy.go, pkg/registry/policy/poddisr
 from typing import Any
 
 from lastcall.api import resources as kinds
+from lastcall.api.defaults_workloads import TEMPLATE_GENERATION
 from lastcall.api.meta import Object, uid_of
 from lastcall.apiserver.deletion import GarbageCollectionPolicy
 from lastcall.apiserver.strategies.base import Strategy
-
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
@@ -69,7 +68,9 @@ class DaemonSetStrategy(WorkloadStrategy):
     def prepare_for_create(self, obj: Object) -> None:
         super().prepare_for_create(obj)
         annotations = obj["metadata"].get("annotations") or {}
-        obj["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION, "1")}
+        number = annotations.get(TEMPLATE_GENERATION, "0")
+        number = number if number.isdecimal() and int(number) else "1"
+        obj["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: number}
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)

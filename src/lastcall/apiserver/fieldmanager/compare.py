@@ -1,0 +1,146 @@
+"""What a write changed: the fields that came or differ, and those that went.
+
+The work is proportional to the change: parts that are equal are told apart by one comparison and never walked.
+
+Source: structured-merge-diff typed/compare.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lastcall.api.meta import Object
+from lastcall.apiserver.fieldmanager.fields import EMPTY, SELF, FieldSet
+from lastcall.apiserver.fieldmanager.types import Type
+
+UNMANAGED = frozenset(
+    {
+        "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+        "resourceVersion",
+    }
+)  # fmt: skip
+"""Fields of metadata that nobody manages (stripmeta.go)."""
+
+_ABSENT: Any = object()
+_Change = tuple[FieldSet | None, FieldSet | None]
+_NOTHING: _Change = (None, None)
+
+
+def compare(type_: Type, old: Object, new: Object) -> tuple[FieldSet, FieldSet]:
+    """(added or modified, removed) from `old` to `new`, but for what nobody manages."""
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    for name in {**new, **old}:
+        before, after = old.get(name, _ABSENT), new.get(name, _ABSENT)
+        if before is after or name in ("kind", "apiVersion"):
+            continue
+        element, child = type_.child(name)
+        if name == "metadata":
+            before, after = _managed(before), _managed(after)
+        _note(_diff_present(child, before, after), element, changed, removed)
+    return changed, removed
+
+
+def _managed(meta: Any) -> Object:
+    if not isinstance(meta, Mapping):
+        return {}
+    return {name: value for name, value in meta.items() if name not in UNMANAGED}
+
+
+def whole(type_: Type, value: Any) -> FieldSet:
+    """The node of a value that is there as a whole: itself and everything below it."""
+    if type_.leaf or not value:
+        return EMPTY
+    node: FieldSet = {SELF: EMPTY}
+    if isinstance(value, dict):
+        if type_.kind == "struct":
+            fields = type_.fields
+            for name, item in value.items():
+                element, child = fields.get(name) or type_.child(name)
+                node[element] = EMPTY if child.leaf or not item else whole(child, item)
+        else:
+            for name, item in value.items():
+                element, child = type_.child(name)
+                node[element] = whole(child, item)
+    elif isinstance(value, list) and type_.item is not None:
+        for item in value:
+            node[type_.element(item)] = whole(type_.item, item)
+    return node
+
+
+def _note(change: _Change, element: str, changed: FieldSet, removed: FieldSet) -> None:
+    more, less = change
+    if more is not None:
+        changed[element] = more
+    if less is not None:
+        removed[element] = less
+
+
+def _diff_present(type_: Type, old: Any, new: Any) -> _Change:
+    """As `_diff`, in a struct that is there: what Go has no pointer for is there, too."""
+    if type_.always:
+        old = {} if old is _ABSENT else old
+        new = {} if new is _ABSENT else new
+    return _diff(type_, old, new)
+
+
+def _diff(type_: Type, old: Any, new: Any) -> _Change:
+    """The nodes of what changed and of what went, None where there is nothing."""
+    if old is new or old == new:
+        return _NOTHING
+    if old is _ABSENT:
+        return whole(type_, new), None
+    if new is _ABSENT:
+        return None, whole(type_, old)
+    if type_.leaf or not (old or new):
+        return EMPTY, None
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    if type_.kind in ("list", "set"):
+        _diff_items(type_, old or [], new or [], changed, removed)
+    else:
+        _diff_members(type_, old or {}, new or {}, changed, removed)
+    return changed or None, removed or None
+
+
+def _diff_members(type_: Type, old: Any, new: Any, changed: FieldSet, removed: FieldSet) -> None:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return
+    for name, after in new.items():
+        before = old.get(name, _ABSENT)
+        if before is after or before == after:
+            continue
+        element, child = type_.child(name)
+        _note(_diff_present(child, before, after), element, changed, removed)
+    for name, before in old.items():
+        if name not in new:
+            element, child = type_.child(name)
+            _note(_diff_present(child, before, _ABSENT), element, changed, removed)
+
+
+def _diff_items(type_: Type, old: list[Any], new: list[Any], changed: FieldSet, removed: FieldSet) -> None:
+    """Items are told apart by their keys. Those that stand twice count as one value."""
+    assert type_.item is not None
+    before, after = _by_element(type_, old), _by_element(type_, new)
+    for element in {**before, **after}:
+        olds, news = before.get(element, []), after.get(element, [])
+        if len(olds) <= 1 and len(news) <= 1:
+            change = _diff(type_.item, olds[0] if olds else _ABSENT, news[0] if news else _ABSENT)
+            _note(change, element, changed, removed)
+        elif len(olds) >= 2 and len(news) >= 2:
+            if olds != news:
+                changed[element] = EMPTY
+        elif len(olds) >= 2:
+            removed[element] = EMPTY
+            if news:
+                changed[element] = whole(type_.item, news[0])
+        else:
+            changed[element] = EMPTY
+            if olds:
+                removed[element] = whole(type_.item, olds[0])
+
+
+def _by_element(type_: Type, items: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        found.setdefault(type_.element(item), []).append(item)
+    return found

@@ -1,0 +1,164 @@
+"""managedFields of a request: who writes, and what that makes of the entries. Errors get their Status here.
+
+Source: apiserver pkg/endpoints/handlers/{create,update,patch}.go, apimachinery pkg/util/managedfields/internal
+(fieldmanager, versioncheck, structuredmerge, conflict).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.resources import Resource
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.faces import in_version
+from lastcall.apiserver.fieldmanager.fields import path_text
+from lastcall.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
+from lastcall.apiserver.fieldmanager.managers import Entry, sent, shown
+from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
+from lastcall.apiserver.fieldmanager.scale import entries_of_parent, entries_of_scale
+from lastcall.apiserver.fieldmanager.types import type_of
+from lastcall.apiserver.fieldmanager.validate import error_text, problems
+from lastcall.apiserver.scale import SCALES, scale_of
+
+MAX_MANAGER_BYTES = 128
+_WIPED = ("deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def manager_of(context: RequestContext) -> str:
+    """`fieldManager` of the query, else the user agent up to its first slash."""
+    if context.field_manager:
+        return context.field_manager
+    name = "".join(character for character in context.user_agent.partition("/")[0] if character.isprintable())
+    return name.encode()[:MAX_MANAGER_BYTES].decode(errors="ignore")
+
+
+def scope_of(resource: Resource, subresource: str) -> Scope:
+    """The scope of writes to `resource`, in the version in which they come."""
+    ignored = reset_fields(resource, subresource)
+    return Scope(
+        resource,
+        lambda obj, api_version: in_version(resource, obj, api_version),
+        subresource,
+        lambda api_version: ignored,
+    )
+
+
+_SCALE = Scope(SCALES, lambda obj, api_version: None, "scale")
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """One write. `time` is RFC 3339. Objects are in the version of `scope`."""
+
+    scope: Scope
+    manager: str
+    time: Callable[[], str]
+
+    def track(self, new: Object, old: Object | None) -> list[Entry]:
+        """The entries of `new`, which shall take the place of `old` (None at its creation)."""
+        return self.create(new) if old is None else self.update(new, old)
+
+    def create(self, obj: Object) -> list[Entry]:
+        # What the server fills in is not the client's, even if it wrote it (WipeObjectMetaSystemFields).
+        meta = {key: value for key, value in obj["metadata"].items() if key not in _WIPED}
+        new = {**obj, "metadata": meta}
+        return updated(self.scope, sent(new, [], subresource=False), None, new, self.manager, self.time())
+
+    def update(self, new: Object, old: Object) -> list[Entry]:
+        entries = sent(new, _entries(old), subresource=bool(self.scope.subresource))
+        return updated(self.scope, entries, old, new, self.manager, self.time())
+
+    def apply(self, config: Object, live: Object | None, *, force: bool) -> Object:
+        """`live` (None when there is none) with `config` applied, as managedFields say. Raises StatusError."""
+        resource = self.scope.resource
+        before = _untyped(resource) if live is None else live
+        check_applied(resource, config)
+        entries = [] if live is None else _entries(live)
+        new, entries = _apply(self, entries, before, config, force=force)
+        return _with_entries(new, entries)
+
+
+def update_scale(tracking: Tracking, new: Object, old: Object) -> Object:
+    """`new`, an object whose replicas a write to its Scale changed, with managedFields that say so."""
+    resource = tracking.scope.resource
+    entries = _entries(old)
+    of_scale = entries_of_scale(entries)
+    time = tracking.time()
+    after = updated(_SCALE, of_scale, scale_of(resource, old), scale_of(resource, new), tracking.manager, time)
+    return new if after is of_scale else _with_entries(new, entries_of_parent(resource, entries, after))
+
+
+def apply_scale(tracking: Tracking, config: Object, old: Object, *, force: bool) -> tuple[Object, list[Entry]]:
+    """(the Scale, the object's entries) after `config` was applied to the Scale of `old`. Raises StatusError."""
+    check_applied(SCALES, config)
+    resource, entries = tracking.scope.resource, _entries(old)
+    through = Tracking(_SCALE, tracking.manager, tracking.time)
+    scale, after = _apply(through, entries_of_scale(entries), scale_of(resource, old), config, force=force)
+    return scale, entries_of_parent(resource, entries, after)
+
+
+def _apply(
+    tracking: Tracking, entries: list[Entry], live: Object, config: Object, *, force: bool
+) -> tuple[Object, list[Entry]]:
+    try:
+        return applied(tracking.scope, entries, live, config, tracking.manager, tracking.time(), force=force)
+    except Conflicts as found:
+        raise conflict_error(found) from None
+
+
+def check_applied(resource: Resource, config: Any) -> None:
+    """Raises the StatusError of something that cannot be applied: 400 for its kind, 500 for what the schema lacks."""
+    if not isinstance(config, dict):
+        raise bad_request("error decoding YAML: the patch must be an object")
+    api_version, kind = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        group, _, version = api_version.rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
+    meta = config.get("metadata") or {}
+    if isinstance(meta, dict) and meta.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    if found := problems(type_of(resource), config):
+        meta = meta if isinstance(meta, dict) else {}
+        named = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {api_version}, Kind={kind}"
+        raise plain_failure(f"failed to create typed patch object ({named}): {error_text(found)}")
+
+
+def conflict_error(found: Conflicts) -> StatusError:
+    """The 409 that names every field and its manager."""
+    conflicts = sorted(found.conflicts, key=lambda each: (each[0].get("manager", ""), each[0].get("operation", "")))
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {shown(entry)}", "field": path_text(path)}
+        for entry, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        entry, path = conflicts[0]
+        text = f"Apply failed with 1 conflict: conflict with {shown(entry)}: {path_text(path)}"
+    else:
+        lines: list[str] = []
+        for entry, path in conflicts:
+            title = f"conflicts with {shown(entry)}:"
+            lines += [title] if title not in lines else []
+            lines.append(f"- {path_text(path)}")
+        text = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+    return status_failure(409, "Conflict", text, {"causes": causes})
+
+
+def _entries(obj: Object) -> list[Entry]:
+    entries: list[Entry] = obj["metadata"].get("managedFields") or []
+    return entries
+
+
+def _untyped(resource: Resource) -> Object:
+    return {"kind": resource.kind, "apiVersion": resource.api_version}
+
+
+def _with_entries(obj: Object, entries: list[Entry]) -> Object:
+    """A copy of `obj`, which may be shared, with these entries."""
+    new = copy_object(obj)
+    meta = new.setdefault("metadata", {})
+    meta.pop("managedFields", None)
+    if entries:
+        meta["managedFields"] = entries
+    return new

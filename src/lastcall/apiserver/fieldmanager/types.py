@@ -1,0 +1,122 @@
+"""The schema as the management of fields sees it: what is one value, and what is managed part by part.
+
+Source: structured-merge-diff schema/elements.go; the facts are those of `lastcall.api.types`.
+"""
+
+from functools import cache
+from typing import Any, Literal
+
+import orjson
+
+from lastcall.api.resources import Resource
+from lastcall.api.schema import NULL_WHEN_EMPTY
+from lastcall.api.types import Field, Struct, struct, struct_for
+from lastcall.apiserver.fieldmanager.fields import EMPTY
+
+Kind = Literal["scalar", "any", "struct", "map", "list", "set"]
+"""`list` is a list whose items have keys, or one that is a single value; `set` one of distinct scalars."""
+
+
+class Type:
+    """The type of a value. `leaf` says that it is one value to who manages fields, however large it is."""
+
+    __slots__ = ("_fields", "_struct", "always", "field", "item", "keys", "kind", "leaf")
+
+    def __init__(self, field: Field | None, of: Struct | None = None) -> None:
+        self.field = field
+        self._struct = of
+        self._fields: dict[str, tuple[str, Type]] | None = None
+        self.item: Type | None = None
+        self.keys: tuple[tuple[str, Any], ...] = ()
+        """Name and default of each key of a list's items, by name."""
+        self.always = field is not None and field.always and field.shape == "struct"
+        """Whether a struct is there even when nobody wrote it."""
+        self.kind: Kind
+        if field is None:
+            self.kind, self.leaf = ("struct", False) if of is not None else ("any", True)
+            return
+        self.leaf = field.atomic or field.shape not in ("struct", "map", "list")
+        if field.shape == "struct":
+            self.kind = "struct"
+        elif field.shape == "map":
+            self.kind, self.item = "map", Type(field.item)
+        elif field.shape == "list":
+            self.kind, self.item = "list", Type(field.item)
+            if field.list_type == "set":
+                self.kind = "set"
+            elif field.list_type == "map":
+                self.keys = _keys(field)
+            else:
+                self.leaf = True
+        else:
+            self.kind = "any" if field.shape == "any" else "scalar"
+
+    @property
+    def fields(self) -> dict[str, tuple[str, "Type"]]:
+        """Of a struct: by name, the path element and the type."""
+        if self._fields is None:
+            if self._struct is None:
+                assert self.field is not None
+                self._struct = struct(self.field.ref)
+            self._fields = {name: (f"f:{name}", Type(field)) for name, field in self._struct.fields.items()}
+        return self._fields
+
+    def child(self, name: str) -> tuple[str, "Type"]:
+        """Path element and type of a struct's field or a map's key; a field that nobody declared is one value."""
+        if self.kind == "map":
+            assert self.item is not None
+            return f"f:{name}", self.item
+        return self.fields.get(name) or (f"f:{name}", UNKNOWN)
+
+    def element(self, item: Any) -> str:
+        """The path element of a list's item. Raises ValueError for an item without any of its keys."""
+        if self.kind == "set":
+            return "v:" + orjson.dumps(item).decode()
+        names = item if isinstance(item, dict) else EMPTY
+        keys = {name: names.get(name, default) for name, default in self.keys if name in names or default is not None}
+        if not keys:
+            shown = " ".join(name for name, _ in self.keys)
+            raise ValueError(
+                f"associative list with keys has an element that omits all key fields [{shown}] (and doesn't have "
+                "default values for any key fields)"
+            )
+        return "k:" + orjson.dumps(keys).decode()
+
+
+UNKNOWN = Type(None)
+
+
+def _keys(field: Field) -> tuple[tuple[str, Any], ...]:
+    assert field.item is not None
+    fields = struct(field.item.ref).fields
+    return tuple((name, fields[name].default) for name in sorted(field.list_keys))
+
+
+@cache
+def type_of(resource: Resource) -> Type:
+    """The type of a resource's objects."""
+    return Type(None, struct_for(resource))
+
+
+@cache
+def empty_object(resource: Resource) -> dict[str, Any]:
+    """An object nobody has written anything to, as Go encodes it: what a create is compared with. Do not change."""
+    return _empty(type_of(resource), struct_for(resource))
+
+
+def _empty(type_: Type, of: Struct) -> dict[str, Any]:
+    zero: dict[str, Any] = {}
+    for name, (_, child) in type_.fields.items():
+        field = of.fields[name]
+        if child.always:
+            zero[name] = _empty(child, struct(field.ref))
+        elif field.default in ("", 0, False) and field.default is not None:
+            zero[name] = field.default
+        elif name in of.required and field.shape in ("list", "map"):
+            zero[name] = None
+    nulls = NULL_WHEN_EMPTY.get(of.name, ()) + _NULL_TIMES.get(of.name, ())
+    return zero | dict.fromkeys(nulls)
+
+
+_NULL_TIMES = {"core.v1.Event": ("firstTimestamp", "lastTimestamp")}
+"""Times without a pointer: null when nobody wrote them."""
