@@ -112,11 +112,14 @@ def _decode_applied(body: bytes) -> Any:
 
 def _yaml_error(error: Any) -> str:
     """Go's words for what is wrong with a YAML text, as far as they can be told without its decoder."""
-    mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or error).replace("\n", " ")
     expected = re.fullmatch(r"(?:did not find )?expected (.*?),? but (?:got|found) .*", problem)
     words = f"did not find expected {expected.group(1)}" if expected else problem
-    return f"yaml: line {mark.line + 1}: {words}" if mark is not None else f"yaml: {words}"
+    marks = (getattr(error, name, None) for name in ("context_mark", "problem_mark"))
+    line = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    if line and type(error).__name__ == "ScannerError":
+        line += 1  # only its scanner counts from one
+    return f"yaml: line {line}: {words}" if line else f"yaml: {words}"
 
 
 def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:

@@ -35,8 +35,8 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions, check_preconditions
-from lastcall.apiserver.options import parse_delete_options
 from lastcall.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
+from lastcall.apiserver.options import parse_delete_options
 from lastcall.apiserver.registry import GenericStore
 from lastcall.world.clock import now, rfc3339
 

@@ -28,6 +28,7 @@ from lastcall.api.resources import (
     NAMESPACES,
     PODS,
     REVIEWS,
+    SELFSUBJECTRULESREVIEWS,
     SERVICEACCOUNTS,
     Resource,
 )
@@ -47,7 +48,7 @@ from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
 from lastcall.apiserver.streaming.location import stream_location
 from lastcall.apiserver.subresources import bind, open_log, request_token
-from lastcall.apiserver.tokens import TokenIssuer
+from lastcall.apiserver.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.watch import EventStream, open_watch
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH
 from lastcall.world.clock import now, rfc3339
@@ -185,14 +186,20 @@ class Operations:
             return Answer(status, orjson.dumps(status), created=True)
         if resource is SERVICEACCOUNTS and subresource == "token":
             obj = prepare(context, TOKEN_REQUESTS, obj)
+            obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
+            entries = self._tracking(context, TOKEN_REQUESTS, subresource).create(obj)
             status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
+            status["metadata"]["managedFields"] = entries
             return Answer(status, orjson.dumps(status), created=True)
         if subresource or name:
             raise method_not_allowed()
         if resource in REVIEWS:
             review = prepare(context, resource, obj)
             check_names(resource, review, namespace, None)
+            entries = self._tracking(context, resource).create(review)
             review = await self._reviews.answer(resource, review, context.user, namespace)
+            if entries and resource is not SELFSUBJECTRULESREVIEWS:  # which is answered by an object made anew
+                review["metadata"]["managedFields"] = entries
             return Answer(review, orjson.dumps(review), created=True)
         obj = self._prepared(context, resource, obj, namespace, None)
         track = self._track(self._tracking(context, resource))
