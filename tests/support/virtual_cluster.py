@@ -248,7 +248,7 @@ class VirtualCluster:
 
     def _client_of(self, component: str, *, wrapped: bool = True) -> Client:
         user = UserInfo(f"system:{component}", ("system:masters", "system:authenticated"))
-        client = self.server.client(user, component)
+        client = self.server.client(user, "lastcall" if component == "kubernetes-admin" else component)
         return self._wrap(client, component) if wrapped else client
 
     async def _follow(self, resource: Resource) -> None:

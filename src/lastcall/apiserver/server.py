@@ -16,6 +16,7 @@ from lastcall.api.feature_gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     CONFIGMAPS,
+    ENDPOINTS,
     ENDPOINTSLICES,
     EVENTS,
     LEASES,
@@ -197,6 +198,7 @@ class APIServer:
             await self._create_missing(client, PRIORITYCLASSES, priority_class, "")
         await self._create_missing(client, SERVICES, self._kubernetes_service(), "default")
         await self._create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
+        await self._create_missing(client, ENDPOINTS, self._kubernetes_v1_endpoints(), "default")
 
     async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
         # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
@@ -229,6 +231,18 @@ class APIServer:
             "addressType": "IPv4",
             "endpoints": [{"addresses": [self._config.kubernetes_service_ip], "conditions": {"ready": True}}],
             "ports": [{"name": "https", "protocol": "TCP", "port": 443}],
+        }
+
+    def _kubernetes_v1_endpoints(self) -> Object:
+        """The same as v1 Endpoints, not to be mirrored."""
+        return {
+            "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [
+                {
+                    "addresses": [{"ip": self._config.kubernetes_service_ip}],
+                    "ports": [{"name": "https", "protocol": "TCP", "port": 443}],
+                }
+            ],
         }
 
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:

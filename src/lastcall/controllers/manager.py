@@ -11,7 +11,9 @@ from lastcall.controllers.cronjob import CronJobController
 from lastcall.controllers.daemonset import DaemonSetController
 from lastcall.controllers.deployment import DeploymentController
 from lastcall.controllers.disruption import DisruptionController
+from lastcall.controllers.endpoints import EndpointsController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
+from lastcall.controllers.endpointslice_mirroring import EndpointSliceMirroringController
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job import JobController
@@ -47,6 +49,8 @@ CONTROLLERS: dict[str, MakeController] = {
     "daemonset-controller": DaemonSetController,
     "disruption-controller": DisruptionController,
     "namespace-controller": NamespaceController,
+    "endpoints-controller": EndpointsController,
+    "endpointslice-mirroring-controller": EndpointSliceMirroringController,
     "pod-garbage-collector-controller": PodGarbageCollector,
     "node-lifecycle-controller": NodeLifecycleController,
     "taint-eviction-controller": TaintEvictionController,

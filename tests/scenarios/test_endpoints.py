@@ -1,0 +1,96 @@
+"""v1 Endpoints and mirrored EndpointSlices on a virtual cluster."""
+
+from virtual_cluster import VirtualCluster, run_cluster
+from workloads import listed, workload
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import labels_of
+from lastcall.api.resources import ENDPOINTS, ENDPOINTSLICES, PODS, SERVICES
+from lastcall.controllers.endpointslice_mirroring import MIRRORED_BY
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web"},
+    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+}
+
+
+async def addresses(cluster: VirtualCluster) -> list[str]:
+    try:
+        endpoints = await cluster.client.get(ENDPOINTS, "web", cluster.namespace)
+    except StatusError:
+        return ["none"]
+    return sorted(a["ip"] for subset in endpoints.get("subsets") or () for a in subset.get("addresses") or ())
+
+
+async def mirrored(cluster: VirtualCluster) -> list[list[str]]:
+    slices = await listed(cluster, ENDPOINTSLICES)
+    return [
+        [address for endpoint in slice_["endpoints"] or () for address in endpoint["addresses"]]
+        for slice_ in slices
+        if labels_of(slice_).get("endpointslice.kubernetes.io/managed-by") == MIRRORED_BY
+    ]
+
+
+def test_endpoints_follow_the_pods_of_a_service_and_go_with_it():
+    async def scenario(cluster):
+        await cluster.create(SERVICE, workload("Deployment", replicas=3))
+
+        async def full() -> bool:
+            pods = await cluster.client.list(PODS, cluster.namespace)
+            ready = sorted(pod["status"].get("podIP", "") for pod in pods.items)
+            return len(ready) == 3 and all(ready) and await addresses(cluster) == ready
+
+        await cluster.wait_until_async(full)
+        before = await cluster.client.get(ENDPOINTS, "web", cluster.namespace)
+        await cluster.sleep(60)
+        after = await cluster.client.get(ENDPOINTS, "web", cluster.namespace)
+        assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"], "nothing to write"
+        await cluster.delete("deployment/web")
+
+        async def empty() -> bool:
+            return await addresses(cluster) == []
+
+        await cluster.wait_until_async(empty)
+        await cluster.client.delete(SERVICES, "web", cluster.namespace)
+
+        async def gone() -> bool:
+            return await addresses(cluster) == ["none"]
+
+        await cluster.wait_until_async(gone)
+
+    run_cluster(scenario)
+
+
+def test_endpoints_written_for_a_service_without_selector_are_mirrored_until_it_goes():
+    async def scenario(cluster):
+        service = {**SERVICE, "spec": {"ports": [{"port": 80}]}}
+        endpoints = {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {"name": "web"},
+            "subsets": [{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}],
+        }
+        await cluster.create(endpoints)
+        await cluster.sleep(1)
+        assert await mirrored(cluster) == [], "Endpoints without a Service are nobody's"
+        await cluster.create(service)
+
+        async def shows(wanted: list[list[str]]) -> bool:
+            return await mirrored(cluster) == wanted
+
+        await cluster.wait_until_async(lambda: shows([["192.0.2.1"]]))
+        subsets = [{"addresses": [{"ip": "192.0.2.2"}, {"ip": "192.0.2.3"}], "ports": [{"port": 80}]}]
+        await cluster.client.patch(ENDPOINTS, "web", {"subsets": subsets}, cluster.namespace)
+        await cluster.wait_until_async(lambda: shows([["192.0.2.2", "192.0.2.3"]]))
+        patch = {"spec": {"selector": {"app": "web"}}}
+        await cluster.client.patch(SERVICES, "web", patch, cluster.namespace)
+        await cluster.wait_until_async(lambda: shows([]))
+        await cluster.client.patch(SERVICES, "web", {"spec": {"selector": None}}, cluster.namespace)
+        await cluster.client.patch(ENDPOINTS, "web", {"subsets": subsets}, cluster.namespace)
+        await cluster.wait_until_async(lambda: shows([["192.0.2.2", "192.0.2.3"]]))
+        await cluster.client.delete(SERVICES, "web", cluster.namespace)
+        await cluster.wait_until_async(lambda: shows([]))
+
+    run_cluster(scenario)
