@@ -28,12 +28,17 @@ TURNS = {True: (CURRENT,), False: (HTTP, DEBIAN)}
 STAND_INS = {
     "apply-change": "apply -f web2.yaml",
     "apply-create": "apply -f web.yaml",
+    "apply-server-side-force": "apply --server-side --force-conflicts -f web-ssa.yaml",
     "cp-to-pod": "cp pods.yaml demo:copied.txt",
+    "create-job-from-cronjob": "create job nightly-now --from=cronjob/nightly",
     "create-clusterrolebinding": "create clusterrolebinding api-crb --clusterrole=api-cr --user=bob",
     "create-priorityclass": "create priorityclass api-high --value=1000",
     "label": "label pod demo colour=red",
     "rollout-pause": "rollout pause deployment/web",
+    "rollout-status": "rollout status deployment/web --timeout=30s",
+    "rollout-status-progress": "rollout status deployment/web --timeout=60s",
     "scale": "scale deployment web --replicas=3",
+    "set-image": "set image deployment/web quick=busybox:1.36",
 }
 """Some recordings of the sequences are not at hand: those on which later ones build are played like this."""
 

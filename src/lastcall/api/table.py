@@ -177,7 +177,12 @@ _DEFAULT = Printer(("Name", "Age"), _name_and_age)
 def columns_for(resource: Resource) -> list[Object]:
     """`columnDefinitions`."""
     printer = PRINTERS.get((resource.group, resource.plural), _DEFAULT)
-    return [_column(name) for name in printer.columns]
+    columns = [_column(name) for name in printer.columns]
+    if (resource.group, resource.plural) == ("autoscaling", "scales"):
+        # Made by the printer of custom resources, which has types of its own.
+        numbers = ("Desired", "Available")
+        return [{**each, "type": "integer" if each["name"] in numbers else "string", "format": ""} for each in columns]
+    return columns
 
 
 def _column(name: str) -> Object:

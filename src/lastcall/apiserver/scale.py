@@ -3,6 +3,8 @@
 Source: pkg/registry/apps/deployment/storage/storage.go:ScaleREST and its likes, pkg/apis/autoscaling/validation.
 """
 
+from dataclasses import replace
+
 from lastcall.api.errors import OPTIMISTIC_LOCK, bad_request, conflict, invalid
 from lastcall.api.field import invalid as invalid_field
 from lastcall.api.meta import Object, copy_object
@@ -47,8 +49,7 @@ def with_replicas(resource: Resource, old: Object, scale: Object) -> Object:
         raise conflict(resource, name, OPTIMISTIC_LOCK)
     if (uid := meta.get("uid")) and uid != old["metadata"]["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
-        group = f".{resource.group}" if resource.group else ""
-        raise conflict(f"{resource.plural}/scale{group}", name, why)
+        raise conflict(replace(resource, plural=f"{resource.plural}/scale"), name, why)
     new = copy_object(old)
     new["spec"]["replicas"] = replicas
     return new
