@@ -21,6 +21,18 @@ class Resource:
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
 
+    # Resources are keys of many dicts: the generated methods would look at every field each time.
+
+    def __hash__(self) -> int:
+        return hash(self.plural)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Resource):
+            return NotImplemented
+        return self.plural == other.plural and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
+
     @property
     def api_version(self) -> str:
         """`apiVersion` of its objects: `v1`, `discovery.k8s.io/v1`."""

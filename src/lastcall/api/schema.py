@@ -74,6 +74,16 @@ def check_fields(resource: Resource, obj: Object) -> list[str]:
     return problems[:MAX_PROBLEMS]
 
 
+def check_value(field: Field, value: Any, problems: list[str]) -> None:
+    """`check_fields`, for the value of one field; messages tell no path. Raises DecodeError."""
+    _check(field, value, "", "", Struct("", {"f": {}}, {}), problems)
+
+
+def check_scalar(format_: str, value: Any) -> None:
+    """Raises DecodeError for a value that is no `quantity`, `intstr`, `time` or `byte`."""
+    _SCALARS[format_](value)
+
+
 def _check_struct(struct: Struct, value: Object, path: str, names: str, problems: list[str]) -> None:
     """`path` has indices and ends in a dot (`spec.containers[0].`), `names` has none (`spec.containers.`)."""
     for key, item in value.items():
@@ -286,12 +296,12 @@ def _prune_struct(struct: Struct, value: Object) -> None:
     gone: list[str] = []
     for key, item in value.items():
         field = struct.fields.get(key)
-        if field is None or item is None or (not item and _omits_empty(struct, key, field)):
+        if field is None or item is None or (not item and omits_empty(struct, key, field)):
             gone.append(key)
         elif field.format == "quantity":
             value[key] = canonical(item) if item != "" else "0"
         elif item:
-            _prune(field, item)
+            prune_value(field, item)
     for key in gone:
         del value[key]
     for key in NULL_WHEN_EMPTY.get(struct.name, ()):
@@ -299,7 +309,8 @@ def _prune_struct(struct: Struct, value: Object) -> None:
             value[key] = None
 
 
-def _omits_empty(struct: Struct, key: str, field: Field) -> bool:
+def omits_empty(struct: Struct, key: str, field: Field) -> bool:
+    """Whether an empty value of this field is not encoded."""
     if field.shape in ("list", "map"):
         return key not in struct.required
     return field.format == "time" or key in _ZERO_OMITTED.get(struct.name, ())
@@ -309,7 +320,8 @@ def _omits_empty(struct: Struct, key: str, field: Field) -> bool:
 _ZEROS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": False}
 
 
-def _prune(field: Field, value: Any) -> None:
+def prune_value(field: Field, value: Any) -> None:
+    """`prune`, for the value of one field that is not empty."""
     if field.shape == "struct":
         _prune_struct(struct_of(field), value)
     elif field.shape == "list" and field.item is not None:
@@ -318,7 +330,7 @@ def _prune(field: Field, value: Any) -> None:
                 if item is None:
                     value[index] = {} if field.item.shape != "list" else []
                 else:
-                    _prune(field.item, item)
+                    prune_value(field.item, item)
         else:
             zero = _ZEROS.get(field.item.shape, "")
             value[:] = [zero if item is None else item for item in value]
@@ -333,4 +345,4 @@ def _prune(field: Field, value: Any) -> None:
         elif field.item.shape == "struct":
             for item in value.values():
                 if item is not None:
-                    _prune(field.item, item)
+                    prune_value(field.item, item)

@@ -10,12 +10,13 @@ from typing import Any
 
 import orjson
 
+from lastcall.api.decoding import decode_fields
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import invalid
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.api.schema import DecodeError, check_fields, known_kind, prune
+from lastcall.api.schema import DecodeError, known_kind
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import PROTOBUF, YAML
 from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
@@ -176,8 +177,9 @@ def prepare(
         key for key, value in obj.items() if old is None or key == "metadata" or not _same(value, old.get(key))
     ]
     part = obj if old is None else {key: obj[key] for key in looked_at}
+    forget = obj["metadata"].get("managedFields") == []
     try:
-        problems = check_fields(resource, part)
+        problems = decode_fields(resource, part)
     except DecodeError as error:
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
     if problems:
@@ -185,8 +187,6 @@ def prepare(
             raise _strict(resource, problems, patch)
         if context.field_validation == "Warn":
             context.warnings.extend(problems)
-    forget = obj["metadata"].get("managedFields") == []
-    prune(resource, part)
     if part is not obj:
         for key in looked_at:
             if key not in part:

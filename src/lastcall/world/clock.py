@@ -39,7 +39,7 @@ def now(clock: Clock) -> datetime:
 
 def rfc3339(moment: datetime) -> str:
     """Kubernetes `metav1.Time`: whole seconds, `Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def rfc3339_micro(moment: datetime) -> str:

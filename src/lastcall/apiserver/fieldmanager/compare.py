@@ -29,21 +29,16 @@ def compare(type_: Type, old: Object, new: Object) -> tuple[FieldSet, FieldSet]:
     """(added or modified, removed) from `old` to `new`, but for what nobody manages."""
     changed: FieldSet = {}
     removed: FieldSet = {}
-    for name in {**new, **old}:
-        before, after = old.get(name, _ABSENT), new.get(name, _ABSENT)
-        if before is after or name in ("kind", "apiVersion"):
-            continue
-        element, child = type_.child(name)
-        if name == "metadata":
-            before, after = _managed(before), _managed(after)
-        _note(_diff_present(child, before, after), element, changed, removed)
+    _diff_members(type_, _managed_parts(old), _managed_parts(new), changed, removed)
     return changed, removed
 
 
-def _managed(meta: Any) -> Object:
-    if not isinstance(meta, Mapping):
-        return {}
-    return {name: value for name, value in meta.items() if name not in UNMANAGED}
+def _managed_parts(obj: Object) -> Object:
+    parts = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+    meta = parts.get("metadata")
+    known = meta if isinstance(meta, Mapping) else {}
+    parts["metadata"] = {name: value for name, value in known.items() if name not in UNMANAGED}
+    return parts
 
 
 def whole(type_: Type, value: Any) -> FieldSet:
@@ -105,21 +100,30 @@ def _diff(type_: Type, old: Any, new: Any) -> _Change:
 def _diff_members(type_: Type, old: Any, new: Any, changed: FieldSet, removed: FieldSet) -> None:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return
+    child_of = type_.child
     for name, after in new.items():
         before = old.get(name, _ABSENT)
         if before is after or before == after:
             continue
-        element, child = type_.child(name)
-        _note(_diff_present(child, before, after), element, changed, removed)
+        element, child = child_of(name)
+        if child.leaf:
+            changed[element] = EMPTY
+        else:
+            _note(_diff_present(child, before, after), element, changed, removed)
     for name, before in old.items():
         if name not in new:
-            element, child = type_.child(name)
+            element, child = child_of(name)
             _note(_diff_present(child, before, _ABSENT), element, changed, removed)
 
 
 def _diff_items(type_: Type, old: list[Any], new: list[Any], changed: FieldSet, removed: FieldSet) -> None:
     """Items are told apart by their keys. Those that stand twice count as one value."""
     assert type_.item is not None
+    if len(old) == len(new) and (names := type_.names(new)) is not None and names == type_.names(old):
+        for name, before, after in zip(names, old, new, strict=True):
+            if before != after:
+                _note(_diff(type_.item, before, after), type_.named(name), changed, removed)
+        return
     before, after = _by_element(type_, old), _by_element(type_, new)
     for element in {**before, **after}:
         olds, news = before.get(element, []), after.get(element, [])

@@ -60,17 +60,25 @@ def _union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in `one` and not in `other`: elements, not what lies below them."""
-    result: FieldSet = {}
-    for key, node in one.items():
-        gone = other.get(key)
-        if gone is None:
-            result[key] = node
+    """What is in `one` and not in `other`: elements, not what lies below them. `one` itself when nothing goes."""
+    if not other:
+        return one
+    result: FieldSet | None = None
+    for key, gone in other.items():
+        node = one.get(key)
+        if node is None:
+            continue
+        member, children = is_member(node), _children(node)
+        kept, left = member and not is_member(gone), difference(children, gone)
+        if kept == member and left is children:
+            continue
+        result = dict(one) if result is None else result
+        remaining = _node(kept, left)
+        if remaining is None:
+            del result[key]
         else:
-            left = _node(is_member(node) and not is_member(gone), difference(_children(node), gone))
-            if left is not None:
-                result[key] = left
-    return result
+            result[key] = remaining
+    return one if result is None else result
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:

@@ -98,14 +98,18 @@ def updated(
 
     An object that nobody manages stays so until somebody applies it.
     """
-    if old is not None and not entries:
-        return entries
+    own = scope.manager(manager, UPDATE)
+    if not entries:
+        if old is not None:
+            return entries
+        changed = compare(type_of(scope.resource), empty_object(scope.resource), new)[0]
+        changed = exclude(changed, scope.ignored(scope.resource.api_version))
+        return [own.entry(changed, time)] if changed else []
     before = empty_object(scope.resource) if old is None else old
     comparison = _Comparison(scope, before, new)
     changed, removed = comparison.own()
     if not changed and not removed and all(comparison.at(entry.get("apiVersion", "")) for entry in entries):
         return entries
-    own = scope.manager(manager, UPDATE)
     left = _others(entries, comparison, None)
     if changed:
         previous = next((entry for entry in left if own.matches(entry)), None)
@@ -126,7 +130,7 @@ def _others(entries: list[Entry], comparison: _Comparison, workflow: Manager | N
         if change is None:
             continue
         fields = difference(difference(entry["fieldsV1"], change[0]), change[1])
-        if fields == entry["fieldsV1"]:
+        if fields is entry["fieldsV1"]:
             left.append(entry)
         elif fields:
             left.append({**entry, "fieldsV1": fields})

@@ -86,16 +86,24 @@ def decoded(entries: Any) -> list[Entry]:
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
     """Apply before Update, then by time, then by name; who manages nothing is no longer listed."""
-    return sorted((entry for entry in entries if entry["fieldsV1"]), key=_order)
+    managed = [entry for entry in entries if entry["fieldsV1"]]
+    if len(managed) > 1:
+        managed.sort(key=_order)
+    return managed
 
 
 def _order(entry: Entry) -> tuple[str, ...]:
-    keys = ("operation", "time", "manager", "apiVersion", "subresource")
-    return tuple(entry.get(key) or "" for key in keys)
+    get = entry.get
+    return (
+        get("operation") or "", get("time") or "", get("manager") or "", get("apiVersion") or "",
+        get("subresource") or "",
+    )  # fmt: skip
 
 
 def capped(entries: list[Entry]) -> list[Entry]:
     """At most ten entries for Update: the oldest of each version are put together."""
+    if len(entries) <= MAX_UPDATE_MANAGERS:
+        return entries
     updates = sorted((e for e in entries if e["operation"] == UPDATE), key=lambda e: (e.get("time") or "", _order(e)))
     excess = len(updates) - MAX_UPDATE_MANAGERS
     if excess <= 0:

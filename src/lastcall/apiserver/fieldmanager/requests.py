@@ -6,6 +6,7 @@ Source: apiserver pkg/endpoints/handlers/{create,update,patch}.go, apimachinery 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
@@ -28,12 +29,16 @@ _WIPED = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 def manager_of(context: RequestContext) -> str:
     """`fieldManager` of the query, else the user agent up to its first slash."""
-    if context.field_manager:
-        return context.field_manager
-    name = "".join(character for character in context.user_agent.partition("/")[0] if character.isprintable())
+    return context.field_manager or _from_user_agent(context.user_agent)
+
+
+@lru_cache(256)
+def _from_user_agent(user_agent: str) -> str:
+    name = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
     return name.encode()[:MAX_MANAGER_BYTES].decode(errors="ignore")
 
 
+@cache
 def scope_of(resource: Resource, subresource: str) -> Scope:
     """The scope of writes to `resource`, in the version in which they come."""
     ignored = reset_fields(resource, subresource)
@@ -62,8 +67,9 @@ class Tracking:
 
     def create(self, obj: Object) -> list[Entry]:
         # What the server fills in is not the client's, even if it wrote it (WipeObjectMetaSystemFields).
-        meta = {key: value for key, value in obj["metadata"].items() if key not in _WIPED}
-        new = {**obj, "metadata": meta}
+        meta, new = obj["metadata"], obj
+        if any(key in meta for key in _WIPED):
+            new = {**obj, "metadata": {key: value for key, value in meta.items() if key not in _WIPED}}
         return updated(self.scope, sent(new, [], subresource=False), None, new, self.manager, self.time())
 
     def update(self, new: Object, old: Object) -> list[Entry]:

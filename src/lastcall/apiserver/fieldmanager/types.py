@@ -16,11 +16,14 @@ from lastcall.apiserver.fieldmanager.fields import EMPTY
 Kind = Literal["scalar", "any", "struct", "map", "list", "set"]
 """`list` is a list whose items have keys, or one that is a single value; `set` one of distinct scalars."""
 
+_KNOWN_ELEMENTS, _LONGEST_KNOWN = 256, 64
+"""How many path elements of a list are remembered, and of how many characters."""
+
 
 class Type:
     """The type of a value. `leaf` says that it is one value to who manages fields, however large it is."""
 
-    __slots__ = ("_fields", "_struct", "always", "field", "item", "keys", "kind", "leaf")
+    __slots__ = ("_elements", "_fields", "_key", "_struct", "always", "field", "item", "keys", "kind", "leaf")
 
     def __init__(self, field: Field | None, of: Struct | None = None) -> None:
         self.field = field
@@ -29,6 +32,9 @@ class Type:
         self.item: Type | None = None
         self.keys: tuple[tuple[str, Any], ...] = ()
         """Name and default of each key of a list's items, by name."""
+        self._key = ""
+        """The one key of a list's items, where there are not several."""
+        self._elements: dict[str, str] = {}
         self.always = field is not None and field.always and field.shape == "struct"
         """Whether a struct is there even when nobody wrote it."""
         self.kind: Kind
@@ -46,6 +52,7 @@ class Type:
                 self.kind = "set"
             elif field.list_type == "map":
                 self.keys = _keys(field)
+                self._key = self.keys[0][0] if len(self.keys) == 1 else ""
             else:
                 self.leaf = True
         else:
@@ -72,6 +79,8 @@ class Type:
         """The path element of a list's item. Raises ValueError for an item without any of its keys."""
         if self.kind == "set":
             return "v:" + orjson.dumps(item).decode()
+        if self._key and isinstance(item, dict) and type(name := item.get(self._key)) is str:
+            return self.named(name)
         names = item if isinstance(item, dict) else EMPTY
         keys = {name: names.get(name, default) for name, default in self.keys if name in names or default is not None}
         if not keys:
@@ -81,6 +90,22 @@ class Type:
                 "default values for any key fields)"
             )
         return "k:" + orjson.dumps(keys).decode()
+
+    def names(self, items: list[Any]) -> list[str] | None:
+        """The one key of each of a list's items; None where that is not all that tells them apart, or not a string."""
+        if not self._key:
+            return None
+        found = [item[self._key] for item in items if isinstance(item, dict) and type(item.get(self._key)) is str]
+        return found if len(set(found)) == len(items) else None
+
+    def named(self, name: str) -> str:
+        """The path element of an item with one key."""
+        element = self._elements.get(name)
+        if element is None:
+            element = "k:" + orjson.dumps({self._key: name}).decode()
+            if len(self._elements) < _KNOWN_ELEMENTS and len(name) <= _LONGEST_KNOWN:
+                self._elements[name] = element
+        return element
 
 
 UNKNOWN = Type(None)

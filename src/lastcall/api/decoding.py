@@ -1,0 +1,185 @@
+"""Decode an object as Go does, in one pass over one that is in order, as nearly all are.
+
+`lastcall.api.schema` has the rules: what is wrong, in which words, and what an encoder leaves out. Here they are
+applied together, without the paths that only a message needs; at the first oddity the two of them are asked instead.
+"""
+
+from functools import cache, lru_cache
+from typing import Any
+
+from lastcall.api.meta import Object
+from lastcall.api.quantity import canonical
+from lastcall.api.resources import Resource
+from lastcall.api.schema import (
+    NULL_WHEN_EMPTY,
+    DecodeError,
+    check_fields,
+    check_scalar,
+    check_value,
+    omits_empty,
+    prune,
+    prune_value,
+)
+from lastcall.api.types import Field, Struct, struct, struct_for
+
+_INT32, _INT64 = 2**31, 2**63
+_ONLY_STRINGS = {str}
+_LONGEST_KNOWN = 64
+"""Characters of a time or quantity that is remembered."""
+
+
+def decode_fields(resource: Resource, obj: Object) -> list[str]:
+    """`check_fields`, then `prune`: the problems strict decoding finds; `obj` gets, in place, its encoded form.
+
+    Raises DecodeError for a value of the wrong type.
+    """
+    if _decode(_plan(struct_for(resource).name), obj):
+        return []
+    problems = check_fields(resource, obj)
+    prune(resource, obj)
+    return problems
+
+
+class _Member:
+    """A field of a struct. `how` is what is done with a value that is there."""
+
+    __slots__ = ("field", "how", "limit", "omits", "ref")
+
+    def __init__(self, owner: Struct, name: str, field: Field) -> None:
+        self.field = field
+        self.omits = omits_empty(owner, name, field)
+        self.ref = field.ref
+        self.limit = _INT32 if field.format == "int32" else _INT64
+        self.how: str = field.shape
+        item = field.item
+        if field.shape == "scalar":
+            self.how = field.format if field.format in ("quantity", "time") else "other"
+        elif field.shape in ("list", "map"):
+            assert item is not None
+            inner = "quantity" if item.format == "quantity" else item.shape
+            self.how = f"{field.shape} of {inner}"
+            self.ref = item.ref
+            if self.how not in ("list of struct", "list of string", "map of string", "map of quantity"):
+                self.how = "other"
+        elif field.shape == "number":
+            self.how = "other"
+
+
+class _Plan:
+    """A struct: its members, and what its encoder writes as null."""
+
+    __slots__ = ("members", "nulls")
+
+    def __init__(self, of: Struct) -> None:
+        self.members = {name: _Member(of, name, field) for name, field in of.fields.items()}
+        self.nulls = NULL_WHEN_EMPTY.get(of.name, ())
+
+
+@cache
+def _plan(name: str) -> _Plan:
+    return _Plan(struct(name))
+
+
+def _decode(plan: _Plan, value: Object) -> bool:
+    """Whether everything was in order; else `value` may be half done, which does not change what is wrong with it."""
+    members = plan.members
+    gone: list[str] | None = None
+    for key, item in value.items():
+        member = members.get(key)
+        if member is None:
+            return False
+        if item is None or (not item and member.omits):
+            if item is not None and not _fits(member, item):
+                return False
+            gone = [key] if gone is None else [*gone, key]
+            continue
+        how = member.how
+        if how == "string":
+            if type(item) is not str:
+                return False
+        elif how == "struct":
+            if type(item) is not dict or (item and not _decode(_plan(member.ref), item)):
+                return False
+        elif how == "boolean":
+            if item is not True and item is not False:
+                return False
+        elif how == "integer":
+            if type(item) is not int or not -member.limit <= item < member.limit:
+                return False
+        elif how == "list of struct":
+            if type(item) is not list:
+                return False
+            inner = _plan(member.ref)
+            for each in item:
+                if type(each) is not dict or not _decode(inner, each):
+                    return False
+        elif how == "time":
+            if not _is_time(item):
+                return False
+        elif how == "map of string":
+            if type(item) is not dict or set(map(type, item.values())) - _ONLY_STRINGS:
+                return False
+        elif how == "list of string":
+            if type(item) is not list or set(map(type, item)) - _ONLY_STRINGS:
+                return False
+        elif how == "map of quantity":
+            if type(item) is not dict or not all(map(_is_quantity, item.values())):
+                return False
+            for each in item:
+                item[each] = _canonical(item[each])
+        elif how == "quantity":
+            if not _is_quantity(item):
+                return False
+            value[key] = _canonical(item)
+        elif how != "any":
+            if not _fits(member, item):
+                return False
+            if item:
+                prune_value(member.field, item)
+    if gone:
+        for key in gone:
+            del value[key]
+    for key in plan.nulls:
+        if not value.get(key):
+            value[key] = None
+    return True
+
+
+def _fits(member: _Member, value: Any) -> bool:
+    problems: list[str] = []
+    try:
+        check_value(member.field, value, problems)
+    except DecodeError:
+        return False
+    return not problems
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is str and len(value) <= _LONGEST_KNOWN and _known_time(value)
+
+
+@lru_cache(4096)
+def _known_time(value: str) -> bool:
+    return _scalar_fits("time", value)
+
+
+def _is_quantity(value: Any) -> bool:
+    return type(value) is str and 0 < len(value) <= _LONGEST_KNOWN and _known_quantity(value)
+
+
+@lru_cache(4096)
+def _known_quantity(value: str) -> bool:
+    return _scalar_fits("quantity", value)
+
+
+@lru_cache(4096)
+def _canonical(value: str) -> str:
+    return canonical(value)
+
+
+def _scalar_fits(format_: str, value: str) -> bool:
+    try:
+        check_scalar(format_, value)
+    except DecodeError:
+        return False
+    return True
