@@ -49,6 +49,7 @@ THROUGH_THE_WALL = {
     "cri/sandbox/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
     "node/host_stats.py": {"asyncio.to_thread"},
+    "node/log_rotation.py": {"asyncio.to_thread"},
     "node/manifest_directory.py": {"asyncio.to_thread"},
     "node/volumes/manager.py": {"asyncio.to_thread"},
     # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).

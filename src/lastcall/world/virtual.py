@@ -3,7 +3,8 @@
 `run_virtual(main)` gives the coroutine function a `World` whose clock starts at 2030-01-01T00:00:00Z and whose
 randomness is seeded. A 30 s grace period costs a millisecond, and two runs with one seed give the same records in the
 same order. The world is *closed*: sockets, executors and subprocesses raise `VirtualWorldError`, because an autojump
-clock beside real I/O gives spurious time-outs. A coroutine that waits for something no timer will ever bring raises
+clock beside real I/O gives spurious time-outs. An audit hook refuses blocking calls too (`subprocess.run`, a bare
+socket, a thread) while the world runs. A coroutine that waits for something no timer will ever bring raises
 `VirtualDeadlockError` instead of hanging.
 """
 
@@ -12,6 +13,8 @@ import heapq
 import math
 import random
 import selectors
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
@@ -53,6 +56,33 @@ class _NoSelector(selectors.BaseSelector):
         return self._keys
 
 
+_REFUSED = {
+    "_thread.start_joinable_thread": "threads",  # told since Python 3.12
+    "_thread.start_new_thread": "threads",
+    "os.exec": "processes",
+    "os.fork": "processes",
+    "os.forkpty": "processes",
+    "os.posix_spawn": "processes",
+    "os.system": "processes",
+    "socket.__new__": "sockets",
+    "socket.getaddrinfo": "sockets",
+    "socket.gethostbyname": "sockets",
+    "subprocess.Popen": "processes",
+    "time.sleep": "blocking sleep",  # told since Python 3.13
+}
+"""Audit event → what the virtual world does not have."""
+
+_inside: set[int] = set()
+"""Idents of the threads that are in a virtual world."""
+
+_hooked: list[bool] = []
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _REFUSED and threading.get_ident() in _inside:
+        raise VirtualWorldError(f"the virtual world has no {_REFUSED[event]}")
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose `time()` is virtual seconds and jumps when idle."""
 
@@ -92,17 +122,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise VirtualWorldError("the virtual world has no threads")
 
-    async def create_connection(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def _no_sockets(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise VirtualWorldError("the virtual world has no sockets")
 
-    async def create_server(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise VirtualWorldError("the virtual world has no sockets")
+    create_connection = create_server = create_datagram_endpoint = _no_sockets
+    create_unix_connection = create_unix_server = connect_accepted_socket = _no_sockets
+    connect_read_pipe = connect_write_pipe = getaddrinfo = getnameinfo = _no_sockets
 
-    async def subprocess_exec(self, *args: Any, **kwargs: Any) -> NoReturn:
+    async def _no_processes(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise VirtualWorldError("the virtual world has no processes")
 
-    async def subprocess_shell(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise VirtualWorldError("the virtual world has no processes")
+    subprocess_exec = subprocess_shell = _no_processes
 
 
 def _describe(loop: asyncio.AbstractEventLoop) -> str:
@@ -137,10 +167,18 @@ def run_virtual(main: Callable[[World], Awaitable[T]], *, seed: int = 0) -> T:
     async def run() -> T:
         return await main(world)
 
+    if not _hooked:
+        sys.addaudithook(_refuse)  # for good: nobody can take it away, so it asks whether a world runs
+        _hooked.append(True)
+    here = threading.get_ident()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         # Runner.close waits for the default executor; there is none here.
         loop.shutdown_default_executor = _nothing  # type: ignore[method-assign]
-        return runner.run(run())
+        _inside.add(here)
+        try:
+            return runner.run(run())
+        finally:
+            _inside.discard(here)
 
 
 async def _nothing(*args: Any, **kwargs: Any) -> None:
