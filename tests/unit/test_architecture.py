@@ -102,6 +102,8 @@ OBSERVES = {
     "node/start_container.py",
     "node/status_manager.py",
     "node/volumes/manager.py",
+    "proxy/proxier.py",  # what the kernel answered
+    "proxy/slice_records.py",  # the watch events it saw, the rules it wrote
     "scheduler/scheduler.py",
     "scheduler/victims.py",  # the deletion it decided
 }

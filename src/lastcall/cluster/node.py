@@ -19,12 +19,15 @@ from lastcall.cluster.init import SHIM_SOCKET
 from lastcall.cluster.node_control import NodeControlServer
 from lastcall.cluster.options import (
     API_INSIDE,
+    CLUSTER_CIDR,
     DURABLE_DIR,
     KUBELET_PORT,
     KUBERNETES_SERVICE_IP,
+    LOAD_BALANCER_CIDR,
     NODE_IP,
     NODE_NAME,
     POD_CIDR,
+    SERVICE_CIDR,
     STATE_DIR,
     STATIC_PODS_DIR,
 )
@@ -44,6 +47,7 @@ from lastcall.node.server import KubeletServer
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.timeline.ring import RingRecorder
+from lastcall.world.netlink import new_local_network
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -166,10 +170,38 @@ async def _run(plan: Plan) -> None:
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
+        tasks.spawn(_proxy(world, plan, recorder), name="service proxy")
         NodeControlServer(plan.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
         tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
+
+
+async def _proxy(world: World, plan: Plan, recorder: RingRecorder) -> None:
+    """With a client of its own, as kube-proxy; it starts last, for no first Pod waits for it."""
+    from lastcall.proxy.health import HTTPHealthServers
+    from lastcall.proxy.netlink_sink import NetlinkSink
+    from lastcall.proxy.proxier import Proxier, ProxyConfig
+    from lastcall.proxy.topology import Node
+
+    credentials = plan.credentials
+    client = HTTPClient(
+        f"https://{API_INSIDE[0]}:{API_INSIDE[1]}",
+        ssl_context=client_context(
+            credentials.ca_certificate, credentials.kubelet_client.certificate, credentials.kubelet_client.key
+        ),
+        user_agent=f"kube-proxy/v{plan.options.kubernetes_version} (lastcall)",
+    )
+    # The node has no default route: without these its own packets to a Service would not come as far as the rules.
+    routes = [new_local_network(network, NODE_IP) for network in (SERVICE_CIDR, LOAD_BALANCER_CIDR)]
+    await Proxier(
+        world=world,
+        client=client,
+        recorder=recorder.for_actor("kube-proxy"),
+        sink=NetlinkSink(routes),
+        config=ProxyConfig(Node(NODE_NAME, addresses=(NODE_IP,)), CLUSTER_CIDR, SERVICE_CIDR),
+        health=HTTPHealthServers((NODE_IP,)),
+    ).run()
 
 
 async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet: Kubelet, tasks: Tasks) -> None:

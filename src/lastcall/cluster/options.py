@@ -17,7 +17,11 @@ API_INSIDE = ("127.0.0.1", 6443)
 KUBERNETES_SERVICE_IP = "10.96.0.1"
 KUBERNETES_SERVICE_PORT = 443
 SERVICE_CIDR = "10.96.0.0/16"
+LOAD_BALANCER_CIDR = "172.18.255.0/24"
+"""Addresses of Services of type LoadBalancer. They are no interface's: the proxy of each node answers for them."""
 POD_CIDR = "10.244.0.0/24"
+CLUSTER_CIDR = "10.244.0.0/16"
+"""The Pods of all nodes."""
 NODE_NAME = "node-1"
 NODE_IP = "172.18.0.2"
 KUBELET_PORT = 10250

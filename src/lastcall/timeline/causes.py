@@ -21,8 +21,10 @@ _WRITERS = (
     kinds.GRACE_SHORTENED,
     kinds.POD_STATUS_WRITTEN,
     kinds.OBJECT_REMOVED,
+    kinds.ENDPOINT_CHANGED,
+    kinds.ENDPOINT_REMOVED,
 )
-"""Kinds whose `resourceVersion` is a version of the Pod that the API server wrote."""
+"""Kinds whose `resourceVersion` is one that the API server gave: of the Pod, or of the slice with its endpoint."""
 
 _OBSERVERS_BY_VERSION = (kinds.POD_READY_SEEN, kinds.POD_GONE_SEEN)
 """Kinds whose `resourceVersion` is one that a watcher saw."""

@@ -123,6 +123,15 @@ RULES: dict[str, str] = {
         "A Pod leaves the EndpointSlice when its phase is Succeeded or Failed, or when it is gone. Being marked for "
         "deletion is not enough."
     ),
+    # service proxy
+    "proxier.go:OnEndpointSliceUpdate": (
+        "The proxy of every node watches the EndpointSlices by itself; until it has seen a change and written its "
+        "rules, that node goes on sending new connections as before."
+    ),
+    "topology.go:CategorizeEndpoints": (
+        "New connections go to ready endpoints; when no one is ready, to those that still serve while they terminate. "
+        "Connections that exist are never cut by a change of the rules."
+    ),
     # kubelet: workers
     "pod_workers.go:UpdatePod": (
         "Each change of a Pod goes to its worker. deletionTimestamp turns it to terminating, and there is no way back."

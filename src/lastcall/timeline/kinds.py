@@ -1,6 +1,6 @@
 """The kinds of records and the facts each carries. `facts` keys are camelCase, seconds are floats, pids as the cluster sees them.
 
-Actors: `client`, `apiserver`, `scheduler`, `endpointslice-controller`, `kubelet`, `runtime` (the shim and what drives it), `init`.
+Actors: `client`, `apiserver`, `scheduler`, `endpointslice-controller`, `kube-proxy`, `kubelet`, `runtime` (the shim and what drives it), `init`.
 """
 
 # client (the command that follows the Pods)
@@ -23,6 +23,11 @@ ENDPOINT_CHANGED = (
     "EndpointChanged"  # service, slice, address, ready, serving, terminating, resourceVersion, observedResourceVersion
 )
 ENDPOINT_REMOVED = "EndpointRemoved"  # service, slice, address, resourceVersion, observedResourceVersion
+
+# kube-proxy (the service proxy of each node)
+ENDPOINT_CHANGE_SEEN = "EndpointChangeSeen"  # node, service, slice, address, ready, serving, terminating or removed, observedResourceVersion (of the slice)
+ENDPOINT_RULES_WRITTEN = "EndpointRulesWritten"  # node, service, address, received, receives (whether new connections went and go there), ready, seconds (since it was seen): the kernel goes by it from here on
+RULES_REFUSED = "RulesRefused"  # error, retryInSeconds: the kernel did not take the rules
 
 # controllers, scheduler, taint eviction, PodGC: who decided that a Pod has to end, written just before the DELETE
 DELETION_DECIDED = "DeletionDecided"  # why (one sentence), ownerKind, owner, ownerUid, ownerGeneration, ownerResourceVersion (as observed), step (rollout|scaling|…), observedResourceVersion, and what the decision went by (rank, candidates, taint, preemptor …)

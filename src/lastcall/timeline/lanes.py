@@ -22,6 +22,7 @@ ACTORS = (
     ("apiserver", "API server"),
     ("scheduler", "scheduler"),
     ("endpointslice-controller", "EndpointSlice controller"),
+    ("kube-proxy", "service proxy"),
     ("kubelet", "kubelet"),
     ("runtime", "runtime"),
     ("init", "init"),

@@ -11,9 +11,9 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from types import TracebackType
 from typing import Self
 
@@ -22,7 +22,9 @@ NETLINK_NETFILTER = 12
 
 _NLM_F_REQUEST, _NLM_F_ACK = 0x1, 0x4
 _NLM_F_REPLACE, _NLM_F_EXCL, _NLM_F_CREATE = 0x100, 0x200, 0x400
-_NLMSG_ERROR = 2
+_NLM_F_DUMP = 0x300
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_SO_SNDBUFFORCE = 32
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_GETLINK, _RTM_NEWADDR = 16, 17, 18, 20
 _RTM_NEWROUTE, _RTM_DELROUTE, _RTM_NEWNEIGH = 24, 25, 28
 _IFF_UP = 0x1
@@ -31,8 +33,8 @@ _IFLA_OPERSTATE, _IF_OPER_UP = 16, 6
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
-_RT_TABLE_MAIN, _RTPROT_BOOT, _RTN_UNICAST = 254, 3, 1
-_RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK = 0, 253
+_RT_TABLE_MAIN, _RTPROT_BOOT, _RTN_UNICAST, _RTN_LOCAL = 254, 3, 1, 2
+_RT_SCOPE_UNIVERSE, _RT_SCOPE_LINK, _RT_SCOPE_HOST = 0, 253, 254
 _NDA_DST, _NDA_LLADDR, _NUD_PERMANENT = 1, 2, 0x80
 _NLMSG_HEADER = struct.Struct("=IHHII")
 _INFO = struct.Struct("=BxHiII")  # struct ifinfomsg: family, type, index, flags, change
@@ -130,6 +132,19 @@ def new_default_route(gateway: str, index: int) -> Message:
     return Message(f"add the default route through {gateway}", _RTM_NEWROUTE, body, _NLM_F_CREATE | _NLM_F_REPLACE)
 
 
+def new_local_network(network: str, preferred_source: str) -> Message:
+    """All addresses of a network are this node's; packets that it sends there itself have this source."""
+    net = IPv4Network(network)
+    header = struct.pack(
+        "=BBBBBBBBI",
+        *(socket.AF_INET, net.prefixlen, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_HOST, _RTN_LOCAL, 0),
+    )
+    body = header + attribute(_RTA_DST, net.network_address.packed)
+    body += attribute(_RTA_OIF, struct.pack("=i", LOOPBACK_INDEX))
+    body += attribute(_RTA_PREFSRC, IPv4Address(preferred_source).packed)
+    return Message(f"add a local route to {network}", _RTM_NEWROUTE, body, _NLM_F_CREATE | _NLM_F_REPLACE)
+
+
 def delete_link_route(destination: str) -> Message:
     """A route that is not there counts as deleted."""
     header = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, _RT_TABLE_MAIN, 0, _RT_SCOPE_LINK, 0, 0)
@@ -193,6 +208,61 @@ class NetlinkSocket:
         if failed is not None:
             raise failed
 
+    def batch(self, subsystem: int, messages: Sequence[Message]) -> None:
+        """Send messages of an nfnetlink subsystem (10: nf_tables) as one transaction: all of them happen, or none.
+
+        Raises NetlinkError for the first one that was refused, and OSError (EMSGSIZE) for more than `largest` bytes.
+        """
+        generation = struct.pack(">BBH", 0, 0, subsystem)
+        pending: dict[int, Message] = {}
+        parts: list[bytes] = []
+        for place, message in enumerate((Message("begin", 16, generation), *messages, Message("end", 17, generation))):
+            self._sequence += 1
+            pending[self._sequence] = message
+            # Errors are always answered; one answer for the last message says that all of it is in force.
+            flags = _NLM_F_REQUEST | message.flags | (_NLM_F_ACK if place == len(messages) else 0)
+            length = _NLMSG_HEADER.size + len(message.body)
+            parts.append(_NLMSG_HEADER.pack(length, message.type, flags, self._sequence, 0) + message.body)
+        last = self._sequence - 1
+        self._socket.sendto(b"".join(parts), (0, 0))
+        while True:
+            for sequence, code in _answers(self._socket.recv(65536)):
+                answered = pending.get(sequence)
+                if answered is not None and code:
+                    raise NetlinkError(code, f"{answered.what}: {os.strerror(code)}")
+                if sequence == last:
+                    return
+
+    def widen(self, size: int) -> int:
+        """Let up to `size` bytes be sent at once, as far as the kernel allows it; answers how many may be."""
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, size)
+        except PermissionError:  # in a user namespace: no more than net.core.wmem_max
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) - 1024
+
+    def dump(self, what: str, kind: int, body: bytes) -> Iterator[bytes]:
+        """The bodies of all messages that answer an NLM_F_DUMP request. Raises NetlinkError."""
+        self._sequence += 1
+        length = _NLMSG_HEADER.size + len(body)
+        flags = _NLM_F_REQUEST | _NLM_F_DUMP
+        self._socket.sendto(_NLMSG_HEADER.pack(length, kind, flags, self._sequence, 0) + body, (0, 0))
+        while True:
+            data = self._socket.recv(1 << 20)
+            offset = 0
+            while offset + _NLMSG_HEADER.size <= len(data):
+                size, answer, _, sequence, _ = _NLMSG_HEADER.unpack_from(data, offset)
+                start = offset + _NLMSG_HEADER.size
+                offset += (size + 3) & ~3
+                if sequence != self._sequence:
+                    continue
+                if answer == _NLMSG_DONE:
+                    return
+                if answer == _NLMSG_ERROR:
+                    code = -struct.unpack_from("=i", data, start)[0]
+                    raise NetlinkError(code, f"{what}: {os.strerror(code)}")
+                yield data[start:offset]
+
     def link_operates(self, index: int) -> bool:
         """Whether a link forwards packets now. Asking makes the kernel (since 6.8) finish what it has put off.
 
@@ -223,6 +293,11 @@ class NetlinkSocket:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
+    """Type → payload of the attributes from `offset` on; the flags for nested ones are taken off."""
+    return {kind & 0x3FFF: payload for kind, payload in _attributes(data, offset).items()}
 
 
 def _attributes(data: bytes, offset: int) -> dict[int, bytes]:

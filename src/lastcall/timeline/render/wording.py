@@ -100,6 +100,32 @@ def _endpoint_removed(facts: Facts) -> Words:
     return Words(f"{facts.get('service')} {facts.get('address')}: removed from the EndpointSlice", STEP, "endpoint")
 
 
+def _endpoint_change_seen(facts: Facts) -> Words:
+    if facts.get("removed"):
+        what = "is gone"
+    else:
+        what = " ".join(f"{name}={_yes(facts.get(name))}" for name in ("ready", "serving", "terminating"))
+    return Words(f"{facts.get('node')} sees {facts.get('service')} {facts.get('address')}: {what}", DETAIL, "endpoint")
+
+
+def _endpoint_rules_written(facts: Facts) -> Words:
+    where = f"{facts.get('service')} → {facts.get('address')}"
+    received, receives = facts.get("received"), facts.get("receives")
+    if received and not receives:
+        return Words(f"{facts.get('node')}: no new connections any more, {where}", STEP, "endpoint")
+    if receives and not facts.get("ready"):
+        text = f"{facts.get('node')}: new connections still go there, for no other endpoint is ready, {where}"
+        return Words(text, STEP, "endpoint")
+    if receives and not received:
+        return Words(f"{facts.get('node')}: new connections go there, {where}", STEP, "endpoint")
+    return Words(f"{facts.get('node')}: rules written, nothing changes for {where}", DETAIL, "endpoint")
+
+
+def _rules_refused(facts: Facts) -> Words:
+    again = f"; next try in {seconds(facts.get('retryInSeconds'))}"
+    return Words(f"service rules refused: {facts.get('error')}{again}", STEP, "bad")
+
+
 def _termination_observed(facts: Facts) -> Words:
     cause = str(facts.get("cause"))
     if cause == "deletionTimestamp":
@@ -304,6 +330,9 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.OBJECT_REMOVED: _fixed("object removed from the store", STEP, "api"),
     kinds.ENDPOINT_CHANGED: _endpoint_changed,
     kinds.ENDPOINT_REMOVED: _endpoint_removed,
+    kinds.ENDPOINT_CHANGE_SEEN: _endpoint_change_seen,
+    kinds.ENDPOINT_RULES_WRITTEN: _endpoint_rules_written,
+    kinds.RULES_REFUSED: _rules_refused,
     kinds.POD_SCHEDULED: _fixed("scheduled to {node}", STEP),
     kinds.POD_ADMITTED: _fixed("admitted", DETAIL),
     kinds.POD_REJECTED: _fixed("rejected: {reason}: {message}", STEP, "bad"),

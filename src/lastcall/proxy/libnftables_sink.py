@@ -1,0 +1,60 @@
+"""Writes transactions through libnftables in process, where a distribution has installed it.
+
+The same rules by another hand: what the netlink writer makes is tested against it.
+"""
+
+import ctypes
+from collections.abc import Mapping
+
+from lastcall.proxy import conntrack
+from lastcall.proxy.nft_objects import TABLE, Transaction
+from lastcall.proxy.nft_statements import FAMILY
+from lastcall.proxy.nft_text import text_of_transaction
+from lastcall.proxy.sink import RuleError
+
+LIBRARY = "libnftables.so.1"
+
+
+class LibnftablesSink:
+    """A RuleSink for the network namespace of the calling thread. Raises OSError where there is no such library."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(LIBRARY)
+        self._library.nft_ctx_new.restype = ctypes.c_void_p
+        self._library.nft_ctx_new.argtypes = [ctypes.c_uint32]
+        self._library.nft_run_cmd_from_buffer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        self._library.nft_ctx_get_error_buffer.restype = ctypes.c_char_p
+        self._library.nft_ctx_get_output_buffer.restype = ctypes.c_char_p
+        for name in ("nft_ctx_get_error_buffer", "nft_ctx_get_output_buffer", "nft_ctx_buffer_error"):
+            getattr(self._library, name).argtypes = [ctypes.c_void_p]
+        for name in ("nft_ctx_buffer_output", "nft_ctx_free"):
+            getattr(self._library, name).argtypes = [ctypes.c_void_p]
+        self._context = self._library.nft_ctx_new(0)
+        self._library.nft_ctx_buffer_error(self._context)
+        self._library.nft_ctx_buffer_output(self._context)
+
+    async def apply(self, transaction: Transaction) -> None:
+        self.run(text_of_transaction(transaction))
+
+    async def exists(self) -> bool:
+        try:
+            self.run(f"list table {FAMILY} {TABLE}")
+        except RuleError:
+            return False
+        return True
+
+    async def forget_udp_flows(self, frontends: Mapping[conntrack.UDPFrontend, frozenset[str]]) -> int:
+        try:
+            return conntrack.clean(frontends)
+        except OSError as error:
+            raise RuleError(f"conntrack: {error.strerror}") from error
+
+    async def close(self) -> None:
+        self._library.nft_ctx_free(self._context)
+
+    def run(self, commands: str) -> str:
+        """What the commands print. Raises RuleError with libnftables' own words."""
+        if self._library.nft_run_cmd_from_buffer(self._context, commands.encode()) != 0:
+            raise RuleError(self._library.nft_ctx_get_error_buffer(self._context).decode(errors="replace").strip())
+        output: bytes = self._library.nft_ctx_get_output_buffer(self._context)
+        return output.decode()

@@ -1,0 +1,235 @@
+"""The service proxy of a node: watches Services, EndpointSlices and its Node, and keeps the kernel's rules in step.
+
+Source: pkg/proxy/nftables/proxier.go. It differs in nothing a packet can see but speed: a change is written when it
+comes, without kube-proxy's `minSyncPeriod` of 1 s; `Propagation` puts such delays back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
+from lastcall.client.api import Client
+from lastcall.client.informer import Informer
+from lastcall.proxy.conntrack import frontends_to_clean
+from lastcall.proxy.endpoints import service_of
+from lastcall.proxy.health import HealthServers
+from lastcall.proxy.propagation import DelayLine, Propagation
+from lastcall.proxy.rules import PortRules
+from lastcall.proxy.services import ServiceKey
+from lastcall.proxy.sink import RuleError, RuleSink
+from lastcall.proxy.slice_records import SeenChange, SliceRecords
+from lastcall.proxy.table import backends_of, fragment_of, skeleton
+from lastcall.proxy.table_state import TableState
+from lastcall.proxy.topology import Node
+from lastcall.proxy.view import ServiceView, View, key_of
+from lastcall.timeline.kinds import RULES_REFUSED
+from lastcall.timeline.record import Recorder
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+_log = logging.getLogger(__name__)
+
+FIRST_BACKOFF = 0.1
+MAX_BACKOFF = 30.0
+"""Seconds between two tries to write rules that the kernel refused; 30 s is kube-proxy's full sync."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyConfig:
+    """`node` is what is known before the API has told; `pod_cidr` and `service_cidr` are the whole cluster's."""
+
+    node: Node
+    pod_cidr: str
+    service_cidr: str
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What a watch told: kind, which object, and how it is now (None: gone)."""
+
+    kind: str
+    name: tuple[str, str]
+    obj: Object | None
+    seen: Sequence[SeenChange] = field(default=())
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """What a write changes for one Service: how it was before, and the changes that led to it."""
+
+    before: ServiceView
+    changes: list[SeenChange] = field(default_factory=list)
+
+
+class Proxier:
+    """`run` until cancelled; the rules stay. The first write replaces whatever an earlier process left."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        client: Client,
+        recorder: Recorder,
+        sink: RuleSink,
+        config: ProxyConfig,
+        propagation: Propagation | None = None,
+        health: HealthServers | None = None,
+    ) -> None:
+        self.propagation = propagation or Propagation()
+        self._world = world
+        self._recorder = recorder
+        self._sink = sink
+        self._health = health
+        self._view = View(config.node)
+        self._state = TableState(skeleton(config.pod_cidr, config.service_cidr))
+        self._records = SliceRecords(world, recorder, config.node.name)
+        self._services = Informer(client, SERVICES, world=world)
+        self._slices = Informer(client, ENDPOINTSLICES, world=world)
+        self._node = Informer(client, NODES, field_selector=f"metadata.name={config.node.name}", world=world)
+        self._to_proxy: DelayLine[_News] = DelayLine(world, lambda: self.propagation.api_to_proxy, self._arrive)
+        self._to_kernel: DelayLine[_News] = DelayLine(world, lambda: self.propagation.proxy_to_kernel, self._take)
+        self._wake = asyncio.Event()
+        self._untold: dict[ServiceKey, list[SeenChange]] = {}
+        self._written: dict[ServiceKey, ServiceView] = {}
+        self._under_way: dict[ServiceKey, _UnderWay] = {}
+        self._whole = True
+        """The next write replaces the table."""
+        self._stands = False
+        """There is a table of ours in the kernel."""
+        self._started = False
+        for kind, informer in (("service", self._services), ("slice", self._slices), ("node", self._node)):
+            self._follow(kind, informer)
+
+    def _follow(self, kind: str, informer: Informer) -> None:
+        informer.add_handler(
+            lambda obj: self._news(_News(kind, key_of(obj), obj)),
+            lambda _, obj: self._news(_News(kind, key_of(obj), obj)),
+            lambda obj: self._news(_News(kind, key_of(obj), None)),
+        )
+
+    async def run(self) -> None:
+        """Keep the rules in step until cancelled."""
+        async with Tasks() as tasks:
+            for name, informer in (("services", self._services), ("slices", self._slices), ("node", self._node)):
+                tasks.spawn(informer.run(), name=f"proxy informer {name}")
+            for informer in (self._services, self._slices, self._node):
+                await informer.synced()
+            # What was there before us is old news: it must not wait, or a restarted proxy would forget the rules.
+            self._started = True
+            self._wake.set()
+            tasks.spawn(self._to_proxy.run(), name="API to proxy")
+            tasks.spawn(self._to_kernel.run(), name="proxy to kernel")
+            tasks.spawn(self._write(), name="proxy rules")
+
+    # News on their way
+
+    def _news(self, news: _News) -> None:
+        if self._started:
+            self._to_proxy.put(news)
+        else:
+            self._take(self._noted(news))
+
+    def _arrive(self, news: _News) -> None:
+        self._to_kernel.put(self._noted(news))
+
+    def _noted(self, news: _News) -> _News:
+        if news.kind != "slice":
+            return news
+        service = self._served(news)
+        return _News(news.kind, news.name, news.obj, self._records.seen(service, news.name, news.obj))
+
+    def _served(self, news: _News) -> ServiceKey | None:
+        service = service_of(news.obj) if news.obj is not None else self._view.service_of_slice(news.name)
+        if service is None or self._services.get(*service) is None:
+            return None
+        return service
+
+    def _take(self, news: _News) -> None:
+        match news.kind:
+            case "service":
+                self._view.put_service(news.name, news.obj)
+            case "slice":
+                service = self._served(news)
+                self._view.put_slice(news.name, news.obj)
+                if service is not None:
+                    self._untold.setdefault(service, []).extend(news.seen)
+            case "node":
+                self._view.put_node(news.obj)
+        if self._started and self._view.changed:
+            self._wake.set()
+
+    # Into the kernel
+
+    async def _write(self) -> None:
+        backoff = FIRST_BACKOFF
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._sync()
+            except RuleError as error:
+                self._whole = True
+                self._wake.set()
+                _log.warning("service rules: %s; next try in %.1f s", error, backoff)
+                self._recorder.record(RULES_REFUSED, facts={"error": str(error), "retryInSeconds": backoff})
+                await self._world.clock.sleep(backoff)
+                backoff = min(backoff * 2, MAX_BACKOFF)
+            else:
+                backoff = FIRST_BACKOFF
+
+    async def _sync(self) -> None:
+        changed = self._view.take_changed()
+        looks = {key: self._view.look(key) for key in changed}
+        transaction = self._state.change({key: fragment_of(look.rules) for key, look in looks.items()})
+        for key, look in looks.items():
+            # Noted before the write: should it fail, this is told and cleaned up after the next one.
+            under_way = self._under_way.setdefault(key, _UnderWay(self._now(key)))
+            under_way.changes += self._untold.pop(key, ())
+            if look == ServiceView():
+                self._written.pop(key, None)
+            else:
+                self._written[key] = look
+        if self._whole:
+            transaction = self._state.everything()
+            if not self._stands and not self._has_frontends() and not await self._sink.exists():
+                return  # no Service has come yet: the kernel is not asked to track connections
+        if transaction:
+            await self._sink.apply(transaction)
+            self._stands = True
+            self._whole = False
+        done, self._under_way = self._under_way, {}
+        for key, was in done.items():
+            gets = backends_of(self._now(key).rules)
+            self._records.written(key, was.changes, backends_of(was.before.rules), gets)
+        await self._forget_udp_flows(done)
+        if self._health is not None and any(was.before.health != self._now(key).health for key, was in done.items()):
+            await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
+
+    def _has_frontends(self) -> bool:
+        return any(port.frontends for look in self._written.values() for port in look.rules)
+
+    def _now(self, key: ServiceKey) -> ServiceView:
+        return self._written.get(key, ServiceView())
+
+    async def _forget_udp_flows(self, done: Mapping[ServiceKey, _UnderWay]) -> None:
+        frontends = frontends_to_clean(
+            rules
+            for key, was in done.items()
+            for rules in self._now(key).rules
+            if _loses_flows(rules, was.before.rules)
+        )
+        if frontends:
+            try:
+                await self._sink.forget_udp_flows(frontends)
+            except RuleError as error:
+                _log.warning("service rules: UDP flows to endpoints that are gone stay: %s", error)
+
+
+def _loses_flows(now: PortRules, before: Sequence[PortRules]) -> bool:
+    """An endpoint has gone, or the first one has come."""
+    old = next((rules for rules in before if rules.name == now.name), None)
+    had = old.serving if old is not None else ()
+    return bool(now.serving) and (not had or any(address not in now.serving for address in had))
