@@ -17,6 +17,7 @@ ONLY_ON = {
     "clients/test_run_bad_input.py": "3.13",
     "clients/test_up_and_down.py": "3.11",
     "clients/test_up_with_state.py": "3.13",
+    "clients/test_what_pods_ask_for.py": "3.13",
     "crash/test_interrupts.py": "3.11",
     "crash/test_kill_matrix.py": "3.13",
     "crash/test_kill_matrix_staying.py": "3.11",

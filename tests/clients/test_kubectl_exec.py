@@ -339,6 +339,41 @@ def test_run_on_a_terminal_is_a_session(kubectl: Kubectl) -> None:
     assert terminal.end() == 6
 
 
+# -- debug ------------------------------------------------------------------------------------------------------------
+
+
+def test_debug_is_a_shell_beside_the_processes_of_its_target_and_ends_with_the_pod(kubectl: Kubectl) -> None:
+    if kubectl.which == DEBIAN:
+        return  # its debug speaks of a kind that went with Kubernetes 1.22
+    victim(kubectl, "debugged", grace=1, command="sleep 43210 & while :; do sleep 1; done")
+    terminal = Terminal(
+        kubectl, "debug", "-it", "debugged", "--image=busybox:1.36", "-c", "probe", "--target=main", "--", "sh"
+    )
+    terminal.wait_for("try pressing enter")
+    for _ in range(20):
+        terminal.said = b""
+        terminal.write("ps; echo he$((1))re\n")
+        with contextlib.suppress(AssertionError):
+            terminal.wait_for("he1re\r\n", 2)
+        if b"sleep 43210" in terminal.said:
+            break
+    assert b"sleep 43210" in terminal.said
+    status = kubectl.get("pod", "debugged")["status"]["ephemeralContainerStatuses"][0]
+    assert (status["name"], list(status["state"])) == ("probe", ["running"])
+    kubectl("debug", "debugged", "--image=busybox:1.36", "-c", "other", "--", "sleep", "3600")
+    terminal.write("exit 3\n")
+    assert terminal.end() == 0  # kubectl debug does not hand on the code
+
+    def ended() -> bool:
+        found = kubectl.get("pod", "debugged")["status"]["ephemeralContainerStatuses"]
+        states = {each["name"]: each["state"] for each in found}
+        return "running" in states.get("other", {}) and states["probe"].get("terminated", {}).get("exitCode") == 3
+
+    until(ended, 60)
+    assert "he1re" in kubectl("logs", "debugged", "-c", "probe")
+    kubectl("delete", "pod", "debugged", timeout=60)
+
+
 # -- port-forward -----------------------------------------------------------------------------------------------------
 
 

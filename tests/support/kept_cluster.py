@@ -1,17 +1,18 @@
 """A whole cluster on the real kernel in a process of its own, for as long as a block runs."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 _KEEP = """
-import asyncio, sys
+import asyncio, json, sys
 from lastcall.cluster.embedded import EmbeddedCluster
 from lastcall.cluster.options import ClusterOptions
-cluster = EmbeddedCluster(ClusterOptions())
+cluster = EmbeddedCluster(ClusterOptions(feature_gates=json.loads(sys.argv[1])))
 cluster.start()
 async def main():
     await cluster.connect()
@@ -49,10 +50,10 @@ def make_images(root: Path) -> None:
 
 
 @contextmanager
-def kept_cluster(data_home: Path) -> Iterator[str]:
+def kept_cluster(data_home: Path, feature_gates: Mapping[str, bool] | None = None) -> Iterator[str]:
     """Yields the path of the admin's kubeconfig. The images of `data_home` are those of the cluster."""
     cluster = subprocess.Popen(
-        [sys.executable, "-c", _KEEP],
+        [sys.executable, "-c", _KEEP, json.dumps(dict(feature_gates or {}))],
         env={**os.environ, "XDG_DATA_HOME": str(data_home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -57,7 +57,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, "namespace", (
 NODES = Resource("", "v1", "nodes", "Node", False, "node", ("no",), (), ("status",))
 PODS = Resource(
     "", "v1", "pods", "Pod", True, "pod", ("po",), ("all",),
-    ("status", "log", "binding", "eviction", "exec", "attach", "portforward"),
+    ("status", "log", "binding", "eviction", "ephemeralcontainers", "exec", "attach", "portforward"),
 )  # fmt: skip
 SERVICES = Resource("", "v1", "services", "Service", True, "service", ("svc",), ("all",), ("status",))
 EVENTS = Resource("", "v1", "events", "Event", True, "event", ("ev",))

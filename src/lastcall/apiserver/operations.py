@@ -18,9 +18,11 @@ from lastcall.api.errors import (
     conflict,
     is_not_found,
     method_not_allowed,
+    resource_not_found,
     service_unavailable,
     status_success,
 )
+from lastcall.api.feature_gates import EPHEMERAL_CONTAINERS
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import (
     BINDINGS,
@@ -384,6 +386,10 @@ class Operations:
 
     def _check_update(self, resource: Resource, subresource: str) -> None:
         writable = subresource in ("", "status", "scale") or (resource is NAMESPACES and subresource == "finalize")
+        if subresource == "ephemeralcontainers":
+            writable = resource is PODS
+            if not self.kind(PODS).shared.gates.enabled(EPHEMERAL_CONTAINERS):
+                raise resource_not_found()
         if not writable:
             raise method_not_allowed()
 

@@ -19,6 +19,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.pod_facts import container_facts
 from lastcall.timeline.record import Recorder
 
+RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrategy"
 RULE_CREATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Create"
 RULE_ASSIGN = "pkg/registry/core/pod/storage/storage.go:assignPod"
 RULE_STATUS = "pkg/registry/core/pod/strategy.go:podStatusStrategy.PrepareForUpdate"
@@ -61,6 +62,12 @@ class WriteRecords:
             )
             facts = {"phase": status.get("phase", ""), "ready": ready, "reason": status.get("reason", "")}
             self._write(kinds.POD_STATUS_WRITTEN, pod, RULE_STATUS, facts)
+        elif subresource == "ephemeralcontainers":
+            known = [each["name"] for each in old["spec"].get("ephemeralContainers") or []]
+            added = [each for each in pod["spec"].get("ephemeralContainers") or [] if each["name"] not in known]
+            told = [{"name": each["name"], "target": each.get("targetContainerName") or ""} for each in added]
+            facts = {"containers": told, "user": context.user.name}
+            self._write(kinds.EPHEMERAL_CONTAINERS_ADDED, pod, RULE_EPHEMERAL, facts)
         elif subresource == "binding":
             self._write(kinds.POD_BOUND, pod, RULE_ASSIGN, {"node": pod.get("spec", {}).get("nodeName", "")})
 

@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 import orjson
 
 from lastcall.api.meta import Object, is_terminating
+from lastcall.api.restart_rules import container_should_restart, is_container_restartable
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState
 from lastcall.node.gotext import go_quote
 from lastcall.node.grace import KillReason
 from lastcall.node.interfaces import PodStatus, ProbeResult
 from lastcall.node.pod_rules import (
-    container_should_restart,
     containers_of,
     init_containers_of,
     is_host_network_pod,
     is_restartable_init_container,
 )
+from lastcall.node.restart_all import containers_to_reset
 from lastcall.node.runtime_pod import CONTAINER_HASH_ANNOTATION
 
 ProbeAnswer = Callable[[str], ProbeResult]
@@ -50,6 +51,8 @@ class PodActions:
     containers_to_start: list[int] = field(default_factory=list)
     ephemeral_containers_to_start: list[int] = field(default_factory=list)
     containers_to_kill: list[ContainerToKill] = field(default_factory=list)
+    containers_to_reset: list[ContainerStatus] = field(default_factory=list)
+    """All containers start anew: these are killed if they run, and removed, in this order."""
 
     @property
     def empty(self) -> bool:
@@ -61,6 +64,7 @@ class PodActions:
             or self.containers_to_start
             or self.ephemeral_containers_to_start
             or self.containers_to_kill
+            or self.containers_to_reset
         )
 
 
@@ -80,7 +84,9 @@ def container_succeeded(container: Object, pod_status: PodStatus) -> bool:
 
 
 def should_restart_on_failure(pod: Object) -> bool:
-    return bool(pod["spec"].get("restartPolicy", "Always") != "Never")
+    """Whether anything of the Pod may be started again after a failure."""
+    never = pod["spec"].get("restartPolicy", "Always") == "Never"
+    return not never or any(is_container_restartable(container, pod) for container in containers_of(pod))
 
 
 def policy_restarts_after_kill(container: Object, pod: Object) -> bool:
@@ -132,9 +138,16 @@ def has_any_regular_container_created(pod: Object, pod_status: PodStatus) -> boo
 
 
 def compute_pod_actions(
-    pod: Object, pod_status: PodStatus, *, liveness: ProbeAnswer, startup: ProbeAnswer
+    pod: Object,
+    pod_status: PodStatus,
+    *,
+    liveness: ProbeAnswer,
+    startup: ProbeAnswer,
+    restart_all: bool = False,
 ) -> PodActions:
-    """What `sync_pod` has to do now. Sources as above; restart-all rules would be decided here as well."""
+    """What `sync_pod` has to do now. Sources as above. `restart_all`: a rule wants a clean slate, see `restart_all`."""
+    if restart_all:
+        return PodActions(containers_to_reset=containers_to_reset(pod, pod_status))
     create, attempt, sandbox_id = pod_sandbox_changed(pod, pod_status)
     actions = PodActions(
         kill_pod=create, create_sandbox=create, sandbox_id=sandbox_id, attempt=attempt,
@@ -184,11 +197,11 @@ def _start_from_the_beginning(actions: PodActions, pod: Object, pod_status: PodS
     if not should_restart_on_failure(pod) and actions.attempt != 0 and pod_status.container_statuses:
         actions.create_sandbox = False
         return
-    on_failure = pod["spec"].get("restartPolicy", "Always") == "OnFailure"
+    of_pod = pod["spec"].get("restartPolicy", "Always")
     to_start = [
         index
         for index, container in enumerate(containers_of(pod))
-        if not (on_failure and container_succeeded(container, pod_status))
+        if (container.get("restartPolicy") or of_pod) != "OnFailure" or not container_succeeded(container, pod_status)
     ]
     if not to_start and has_any_regular_container_created(pod, pod_status):
         actions.create_sandbox = False
@@ -219,6 +232,15 @@ def is_init_container_failed(status: ContainerStatus) -> bool:
     if status.state == ContainerState.CONTAINER_EXITED:
         return status.exit_code != 0 or status.reason == "OOMKilled"
     return status.state == ContainerState.CONTAINER_UNKNOWN
+
+
+def _init_restarts(container: Object, pod: Object, status: ContainerStatus) -> bool:
+    """Whether a failed init container is run again: by its own policy and rules, else by the Pod's policy."""
+    if not container.get("restartPolicy"):
+        return bool(pod["spec"].get("restartPolicy", "Always") != "Never")
+    if status.state == ContainerState.CONTAINER_UNKNOWN:
+        return True
+    return container_should_restart(container, pod, status.exit_code)
 
 
 def compute_init_container_actions(
@@ -263,7 +285,7 @@ def compute_init_container_actions(
                 _kill_unknown(actions, status)
             to_start.append(index)
         elif is_init_container_failed(status):
-            if not should_restart_on_failure(pod):
+            if not _init_restarts(container, pod, status):
                 actions.kill_pod = True
                 return False
             if status.state == ContainerState.CONTAINER_UNKNOWN:

@@ -114,6 +114,21 @@ def pod_ready_condition(
     return make_condition("Ready", True, observed_generation=generation)
 
 
+def all_containers_restarting_condition(phase: str, underway: bool, generation: int = 0) -> Object:
+    """AllContainersRestarting, of Pods with such a rule. Source: GenerateAllContainersRestartingCondition."""
+    if is_terminal_phase(phase):
+        return terminal_ready_condition("AllContainersRestarting", phase, generation)
+    if not underway:
+        return make_condition("AllContainersRestarting", False, observed_generation=generation)
+    return make_condition(
+        "AllContainersRestarting",
+        True,
+        reason="RestartAllContainersStarted",
+        message="container exited with restart policy rule",
+        observed_generation=generation,
+    )
+
+
 def initialized_condition(pod: Object, statuses: list[Object], phase: str, generation: int = 0) -> Object:
     """Initialized. Source: status/generate.go:GeneratePodInitializedCondition."""
     by_name = {status["name"]: status for status in statuses}

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lastcall.api.meta import Object, is_terminating
+from lastcall.api.restart_rules import container_should_restart
 from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus, StartError
-from lastcall.node.pod_rules import container_should_restart, init_containers_of
+from lastcall.node.pod_rules import init_containers_of
+from lastcall.node.restart_all import REMOVED, RESTARTING
 from lastcall.node.status_features import StatusFeatures
 from lastcall.world.clock import rfc3339
 
@@ -69,6 +71,7 @@ def convert_to_api_container_statuses(
     start_error: GetStartError,
     termination_message: GetMessage,
     show_stop_signal: bool = False,
+    restarting_all: bool = False,
 ) -> list[Object]:
     """Statuses of `containers`: by name, or in spec order for init containers.
 
@@ -93,7 +96,9 @@ def convert_to_api_container_statuses(
                 status["lastState"] = dict(old_status.get("lastState") or {})
         else:
             status = _without_record(pod, container, old.get(name), default_reason, features)
-            if is_init and _init_was_completed(pod, pod_status, container, status):
+            if restarting_all:
+                _removed_for_restart(status, old.get(name))
+            elif is_init and _init_was_completed(pod, pod_status, container, status):
                 status["state"] = {
                     "terminated": {
                         "exitCode": 0,
@@ -220,6 +225,21 @@ def _without_record(
         if not is_terminating(pod):
             status["restartCount"] += 1
     return status
+
+
+def _removed_for_restart(status: Object, old: Object | None) -> None:
+    """The record went because all containers restart: it waits, and counts as one more restart."""
+    removed = {"reason": RESTARTING, "message": REMOVED}
+    before = (old or {}).get("state") or {}
+    if "running" not in before and "terminated" not in before:
+        return  # it never ran, or was told of already
+    status["state"] = {"waiting": removed}
+    ended = {"exitCode": UNKNOWN_EXIT_CODE, **removed, "startedAt": None, "finishedAt": None}
+    status["lastState"] = {"terminated": ended}
+    status["restartCount"] = int((old or {}).get("restartCount") or 0) + 1
+    status["ready"] = False
+    for field in ("containerID", "started"):
+        status.pop(field, None)
 
 
 def _init_was_completed(pod: Object, pod_status: PodStatus, container: Object, status: Object) -> bool:

@@ -4,6 +4,8 @@ import asyncio
 import errno
 import os
 import socket
+import ssl
+from contextlib import suppress
 from urllib.parse import urljoin, urlsplit
 
 from lastcall.node.gotext import go_quote
@@ -13,6 +15,11 @@ from lastcall.world.clock import Clock, RealClock
 MAX_BODY_BYTES = 10 * 1024
 """Kubernetes reads at most this much of an answer (pkg/probe/http: maxRespBodyLength)."""
 MAX_REDIRECTS = 10
+
+SNIFF_SECONDS = 5.0
+_HTTP = b"HTTP/"
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
+"""OpenSSL's names for an answer that is no TLS."""
 
 _TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _SYSCALL_TEXTS = {
@@ -78,6 +85,8 @@ class RealDialer:
                     body += chunk
                 answer_headers = {name.lower(): value for name, value in response.headers.items()}
                 return HTTPResponse(response.status, body, answer_headers)
+        except aiohttp.ClientConnectorSSLError as error:
+            raise DialError(f"Get {go_quote(url)}: {await _tls_text(url, error.os_error)}") from None
         except aiohttp.ClientConnectorError as error:
             raise DialError(f"Get {go_quote(url)}: {_dial_text(url, error.os_error)}") from None
         except aiohttp.ServerDisconnectedError:
@@ -110,6 +119,39 @@ class RealDialer:
         from lastcall.node.grpc_health import check_health  # brings HTTP/2 with it: for nodes with gRPC probes only
 
         return await check_health(self._clock, host, port, service, timeout, user_agent)
+
+
+async def _tls_text(url: str, error: OSError) -> str:
+    """Why there was no TLS connection (net/http transport.go, crypto/tls).
+
+    The library does not tell what a server said that speaks something else, so it is asked once more.
+    """
+    reason = str(getattr(error, "reason", "") or "")
+    if reason not in _NO_TLS:
+        return f"remote error: tls: {reason.lower().replace('_', ' ') or 'handshake failure'}"
+    parts = urlsplit(url)
+    said = b""
+    with suppress(OSError, EOFError, TimeoutError):
+        async with asyncio.timeout(SNIFF_SECONDS):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 443)
+            try:
+                writer.write(_client_hello())
+                said = await reader.readexactly(len(_HTTP))
+            finally:
+                writer.close()
+    if said == _HTTP:
+        return "http: server gave HTTP response to HTTPS client"
+    return "tls: first record does not look like a TLS handshake"
+
+
+def _client_hello() -> bytes:
+    """The first bytes of any TLS connection."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing).do_handshake()
+    return outgoing.read()
 
 
 def _dial_text(url: str, error: OSError) -> str:

@@ -273,6 +273,7 @@ class Kubelet:
             recorder=recorder,
             behaviour=behaviour,
             log_links=log_links,
+            reported_restarts=self._reported_restarts,
         )
         self.container_logs = ContainerLogManager(
             world=world, runtime=runtime, policy=config.container_logs, log_root=config.pod_log_root
@@ -666,6 +667,15 @@ class Kubelet:
         if target is None:
             raise ContainerConfigError(f"unable to find target container {name}")
         return target.id
+
+    def _reported_restarts(self, pod_uid: str, name: str) -> int:
+        """How often the status says that a container was restarted."""
+        status = self.statuses.get_pod_status(pod_uid) or {}
+        for field_name in ("initContainerStatuses", "containerStatuses"):
+            for container in status.get(field_name) or []:
+                if container["name"] == name:
+                    return int(container.get("restartCount") or 0)
+        return 0
 
     def _watch_deadline(self, pod: Object) -> None:
         left = self._deadline.seconds_left(pod)

@@ -4,13 +4,14 @@ The order of evaluation is the rule: failed initialisation, pending initialisati
 """
 
 from lastcall.api.meta import Object
+from lastcall.api.restart_rules import container_should_restart
 from lastcall.node.pod_rules import (
-    container_should_restart,
     containers_of,
     init_containers_of,
     is_restartable_init_container,
     is_static_pod,
 )
+from lastcall.node.restart_all import RESTARTING
 
 
 def get_phase(
@@ -40,10 +41,10 @@ def get_phase(
         elif "terminated" in state:
             stopped += 1
             succeeded += state["terminated"]["exitCode"] == 0
-            restartable += container_should_restart(container, pod, state["terminated"]["exitCode"])
+            restartable += _restarts(container, pod, state["terminated"])
         elif "waiting" in state and last is not None:
             stopped += 1
-            restartable += container_should_restart(container, pod, last["exitCode"])
+            restartable += _restarts(container, pod, last)
         elif "waiting" in state:
             waiting += 1
         else:
@@ -64,6 +65,11 @@ def get_phase(
     return "Pending"
 
 
+def _restarts(container: Object, pod: Object, ended: Object) -> bool:
+    """Ended like this, is it started again?"""
+    return ended.get("reason") == RESTARTING or container_should_restart(container, pod, ended["exitCode"])
+
+
 def _plain_init(pod: Object, by_name: dict[str, Object]) -> tuple[int, int]:
     """(not finished yet, failed for good) among the plain init containers."""
     pending = failed = 0
@@ -78,7 +84,7 @@ def _plain_init(pod: Object, by_name: dict[str, Object]) -> tuple[int, int]:
         if ended is None:
             pending += 1
         elif ended["exitCode"] != 0:
-            if container_should_restart(container, pod, ended["exitCode"]):
+            if _restarts(container, pod, ended):
                 pending += 1
             else:
                 failed += 1

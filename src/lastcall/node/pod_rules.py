@@ -66,32 +66,6 @@ def container_field_path(pod: Object, name: str) -> str:
     return ""
 
 
-def container_should_restart(container: Object, pod: Object, exit_code: int) -> bool:
-    """Whether the restart policies want a new instance after this exit.
-
-    Restart rules count only when the container has a restart policy of its own.
-    Source: pkg/api/v1/pod/util.go:ContainerShouldRestart.
-    """
-    policy = container.get("restartPolicy")
-    if policy:
-        for rule in container.get("restartPolicyRules") or []:
-            if _rule_matches(rule, exit_code):
-                return rule.get("action") in ("Restart", "RestartAllContainers")
-        return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
-    policy = pod["spec"].get("restartPolicy", "Always")
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
-
-
-def _rule_matches(rule: Object, exit_code: int) -> bool:
-    codes = rule.get("exitCodes") or {}
-    values = codes.get("values") or []
-    if codes.get("operator") == "In":
-        return exit_code in values
-    if codes.get("operator") == "NotIn":
-        return exit_code not in values
-    return False
-
-
 def get_pod_qos(pod: Object) -> str:
     """Guaranteed, Burstable or BestEffort; a missing request is the limit, as the API's defaulting makes it."""
     spec: Object = {**pod["spec"]}

@@ -21,6 +21,7 @@ from lastcall.node.pleg import PodLifecycleEventGenerator
 from lastcall.node.pod_rules import all_containers_of, is_static_pod, is_terminal_phase
 from lastcall.node.pod_workers import SyncCancelled, SyncContext
 from lastcall.node.pod_workers_transitions import UpdateType
+from lastcall.node.restart_all import is_restarting
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_pod import RunningPod, running_pod_of
 from lastcall.node.versions import Behaviour
@@ -78,6 +79,12 @@ class KubeletPodSyncer:
             self._reconcile_mirror(pod)
         await self._mount(context, pod)
         self._probes.add_pod(pod)
+        if is_restarting(status):
+            await self._runtime_manager.sync_pod(pod, pod_status, restart_all=True)
+            pod_status = await self._pleg.refresh(uid_of(pod), name_of(pod), namespace_of(pod))
+            self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, False))
+            if context.cancelled.is_set():
+                return False
         await self._runtime_manager.sync_pod(pod, pod_status)
         return False
 

@@ -72,16 +72,23 @@ class RuntimeManager:
         self._events = events
         self._recorder = recorder
 
-    async def sync_pod(self, pod: Object, pod_status: PodStatus) -> bool:
-        """One pass; True when something was done.
+    async def sync_pod(self, pod: Object, pod_status: PodStatus, *, restart_all: bool = False) -> bool:
+        """One pass; True when something was done. With `restart_all` nothing is started in it.
 
         Raises BackoffError when only back-offs are in the way, else KillPodError, SyncPodError.
         """
         actions = compute_pod_actions(
-            pod, pod_status, liveness=self._probes.liveness_result, startup=self._probes.startup_result
+            pod,
+            pod_status,
+            liveness=self._probes.liveness_result,
+            startup=self._probes.startup_result,
+            restart_all=restart_all,
         )
         if actions.empty:
             return False
+        if actions.containers_to_reset:
+            await self._reset(pod, actions.containers_to_reset)
+            return True
         if actions.create_sandbox and actions.sandbox_changed:
             message = "Pod sandbox changed, it will be killed and re-created."
             self._events.event(pod, "Normal", "SandboxChanged", message)
@@ -108,6 +115,28 @@ class RuntimeManager:
         if sandbox is not None:
             await self._start_containers(pod, pod_status, actions, *sandbox)
         return True
+
+    async def _reset(self, pod: Object, statuses: list[ContainerStatus]) -> None:
+        """Kill without hooks, with the least grace, and remove, one after the other; logs stay."""
+        source = statuses[-1]
+        cause_id = self._recorder.record(
+            kinds.ALL_CONTAINERS_RESTARTING,
+            pod_uid=uid_of(pod),
+            container=source.metadata.name,
+            rule=RULES,
+            facts={"exitCode": source.exit_code, "containers": [each.metadata.name for each in statuses]},
+        )
+        ended = (ContainerState.CONTAINER_EXITED, ContainerState.CONTAINER_CREATED)
+        for status in statuses:
+            try:
+                if status.state not in ended:
+                    await self._container_killer.kill_container(
+                        pod, status, message="killing", override=0, cause_id=cause_id
+                    )
+                await self._runtime.remove_container(status.id)
+            except RuntimeServiceError as error:
+                name = go_quote(status.metadata.name)
+                raise SyncPodError(f'failed to "RemoveContainer" for {name}: {go_quote(str(error))}') from error
 
     # -- the sandbox ----------------------------------------------------------------------------------------------
 

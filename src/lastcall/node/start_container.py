@@ -42,15 +42,16 @@ class MakeContainerConfig(Protocol):
     ) -> Awaitable[ContainerConfig]: ...
 
 
-def restart_count(pod_status: PodStatus, container_name: str, highest_log: int | None) -> int:
+def restart_count(pod_status: PodStatus, container_name: str, highest_log: int | None, reported: int = 0) -> int:
     """The attempt number of a new instance: one more than the last one's, or than the highest log file's.
 
-    Log files outlive containers, so a count is not lost with the runtime's record (calcRestartCountByLogDir).
+    Log files outlive containers, so a count is not lost with the runtime's record (calcRestartCountByLogDir); nor does
+    it go below what the status has `reported` for a container whose record is gone.
     """
     previous = pod_status.find(container_name)
     if previous is not None:
         return previous.metadata.attempt + 1
-    return 0 if highest_log is None else highest_log + 1
+    return max(reported, 0 if highest_log is None else highest_log + 1)
 
 
 def highest_log_number(directory: str) -> int | None:
@@ -78,6 +79,7 @@ class ContainerStarter:
         behaviour: Behaviour,
         highest_log: Callable[[str], int | None] = highest_log_number,
         log_links: LogLinks = LogLinks(""),  # noqa: B008 (it keeps nothing)
+        reported_restarts: Callable[[str, str], int] = lambda pod_uid, name: 0,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -90,6 +92,7 @@ class ContainerStarter:
         self._behaviour = behaviour
         self._highest_log = highest_log
         self._log_links = log_links
+        self._reported_restarts = reported_restarts
 
     async def start_container(
         self,
@@ -107,7 +110,8 @@ class ContainerStarter:
         except ImagePullError as error:
             self._note_failure(pod, name, error.reason, str(error))
             raise StartContainerError(error.reason, str(error), error.expires_ns) from error
-        attempt = restart_count(pod_status, name, self._highest_log(f"{sandbox_config.log_directory}/{name}"))
+        highest = self._highest_log(f"{sandbox_config.log_directory}/{name}")
+        attempt = restart_count(pod_status, name, highest, self._reported_restarts(uid_of(pod), name))
         container_id = await self._create(pod, container, image, attempt, sandbox_id, sandbox_config, pod_ips)
         await self._start(pod, container, container_id, attempt)
         log_path = f"{sandbox_config.log_directory}/{name}/{attempt}.log"

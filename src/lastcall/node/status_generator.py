@@ -5,9 +5,11 @@ from typing import Protocol
 
 from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, FeatureGates
 from lastcall.api.meta import Object, copy_object, uid_of
+from lastcall.api.restart_rules import all_containers_could_restart
 from lastcall.cri.api import ContainerStatus
 from lastcall.node.conditions import (
     KUBELET_CONDITIONS,
+    all_containers_restarting_condition,
     containers_ready_condition,
     find_condition,
     initialized_condition,
@@ -27,6 +29,7 @@ from lastcall.node.pod_rules import (
     is_host_network_pod,
     is_terminal_phase,
 )
+from lastcall.node.restart_all import is_cleaned_up, should_restart_all
 from lastcall.node.status_features import StatusFeatures
 from lastcall.node.termination_message import TerminationMessages
 
@@ -70,7 +73,8 @@ class PodStatusGenerator:
         uid = uid_of(pod)
         api_status: Object = pod.get("status") or {}
         old: Object = self._statuses.get_pod_status(uid) or api_status
-        status = self._convert(pod, pod_status, old)
+        restarting = all_containers_could_restart(pod) and should_restart_all(pod, pod_status, old)
+        status = self._convert(pod, pod_status, old, restarting=restarting)
         statuses = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
         regular = {c["name"] for c in containers_of(pod)}
         phase = get_phase(
@@ -97,6 +101,11 @@ class PodStatusGenerator:
         # Fills ready and started, which the conditions are made of.
         self._probes.update_pod_status(pod, status)
         status["conditions"] = self._conditions(pod, pod_status, old, status)
+        if all_containers_could_restart(pod):
+            generation = int(pod["metadata"].get("generation") or 0) if self._features.observed_generation else 0
+            underway = restarting and not is_cleaned_up(pod, pod_status)
+            condition = all_containers_restarting_condition(status["phase"], underway, generation)
+            status["conditions"].append(condition)
         self._add_addresses(pod, status, old)
         return status
 
@@ -104,7 +113,7 @@ class PodStatusGenerator:
         """Drop what is remembered about other Pods."""
         self._messages.forget_except(pod_uids)
 
-    def _convert(self, pod: Object, pod_status: PodStatus, old: Object) -> Object:
+    def _convert(self, pod: Object, pod_status: PodStatus, old: Object, *, restarting: bool) -> Object:
         """Source: kubelet_pods.go:convertStatusToAPIStatus."""
         uid = uid_of(pod)
         status: Object = {}
@@ -124,6 +133,7 @@ class PodStatusGenerator:
         for field, containers, is_init in (
             ("initContainerStatuses", init_containers_of(pod), True),
             ("containerStatuses", containers_of(pod), False),
+            ("ephemeralContainerStatuses", pod["spec"].get("ephemeralContainers") or [], False),
         ):
             if containers:
                 status[field] = convert_to_api_container_statuses(
@@ -135,6 +145,7 @@ class PodStatusGenerator:
                     features=self._features,
                     start_error=lambda name: self._reasons.get(uid, name),
                     termination_message=message,
+                    restarting_all=restarting and field != "ephemeralContainerStatuses",
                     show_stop_signal=self._gates.enabled(CONTAINER_STOP_SIGNALS),
                 )
         return status

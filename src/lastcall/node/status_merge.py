@@ -6,6 +6,7 @@ Every function takes plain status objects and answers new ones, or says no.
 from typing import Any
 
 from lastcall.api.meta import Object, copy_object, is_terminating
+from lastcall.api.restart_rules import all_containers_could_restart, container_should_restart
 from lastcall.node.conditions import (
     KUBELET_CONDITIONS,
     containers_ready_condition,
@@ -16,7 +17,6 @@ from lastcall.node.conditions import (
 from lastcall.node.container_statuses import runtime_id, status_unknown_terminated
 from lastcall.node.pod_rules import (
     all_containers_of,
-    container_should_restart,
     find_container,
     init_containers_of,
     is_mirror_pod,
@@ -65,7 +65,7 @@ def normalize_messages(pod: Object, status: Object) -> None:
 
 def illegal_transition(pod: Object, old: Object, new: Object) -> str:
     """Why a container may not leave Terminated, "" when all is well. Source: checkContainerStateTransition."""
-    if pod["spec"].get("restartPolicy", "Always") == "Always":
+    if pod["spec"].get("restartPolicy", "Always") == "Always" or all_containers_could_restart(pod):
         return ""
     sidecars = {c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)}
     for field in ("containerStatuses", "initContainerStatuses"):

@@ -117,9 +117,10 @@ def _merged(pod: PodFacts, recorded: PodFacts) -> PodFacts:
 
 
 def _containers(pod: PodFacts, entries: Sequence[Entry], orphans: Sequence[Entry]) -> tuple[ContainerEnding, ...]:
-    """All regular containers and sidecars, and the init containers that the DELETE caught running."""
+    """All regular containers and sidecars, and the init and ephemeral containers that the DELETE caught running."""
     endings = [container_ending(facts, entries, orphans) for facts in pod.containers]
-    return tuple(c for c in endings if c.kind != "init" or (c.started and not c.ended_before_delete))
+    passing = ("init", "ephemeral")
+    return tuple(c for c in endings if c.kind not in passing or (c.started and not c.ended_before_delete))
 
 
 def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:

@@ -35,6 +35,9 @@ RULES: dict[str, str] = {
         "A Pod's grace period is what the DELETE asks for, else its terminationGracePeriodSeconds. A Pod that is not "
         "scheduled, or has finished, needs none and goes at once."
     ),
+    "strategy.go:podEphemeralContainersStrategy": (
+        "A write to the subresource ephemeralcontainers adds containers to a running Pod, and changes nothing else."
+    ),
     "strategy.go:podStatusStrategy.PrepareForUpdate": (
         "A write to the status subresource changes the status only; spec and deletionTimestamp stay as they are."
     ),

@@ -33,6 +33,7 @@ _REMEMBERED = 4096
 
 _FRAME = (
     kinds.POD_CREATED,
+    kinds.EPHEMERAL_CONTAINERS_ADDED,
     kinds.POD_BOUND,
     kinds.POD_SCHEDULED,
     kinds.POD_ADMITTED,

@@ -10,6 +10,9 @@ POD_GONE_SEEN = "PodGoneSeen"  # resourceVersion: the client saw the DELETED wat
 
 # apiserver
 POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user, containers (list of name, kind: container|sidecar|init, preStop: the handler or "")
+EPHEMERAL_CONTAINERS_ADDED = (
+    "EphemeralContainersAdded"  # containers (list of name, target: whose processes it sees, ""), user, resourceVersion
+)
 POD_BOUND = "PodBound"  # node, resourceVersion
 DELETE_ACCEPTED = (
     "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end
@@ -47,6 +50,7 @@ MIRROR_POD_CREATED = "MirrorPodCreated"  # mirrorUid, namespace, name, resourceV
 VOLUMES_MOUNTED = "VolumesMounted"  # volumes
 SANDBOX_CREATED = "SandboxCreated"  # sandboxId, ips, seconds
 IMAGE_SUBSTITUTED = "ImageSubstituted"  # image, substitute
+ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"  # exitCode (of the container that asked for it), containers (killed and removed, in order)
 CONTAINER_CREATED = "ContainerCreated"  # containerId, image, attempt
 CONTAINER_STARTED = "ContainerStarted"  # containerId, attempt
 CONTAINER_START_FAILED = "ContainerStartFailed"  # reason, message

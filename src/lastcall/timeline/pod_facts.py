@@ -15,7 +15,7 @@ def pod_facts(pod: Object) -> PodFacts:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     terminated = {
         container.get("name"): (container.get("state") or {}).get("terminated") or {}
-        for field in ("initContainerStatuses", "containerStatuses")
+        for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
         for container in status.get(field) or []
     }
     containers = [
@@ -37,6 +37,8 @@ def _containers(spec: Object) -> Iterable[tuple[ContainerKind, Object]]:
         yield ("sidecar" if container.get("restartPolicy") == "Always" else "init"), container
     for container in spec.get("containers") or []:
         yield "container", container
+    for container in spec.get("ephemeralContainers") or []:
+        yield "ephemeral", container
 
 
 def _container_facts(container: Object, kind: ContainerKind, terminated: Object) -> ContainerFacts:
@@ -68,6 +70,9 @@ def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
         if record.kind == kinds.POD_CREATED:
             namespace, name = str(record.facts.get("namespace", "")), str(record.facts.get("name", ""))
             containers = {each.name: each for each in _recorded(record)} | containers
+        elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
+            for each in record.facts.get("containers") or []:
+                containers[str(each.get("name"))] = ContainerFacts(str(each.get("name")), "ephemeral")
         elif record.kind in (kinds.POD_BOUND, kinds.POD_SCHEDULED):
             node = str(record.facts.get("node", ""))
         elif record.kind == kinds.POD_STATUS_WRITTEN:
@@ -77,7 +82,12 @@ def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
     return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
 
 
-_KINDS: dict[str, ContainerKind] = {"container": "container", "sidecar": "sidecar", "init": "init"}
+_KINDS: dict[str, ContainerKind] = {
+    "container": "container",
+    "sidecar": "sidecar",
+    "init": "init",
+    "ephemeral": "ephemeral",
+}
 
 
 def _recorded(created: Record) -> Iterable[ContainerFacts]:

@@ -19,7 +19,7 @@ was killed, but a preStop hook failed or outlived its time. unknown: how a conta
 PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"]
 """outlived: the hook still ran when its time was over. unknown: it started, and its end was not seen."""
 
-ContainerKind = Literal["container", "sidecar", "init"]
+ContainerKind = Literal["container", "sidecar", "init", "ephemeral"]
 Severity = Literal["info", "warning", "problem"]
 
 

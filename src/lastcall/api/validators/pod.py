@@ -12,6 +12,7 @@ from lastcall.api.field import FieldError, forbidden, go_quote, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.names import between
 from lastcall.api.pods import is_restartable_init, qos_class
+from lastcall.api.restart_rules import all_containers_could_restart, container_should_restart
 from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -134,12 +135,31 @@ def validate_status_update(new: Object, old: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     if stored.get("qosClass") and status.get("qosClass") and status["qosClass"] != stored["qosClass"]:
         errors.append(invalid("status.qosClass", status["qosClass"], "field is immutable"))
+    if all_containers_could_restart(old):
+        return errors
     policy = spec.get("restartPolicy", "Always")
-    sidecars = {item.get("name") for item in spec.get("initContainers") or () if is_restartable_init(item)}
-    errors += _container_transitions(status, stored, "containerStatuses", policy, frozenset())
+    sidecars = [str(item.get("name")) for item in spec.get("initContainers") or () if is_restartable_init(item)]
+    by_rule = _restarted_by_own_policy(old, "containers", "containerStatuses")
+    errors += _container_transitions(status, stored, "containerStatuses", policy, frozenset(by_rule))
     init_policy = "OnFailure" if policy == "Always" else policy
-    errors += _container_transitions(status, stored, "initContainerStatuses", init_policy, frozenset(sidecars))
+    by_rule = _restarted_by_own_policy(old, "initContainers", "initContainerStatuses")
+    exempt = frozenset((*sidecars, *by_rule))
+    errors += _container_transitions(status, stored, "initContainerStatuses", init_policy, exempt)
     return errors
+
+
+def _restarted_by_own_policy(pod: Object, group: str, statuses: str) -> list[str]:
+    """Ended containers with a policy of their own that wants them again."""
+    own = {item.get("name"): item for item in pod["spec"].get(group) or () if item.get("restartPolicy")}
+    ended = {
+        status.get("name"): (status.get("state") or {}).get("terminated")
+        for status in (pod.get("status") or {}).get(statuses) or ()
+    }
+    return [
+        str(name)
+        for name, item in own.items()
+        if (last := ended.get(name)) is not None and container_should_restart(item, pod, last.get("exitCode", 0))
+    ]
 
 
 def _container_transitions(

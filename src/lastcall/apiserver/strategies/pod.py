@@ -33,6 +33,16 @@ class PodStrategy(Strategy):
             ]
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        if subresource == "ephemeralcontainers":
+            # Whatever else the request says is not heard (dropNonEphemeralContainerUpdates).
+            wanted = (new.get("spec") or {}).get("ephemeralContainers")
+            version = new["metadata"].get("resourceVersion")
+            self.keep(new, old, *(key for key in {**old, **new} if key != "metadata"))
+            new["metadata"] = {**old["metadata"], "resourceVersion": version}
+            new["spec"] = {**old["spec"], "ephemeralContainers": wanted}
+            if not wanted:
+                del new["spec"]["ephemeralContainers"]
+            return
         super().prepare_for_update(new, old, subresource)
         if subresource == "status":
             self.keep(new["metadata"], old["metadata"], "ownerReferences", "deletionTimestamp")

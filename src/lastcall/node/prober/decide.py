@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.api.meta import Object
+from lastcall.api.restart_rules import all_containers_could_restart, is_container_restartable
 from lastcall.node.interfaces import ProbeResult, ProbeType
-from lastcall.node.pod_rules import is_terminal_phase
+from lastcall.node.pod_rules import containers_of, is_terminal_phase
 from lastcall.world.clock import parse_rfc3339
 
 Step = Literal["probe", "skip", "end"]
@@ -63,12 +64,7 @@ def decide(
     container_state: Object = container.get("state") or {}
     running = container_state.get("running")
     if running is None:
-        may_run_again = (
-            is_sidecar
-            or "terminated" not in container_state
-            or pod["spec"].get("restartPolicy", "Always") != "Never"
-            or bool(_own_policy(pod, container["name"]))
-        )
+        may_run_again = is_sidecar or "terminated" not in container_state or _restartable(pod, container["name"])
         return Decision("skip" if may_run_again else "end", "failure")
     if pod["metadata"].get("deletionTimestamp") and probe_type != "readiness":
         return Decision("end", "success")
@@ -81,11 +77,11 @@ def decide(
     return Decision("probe")
 
 
-def _own_policy(pod: Object, name: str) -> str:
-    for container in pod["spec"].get("containers") or []:
-        if container["name"] == name and container.get("restartPolicy") != "Never":
-            return str(container.get("restartPolicy") or "")
-    return ""
+def _restartable(pod: Object, name: str) -> bool:
+    if all_containers_could_restart(pod):
+        return True
+    container = next((each for each in containers_of(pod) if each["name"] == name), None)
+    return container is not None and is_container_restartable(container, pod)
 
 
 def take_result(probe_type: ProbeType, probe: Object, state: WorkerState, result: ProbeResult) -> bool:

@@ -313,6 +313,14 @@ def _fixed(text: str, level: int = STEP, style: Style = "") -> Callable[[Facts],
     return lambda facts: Words(text.format_map(_Missing(facts)), level, style)
 
 
+def _ephemeral_added(facts: Facts) -> Words:
+    each = [
+        f"{one.get('name')} beside {one['target']}" if one.get("target") else str(one.get("name"))
+        for one in facts.get("containers") or []
+    ]
+    return Words(f"ephemeral container {', '.join(each)} added by {facts.get('user')}", STEP, "api")
+
+
 class _Missing(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         return "?"
@@ -323,6 +331,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.POD_READY_SEEN: _fixed("Ready", STEP, "good"),
     kinds.POD_GONE_SEEN: _fixed("sees DELETED: the Pod is gone", STEP, "good"),
     kinds.POD_CREATED: _fixed("{namespace}/{name} created", STEP, "api"),
+    kinds.EPHEMERAL_CONTAINERS_ADDED: _ephemeral_added,
     kinds.POD_BOUND: _fixed("bound to {node}", DETAIL, "api"),
     kinds.DELETE_ACCEPTED: _delete_accepted,
     kinds.GRACE_SHORTENED: _grace_shortened,
@@ -338,6 +347,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.POD_REJECTED: _fixed("rejected: {reason}: {message}", STEP, "bad"),
     kinds.MIRROR_POD_CREATED: _fixed("mirror Pod {name} made in the API", DETAIL),
     kinds.VOLUMES_MOUNTED: _fixed("volumes mounted", DETAIL),
+    kinds.ALL_CONTAINERS_RESTARTING: _fixed("exit {exitCode} restarts all containers of the Pod", STEP, "bad"),
     kinds.SANDBOX_CREATED: _fixed("sandbox created", DETAIL),
     kinds.IMAGE_SUBSTITUTED: _image_substituted,
     kinds.CONTAINER_CREATED: _fixed("container created from {image}", DETAIL),

@@ -1,0 +1,300 @@
+"""What a Pod may ask of its node, on the real kernel and with a real kubectl: one cluster, many small Pods."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kept_cluster import kept_cluster, make_images
+from kubectls import CURRENT, Kubectl
+from pods import Manifest, container, pod
+
+pytestmark = pytest.mark.real_kernel
+
+NODE_IP = "172.18.0.2"
+SLEEPS = "trap 'exit 0' TERM; while true; do sleep 0.1; done"
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    data = tmp_path_factory.mktemp("data")
+    make_images(data)
+    gates = {"ContainerStopSignals": True, "TCPSocketLifecycleHook": True}
+    with kept_cluster(data, feature_gates=gates) as path:
+        kubectl = Kubectl(CURRENT, path, str(tmp_path_factory.mktemp("home")), "default")
+        until(lambda: kubectl.run("get", "serviceaccount", "default")[0] == 0)
+        create(kubectl, *POD_LIST)
+        yield kubectl
+
+
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not come true"
+        time.sleep(0.1)
+
+
+def create(kubectl: Kubectl, *manifests: Manifest) -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+    kubectl("create", "-f", "-", stdin=text)
+
+
+def ended(kubectl: Kubectl, name: str, phase: str = "Succeeded") -> dict[str, Any]:
+    """The status of a Pod that ends by itself."""
+    kubectl("wait", f"--for=jsonpath={{.status.phase}}={phase}", "--timeout=60s", f"pod/{name}", timeout=70)
+    status: dict[str, Any] = kubectl.get("pod", name)["status"]
+    return status
+
+
+def said(kubectl: Kubectl, name: str, of: str = "app") -> dict[str, str]:
+    """What a Pod printed, `name=value` lines."""
+    ended(kubectl, name)
+    lines = kubectl("logs", name, "-c", of).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def events(kubectl: Kubectl, name: str) -> list[str]:
+    items = kubectl.get("events", "--field-selector", f"involvedObject.name={name}")["items"]
+    return [f"{event['reason']}: {event['message']}" for event in items]
+
+
+def once(name: str, script: str, spec: dict[str, Any] | None = None, **fields: Any) -> Manifest:
+    """A Pod that runs a script to its end."""
+    return pod(name, container("app", script, **fields), grace=1, restartPolicy="Never", **(spec or {}))
+
+
+def field(path: str) -> dict[str, Any]:
+    return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+ENVIRONMENT = [
+    {"name": "NAME", **field("metadata.name")},
+    {"name": "IP", **field("status.podIP")},
+    {"name": "NODE", **field("spec.nodeName")},
+    {"name": "COLOUR", **field("metadata.labels['colour']")},
+    {"name": "MEMORY", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+    {"name": "LEVEL", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "level"}}},
+    {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "credentials", "key": "password"}}},
+    {"name": "NONE", "valueFrom": {"configMapKeyRef": {"name": "missing", "key": "x", "optional": True}}},
+    {"name": "BOTH", "value": "$(NAME)-$(LEVEL)-$$(LEVEL)-$(NOBODY)"},
+]
+
+VOLUMES = {
+    "volumes": [{"name": "data", "emptyDir": {}}],
+    "initContainers": [
+        container(
+            "init", "mkdir /data/one /data/expr; echo first > /data/one/file; echo second > /data/expr/file",
+            volumeMounts=[{"name": "data", "mountPath": "/data"}],
+        )
+    ],
+}  # fmt: skip
+
+POD_LIST: list[Manifest] = [
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"level": "high", "size": "9"}},
+    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"}, "stringData": {"password": "p$(A)"}},
+    {
+        **once(
+            "environment",
+            'env; echo "ARGUMENT=$0"',
+            env=ENVIRONMENT,
+            envFrom=[{"configMapRef": {"name": "settings"}, "prefix": "S_"}],
+            args=["$(NAME):$(IP)"],
+            resources={"limits": {"memory": "64Mi"}},
+        ),
+        "metadata": {"name": "environment", "labels": {"colour": "red"}},
+    },
+    once(
+        "names",
+        "echo hosts=$(grep blog /etc/hosts | tr '\\t' ' '); echo resolv=$(cat /etc/resolv.conf); echo host=$(hostname)",
+        {
+            "hostname": "web", "subdomain": "shop",
+            "hostAliases": [{"ip": "10.1.2.3", "hostnames": ["blog.example", "blog"]}],
+            "dnsPolicy": "None",
+            "dnsConfig": {
+                "nameservers": ["192.0.2.53"],
+                "searches": ["shop.example"],
+                "options": [{"name": "ndots", "value": "2"}],
+            },
+        },
+    ),
+    once(
+        "volumes",
+        "echo one=$(cat /one); echo expr=$(cat /expr/file); echo ro=$(touch /expr/x 2>&1)",
+        VOLUMES,
+        env=[{"name": "WHICH", "value": "expr"}],
+        volumeMounts=[
+            {"name": "data", "mountPath": "/one", "subPath": "one/file"},
+            {"name": "data", "mountPath": "/expr", "subPathExpr": "$(WHICH)", "readOnly": True},
+        ],
+    ),
+    once(
+        "ids",
+        "echo uid=$(id -u); echo gid=$(id -g); echo groups=$(id -G); echo dir=$(stat -c '%g %a' /data); "
+        "touch /data/mine; echo file=$(stat -c '%u %g' /data/mine)",
+        {
+            "securityContext": {"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 3000, "supplementalGroups": [4000]},
+            "volumes": [{"name": "data", "emptyDir": {}}],
+        },
+        volumeMounts=[{"name": "data", "mountPath": "/data"}],
+    ),
+    once(
+        "confined",
+        "echo root=$(touch /x 2>&1); echo eff=$(grep CapEff /proc/self/status | cut -f2); "
+        "echo seccomp=$(grep Seccomp: /proc/self/status | cut -f2); "
+        "echo nnp=$(grep NoNewPrivs /proc/self/status | cut -f2)",
+        {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+        securityContext={
+            "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+        },
+    ),
+    once("message-file", "echo noise; echo from the file > /dev/termination-log; exit 1"),
+    once("message-log", "echo last words; exit 1", terminationMessagePolicy="FallbackToLogsOnError"),
+    once(
+        "host-network",
+        "echo net=$(readlink /proc/self/ns/net); echo addresses=$(ip -o -4 addr show lo)",
+        {"hostNetwork": True},
+    ),
+    once("host-network-2", "echo net=$(readlink /proc/self/ns/net)", {"hostNetwork": True}),
+    once("own-network", "echo net=$(readlink /proc/self/ns/net); echo pid=$$$$"),
+    once("host-pid", "echo pid=$$$$; echo first=$(cat /proc/1/comm)", {"hostPID": True}),
+    pod("gated", container("app", SLEEPS), readinessGates=[{"conditionType": "example.com/open"}]),
+    pod("deadline", container("app", SLEEPS), grace=1, activeDeadlineSeconds=1, restartPolicy="Never"),
+    pod("changing", container("app", SLEEPS), grace=5),
+    pod(
+        "shared",
+        container("app", SLEEPS),
+        container("other", "while [ -z \"$(ps -o args | grep 43219 | grep -v grep)\" ]; do sleep 0.1; done; "
+                           "echo first=$(cat /proc/1/comm); echo seen=yes; sleep 3600"),
+        container("third", "sleep 43219"),
+        grace=0, shareProcessNamespace=True,
+    ),
+    pod(
+        "signalled",
+        container("app", "trap 'echo got USR1; exit 0' USR1; trap 'exit 9' TERM; while true; do sleep 0.1; done",
+                  lifecycle={"stopSignal": "SIGUSR1"}),
+        grace=30, os={"name": "linux"}, terminationGracePeriodSeconds=30,
+    ),
+    pod(
+        "tcp-hook",
+        container("app", f"nc -ll -p 8080 -e true & {SLEEPS}",
+                  lifecycle={"preStop": {"tcpSocket": {"port": 8080}}}),
+        container("refused", SLEEPS, lifecycle={"preStop": {"tcpSocket": {"port": 8081}}}),
+    ),
+]  # fmt: skip
+
+
+def test_the_environment_is_made_of_fields_resources_objects_and_references(kubectl: Kubectl) -> None:
+    found = said(kubectl, "environment")
+    ip = kubectl.get("pod", "environment")["status"]["podIP"]
+    expected = {
+        "NAME": "environment", "IP": ip, "NODE": "node-1", "COLOUR": "red", "MEMORY": "64", "LEVEL": "high",
+        "PASSWORD": "p$(A)", "BOTH": "environment-high-$(LEVEL)-$(NOBODY)", "S_level": "high", "S_size": "9",
+        "ARGUMENT": f"environment:{ip}", "KUBERNETES_SERVICE_HOST": "10.96.0.1",
+    }  # fmt: skip
+    assert {key: found.get(key) for key in expected} == expected
+    assert "NONE" not in found
+
+
+def test_names_come_from_host_aliases_and_the_pod_s_own_dns(kubectl: Kubectl) -> None:
+    found = said(kubectl, "names")
+    assert found["hosts"] == "10.1.2.3 blog.example blog"
+    assert found["resolv"] == "search shop.example nameserver 192.0.2.53 options ndots:2"
+    assert found["host"] == "web"
+
+
+def test_parts_of_a_volume_are_mounted_by_path_and_expression(kubectl: Kubectl) -> None:
+    found = said(kubectl, "volumes")
+    assert (found["one"], found["expr"]) == ("first", "second")
+    assert "Read-only file system" in found["ro"]
+
+
+def test_users_groups_and_the_group_of_volumes(kubectl: Kubectl) -> None:
+    found = said(kubectl, "ids")
+    assert (found["uid"], found["gid"]) == ("1000", "2000")
+    assert sorted(found["groups"].split()) == ["2000", "3000", "4000"]
+    assert found["dir"] == "3000 2777"
+    assert found["file"] == "1000 3000"
+
+
+def test_capabilities_a_read_only_root_and_the_runtime_s_filter(kubectl: Kubectl) -> None:
+    found = said(kubectl, "confined")
+    assert "Read-only file system" in found["root"]
+    assert int(found["eff"], 16) == 1 << 10
+    assert (found["seccomp"], found["nnp"]) == ("2", "1")
+
+
+def test_a_termination_message_is_the_file_or_by_its_policy_the_log(kubectl: Kubectl) -> None:
+    messages = {
+        name: ended(kubectl, name, "Failed")["containerStatuses"][0]["state"]["terminated"]["message"]
+        for name in ("message-file", "message-log")
+    }
+    assert messages == {"message-file": "from the file\n", "message-log": "last words\n"}
+
+
+def test_host_network_and_host_pid_are_the_node_s(kubectl: Kubectl) -> None:
+    first, second, own = (said(kubectl, name) for name in ("host-network", "host-network-2", "own-network"))
+    assert first["net"] == second["net"] != own["net"]
+    assert NODE_IP in first["addresses"]
+    assert kubectl.get("pod", "host-network")["status"]["podIP"] == NODE_IP
+    assert own["pid"] == "1"
+    of_host = said(kubectl, "host-pid")
+    assert int(of_host["pid"]) > 1
+
+
+def test_containers_that_share_a_pid_namespace_see_one_another(kubectl: Kubectl) -> None:
+    until(lambda: "seen=yes" in kubectl("logs", "shared", "-c", "other"))
+    assert "first=sh" not in kubectl("logs", "shared", "-c", "other")  # PID 1 is the sandbox's
+
+
+def test_a_readiness_gate_is_opened_by_its_condition(kubectl: Kubectl) -> None:
+    def condition(type_: str) -> dict[str, Any]:
+        found = kubectl.get("pod", "gated")["status"]["conditions"]
+        return next(each for each in found if each["type"] == type_)
+
+    until(lambda: condition("ContainersReady")["status"] == "True")
+    assert (condition("Ready")["status"], condition("Ready")["reason"]) == ("False", "ReadinessGatesNotReady")
+    patch = {"status": {"conditions": [{"type": "example.com/open", "status": "True"}]}}
+    kubectl("patch", "pod", "gated", "--subresource=status", "-p", json.dumps(patch))
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/gated", timeout=70)
+
+
+def test_an_active_deadline_fails_the_pod(kubectl: Kubectl) -> None:
+    status = ended(kubectl, "deadline", "Failed")
+    assert status["reason"] == "DeadlineExceeded"
+    assert "DeadlineExceeded: Pod was active on the node longer than the specified deadline" in events(
+        kubectl, "deadline"
+    )
+
+
+def test_a_changed_image_restarts_the_container_in_place(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/changing", timeout=70)
+    before = kubectl.get("pod", "changing")["status"]
+    kubectl("set", "image", "pod/changing", "app=busybox:1.36-b")
+
+    def after() -> dict[str, Any]:
+        found: dict[str, Any] = kubectl.get("pod", "changing")["status"]["containerStatuses"][0]
+        return found
+
+    until(lambda: after()["restartCount"] == 1 and "running" in after()["state"])
+    assert after()["image"].endswith("busybox:1.36-b") and after()["lastState"]["terminated"]["exitCode"] == 0
+    assert kubectl.get("pod", "changing")["status"]["podIP"] == before["podIP"]
+    assert "Killing: Container app definition changed, will be restarted" in events(kubectl, "changing")
+
+
+def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/signalled", timeout=70)
+    assert kubectl.get("pod", "signalled")["status"]["containerStatuses"][0]["stopSignal"] == "SIGUSR1"
+    follower = kubectl.start("logs", "-f", "signalled")
+    kubectl("delete", "pod", "signalled", timeout=60)
+    out, _ = follower.communicate(timeout=60)
+    assert "got USR1" in out
+
+
+def test_a_tcp_hook_connects_and_a_refused_one_is_told(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/tcp-hook", timeout=70)
+    kubectl("delete", "pod", "tcp-hook", timeout=60)
+    items = kubectl.get("events", "--field-selector", "involvedObject.name=tcp-hook,reason=FailedPreStopHook")["items"]
+    assert [each["involvedObject"]["fieldPath"] for each in items] == ["spec.containers{refused}"]
