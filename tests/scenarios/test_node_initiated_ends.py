@@ -3,15 +3,13 @@
 from typing import Any
 
 import pytest
+from node_stats import MI, Stats, disruption, ended_as, node_events, using
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.api.resources import EVENTS, NODES
+from lastcall.api.resources import NODES
 from lastcall.cri.simulated_program import ExecResult, Program
 from lastcall.node.eviction_rules import (
-    ContainerUsage,
     EvictionConfig,
-    FileUsage,
-    Observation,
     PodUsage,
     parse_thresholds,
 )
@@ -24,24 +22,6 @@ SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 
 def near(value: float) -> Any:
     return pytest.approx(value, abs=0.1)
-
-
-def disruption(cluster: VirtualCluster, pod: str = "p") -> tuple[str, str] | None:
-    conditions = cluster.status(pod).get("conditions") or []
-    return next((((c["reason"]), c["message"]) for c in conditions if c["type"] == "DisruptionTarget"), None)
-
-
-def ended_as(cluster: VirtualCluster, pod: str = "p") -> tuple[str | None, ...]:
-    status = cluster.status(pod)
-    return status.get("phase"), status.get("reason"), status.get("message")
-
-
-def node_events(cluster: VirtualCluster) -> list[str]:
-    found = {}
-    for seen in cluster.history[EVENTS]:
-        if seen.object["involvedObject"]["kind"] == "Node" and seen.object["source"].get("component") == "kubelet":
-            found[seen.name] = f"{seen.object['type']} {seen.object['reason']}: {seen.object['message']}"
-    return list(found.values())
 
 
 def decisions(cluster: VirtualCluster) -> list[str]:
@@ -249,32 +229,6 @@ def test_a_critical_pod_that_no_preemption_makes_room_for_is_rejected() -> None:
 
 
 # -- node-pressure eviction -------------------------------------------------------------------------------------------
-
-MI = 1 << 20
-
-
-class Stats:
-    """What the node and its Pods use. `free` is by signal, `pods` by name; every reading is a fresh one."""
-
-    def __init__(self) -> None:
-        self.free: dict[str, tuple[int, int]] = {}
-        self.pods: dict[str, PodUsage] = {}
-        self._at = 0.0
-
-    async def observe(self) -> dict[str, Observation]:
-        self._at += 1
-        return {signal: Observation(*amounts, self._at) for signal, amounts in self.free.items()}
-
-    async def pod_usage(self, pods: Any) -> dict[str, PodUsage]:
-        names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in pods}
-        return {uid: self.pods[name] for uid, name in names.items() if name in self.pods}
-
-
-def using(memory: int = 0, processes: int = 1, rootfs: int = 0, logs: int = 0, **volumes: int) -> PodUsage:
-    """Of a Pod with one container, `app`; MiB."""
-    files = {name: FileUsage(size * MI, 1) for name, size in volumes.items()}
-    app = ContainerUsage(memory * MI, processes, FileUsage(rootfs * MI, 1), FileUsage(logs * MI, 1))
-    return PodUsage({"app": app}, files)
 
 
 def with_memory(name: str, request: str = "", **spec: Any) -> Any:

@@ -60,17 +60,6 @@ def test_a_hanging_hook_of_the_app_makes_every_sidecar_stop_together_at_the_end_
         assert cluster.signals(name) == [(near(10), "SIGTERM"), (near(12), "SIGKILL")]
 
 
-@pytest.mark.rule("node-semantics 24/sidecars")
-def test_before_1_28_init_containers_that_restart_were_no_sidecars_in_the_order_of_the_end() -> None:
-    cluster = deleted(
-        {"": Program(drain_seconds=2)},
-        kubernetes_version="1.27",
-        initContainers=[sidecar("a")],
-        containers=[container()],
-    )
-    assert first_signals(cluster, "app") == {"app": near(0)}
-
-
 @pytest.mark.rule("node-semantics 8/natural-end, 16/teardown, 25/14")
 def test_a_job_like_pod_ends_when_its_app_does_and_takes_its_sidecar_along() -> None:
     """25.14: Running until the sidecar is gone, its hook runs, volumes are unmounted, object and log stay."""

@@ -77,6 +77,7 @@ class VirtualNode:
         # What is mounted outlives the kubelet's process, its events do not.
         self._events = _NodeEvents()
         self.volumes = SimulatedVolumeManager(world=world, recorder=recorder.for_actor("kubelet"), events=self._events)
+        self.log_root = "/nonexistent/log/pods"
         self.kubelet: Kubelet
         self.task: asyncio.Task[None] | None = None
         """The kubelet's; None while there is no kubelet."""
@@ -110,7 +111,7 @@ class VirtualNode:
                     node_name=self.name,
                     node_ip=self.ip,
                     kubernetes_version=self.version,
-                    pod_log_root="/nonexistent/log/pods",
+                    pod_log_root=self.log_root,
                     allocatable=self.allocatable,
                     node_labels={"kubernetes.io/hostname": self.name, **self.labels},
                     **self._kubelet_config,

@@ -6,17 +6,22 @@ Source: pkg/api/pod/util.go:DropDisabledPodFields, DropDisabledTemplateFields an
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lastcall.api.disruption import DISRUPTION_TARGET
 from lastcall.api.feature_gates import (
     CONTAINER_RESTART_RULES,
     CONTAINER_STOP_SIGNALS,
     EPHEMERAL_CONTAINERS,
     GRPC_CONTAINER_PROBE,
+    POD_DISRUPTION_CONDITIONS,
+    POD_LIFECYCLE_SLEEP_ACTION,
+    PROBE_TERMINATION_GRACE_PERIOD,
     RESTART_ALL_CONTAINERS,
+    SIDECAR_CONTAINERS,
     FeatureGates,
 )
 from lastcall.api.field import FieldError, forbidden, not_supported
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.resources import PODS, Resource
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _GROUPS = ("initContainers", "containers", "ephemeralContainers")
@@ -43,6 +48,42 @@ def drop_disabled_fields(resource: Resource, new: Object, old: Object | None, ga
     for gate, in_use, drop in _DROPS:
         if not gates.enabled(gate) and not (before is not None and in_use(before)):
             drop(spec)
+
+
+def drop_disabled_status(resource: Resource, new: Object, gates: FeatureGates) -> None:
+    """Drop from the status of `new`, in place, the condition that no component of such a version writes.
+
+    Kubernetes switches off its writers (eviction API, controllers, scheduler, kubelet); here all of them come by.
+    """
+    status = new.get("status")
+    if resource != PODS or not isinstance(status, dict) or gates.enabled(POD_DISRUPTION_CONDITIONS):
+        return
+    conditions = status.get("conditions")
+    if isinstance(conditions, list):
+        status["conditions"] = [each for each in conditions if each.get("type") != DISRUPTION_TARGET]
+
+
+def dropped_fields(resource: Resource, obj: Object, gates: FeatureGates) -> list[str]:
+    """Paths (`spec.containers[0].lifecycle.preStop.sleep`) of what `drop_disabled_fields` takes from a new object."""
+    spec = pod_spec_of(resource, obj)
+    if spec is None:
+        return []
+    left = copy_object(obj)
+    drop_disabled_fields(resource, left, None, gates)
+    return list(_missing(spec, pod_spec_of(resource, left), ".".join(_SPEC_AT[resource.group, resource.plural])))
+
+
+def _missing(before: Any, after: Any, path: str) -> Iterator[str]:
+    """Where `after` has no value that `before` has. Lists have the same length."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key, value in before.items():
+            if key in after:
+                yield from _missing(value, after[key], f"{path}.{key}")
+            else:
+                yield f"{path}.{key}"
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, (value, other) in enumerate(zip(before, after, strict=True)):
+            yield from _missing(value, other, f"{path}[{index}]")
 
 
 def disabled_values(resource: Resource, new: Object, old: Object | None, gates: FeatureGates) -> list[FieldError]:
@@ -103,6 +144,44 @@ def _drop_grpc_probes(spec: Object) -> None:
                 container[probe].pop("grpc", None)
 
 
+def _has_sidecars(spec: Object) -> bool:
+    return any(
+        group == "initContainers" and container.get("restartPolicy") == "Always"
+        for group, _, container in _containers(spec)
+    )
+
+
+def _drop_sidecars(spec: Object) -> None:
+    for group, _, container in _containers(spec):
+        if group == "initContainers" and container.get("restartPolicy") == "Always":
+            del container["restartPolicy"]
+
+
+def _handlers(spec: Object) -> Iterator[Object]:
+    for _, _, container in _containers(spec):
+        for name in ("postStart", "preStop"):
+            handler = (container.get("lifecycle") or {}).get(name)
+            if isinstance(handler, dict):
+                yield handler
+
+
+def _drop_sleep_hooks(spec: Object) -> None:
+    for handler in _handlers(spec):
+        handler.pop("sleep", None)
+
+
+def _probes(spec: Object) -> Iterator[Object]:
+    for _, _, container in _containers(spec):
+        for name in _PROBES:
+            if isinstance(container.get(name), dict):
+                yield container[name]
+
+
+def _drop_probe_periods(spec: Object) -> None:
+    for probe in _probes(spec):
+        probe.pop("terminationGracePeriodSeconds", None)
+
+
 def _has_restart_policies(spec: Object) -> bool:
     for group, _, container in _containers(spec):
         policy = container.get("restartPolicy")
@@ -132,6 +211,13 @@ _DROPS: tuple[tuple[str, Callable[[Object], bool], Callable[[Object], object]], 
     (CONTAINER_STOP_SIGNALS, _has_stop_signal, _drop_stop_signals),
     (GRPC_CONTAINER_PROBE, _has_grpc_probe, _drop_grpc_probes),
     (CONTAINER_RESTART_RULES, _has_restart_policies, _drop_restart_policies),
+    (SIDECAR_CONTAINERS, _has_sidecars, _drop_sidecars),
+    (POD_LIFECYCLE_SLEEP_ACTION, lambda spec: any("sleep" in each for each in _handlers(spec)), _drop_sleep_hooks),
+    (
+        PROBE_TERMINATION_GRACE_PERIOD,
+        lambda spec: any("terminationGracePeriodSeconds" in each for each in _probes(spec)),
+        _drop_probe_periods,
+    ),
     (
         EPHEMERAL_CONTAINERS,
         lambda spec: bool(spec.get("ephemeralContainers")),

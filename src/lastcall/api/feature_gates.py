@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 CONTAINER_RESTART_RULES = "ContainerRestartRules"
+POD_DISRUPTION_CONDITIONS = "PodDisruptionConditions"
+POD_LIFECYCLE_SLEEP_ACTION = "PodLifecycleSleepAction"
+PROBE_TERMINATION_GRACE_PERIOD = "ProbeTerminationGracePeriod"
+SIDECAR_CONTAINERS = "SidecarContainers"
 CONTAINER_STOP_SIGNALS = "ContainerStopSignals"
 EPHEMERAL_CONTAINERS = "EphemeralContainers"
 GRPC_CONTAINER_PROBE = "GRPCContainerProbe"
@@ -33,6 +37,10 @@ GATES: dict[str, Gate] = {
     CONTAINER_STOP_SIGNALS: Gate(since=33),
     EPHEMERAL_CONTAINERS: Gate(since=16, on=23, locked=25),
     GRPC_CONTAINER_PROBE: Gate(since=23, on=24, locked=27),
+    POD_DISRUPTION_CONDITIONS: Gate(since=25, on=26, locked=31),
+    POD_LIFECYCLE_SLEEP_ACTION: Gate(since=29, on=30, locked=34),
+    PROBE_TERMINATION_GRACE_PERIOD: Gate(since=21, on=25, locked=28),
+    SIDECAR_CONTAINERS: Gate(since=28, on=29, locked=33),
     RESTART_ALL_CONTAINERS: Gate(since=35, on=36, requires=(CONTAINER_RESTART_RULES,)),
     # Kubernetes accepts tcpSocket hooks and fails them at run time; older documentation says that they connect.
     TCP_SOCKET_LIFECYCLE_HOOK: Gate(since=0),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields
+from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status
 from lastcall.api.errors import (
     OPTIMISTIC_LOCK,
     StatusError,
@@ -249,6 +249,8 @@ class GenericStore:
         if subresource != "status":
             drop_disabled_fields(self.resource, new, old, self.shared.gates)
             disabled = disabled_values(self.resource, new, old, self.shared.gates)
+        else:
+            drop_disabled_status(self.resource, new, self.shared.gates)
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         errors = [*metadata_update_errors(new, old), *validate_update(self.resource, new, old, subresource)]
         self._raise_invalid(new, errors + disabled)

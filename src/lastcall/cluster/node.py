@@ -44,6 +44,7 @@ from lastcall.node.log_rotation import parse_log_policy
 from lastcall.node.manifest_directory import HostManifestDirectory
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
 from lastcall.node.server import KubeletServer
+from lastcall.node.shutdown import ShutdownNotSupported
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.timeline.ring import RingRecorder
@@ -207,8 +208,9 @@ async def _proxy(world: World, plan: Plan, recorder: RingRecorder) -> None:
 async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet: Kubelet, tasks: Tasks) -> None:
     """As a machine that is switched off: the Pods end gracefully, then this process does. It is started again."""
     await terminated.wait()
-    await kubelet.shutdown.shut_down()
-    await world.clock.sleep(LAST_WORDS_SECONDS)
+    with suppress(ShutdownNotSupported):  # such a kubelet just ends
+        await kubelet.shutdown.shut_down()
+        await world.clock.sleep(LAST_WORDS_SECONDS)
     tasks.cancel()
 
 

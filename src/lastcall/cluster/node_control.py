@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from lastcall.cluster.errors import ControlError
-from lastcall.node.shutdown import ShutdownGracePeriod
+from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported
 from lastcall.world.tasks import Tasks
 
 Message = dict[str, Any]
@@ -58,7 +58,11 @@ class NodeControlServer:
             self._shutdown.cancel()
         else:
             periods = [ShutdownGracePeriod(priority, seconds) for priority, seconds in message["periods"]]
-            await self._shutdown.shut_down(periods, lambda text: self._say({"id": identity, "text": text}))
+            try:
+                await self._shutdown.shut_down(periods, lambda text: self._say({"id": identity, "text": text}))
+            except ShutdownNotSupported as error:
+                self._say({"id": identity, "error": str(error)})
+                return
         self._say({"id": identity, "end": True})
 
     def _say(self, message: Message) -> None:

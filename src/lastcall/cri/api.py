@@ -315,7 +315,9 @@ class ContainerEventResponse:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`id` is the config digest; `size` in bytes. `annotations` carry lastcall's own facts (see `SUBSTITUTE_FOR`)."""
+    """`id` is the config digest; `size` in bytes. `annotations` carry lastcall's own facts (see `SUBSTITUTE_FOR`).
+
+    A `pinned` image is not to be garbage collected."""
 
     id: str
     repo_tags: tuple[str, ...] = ()
@@ -323,6 +325,7 @@ class Image:
     size: int = 0
     user: str = ""
     annotations: dict[str, str] = field(default_factory=dict)
+    pinned: bool = False
 
 
 SUBSTITUTE_FOR = "lastcall.dev/substitute-for"
@@ -441,5 +444,13 @@ class ImageService(Protocol):
         """
         ...
 
-    async def list_images(self) -> list[Image]: ...
-    async def remove_image(self, image: str) -> None: ...
+    async def list_images(self) -> list[Image]:
+        """The images on this node; `size` is what one takes there."""
+        ...
+
+    async def remove_image(self, image: str) -> None:
+        """Take an image off this node, by id or name; one that is not there is a success.
+
+        What other nodes share with it (a store of pulled images) is not touched. Raises RuntimeServiceError.
+        """
+        ...

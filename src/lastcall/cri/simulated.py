@@ -467,8 +467,10 @@ class SimulatedRuntime:
 
     async def remove_image(self, image: str) -> None:
         await self._may_fail("remove_image")
-        self._pulled.pop(image, None)
-        self._removed[image] = None
+        known = (*self._images, *self._pulled)
+        name = next((name for name in known if image == _image(name).id), image)
+        self._pulled.pop(name, None)
+        self._removed[name] = None
 
     def _is_present(self, image: str) -> bool:
         if image in self._removed:

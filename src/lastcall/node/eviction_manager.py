@@ -4,7 +4,7 @@ What the node and its Pods use comes through `NodeStats`, so that it can be simu
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from lastcall.api.meta import Object, resource_version_of, uid_of
@@ -27,9 +27,11 @@ from lastcall.node.eviction_rules import (
     next_pressure,
     ranked,
     storage_violation,
+    thresholds_met,
 )
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pod_workers import PodWorkers
+from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
@@ -42,6 +44,7 @@ CLEANUP_SECONDS = 30.0
 CLEANUP_LOOK_SECONDS = 1.0
 """So long, and so often, an evicted Pod's end is waited for before the node is looked at again."""
 
+DISK_PRESSURE = "DiskPressure"
 PRESSURE_RULE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"
 LIMIT_RULE = "pkg/kubelet/eviction/eviction_manager.go:localStorageEviction"
 
@@ -72,7 +75,10 @@ class EvictionManager:
         config: EvictionConfig,
         stats: NodeStats | None,
         active_pods: Callable[[], Sequence[Object]],
+        behaviour: Behaviour,
+        reclaim: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
+        """`reclaim` gives disk back that no Pod needs: asked, in this order, before a Pod is evicted for it."""
         self._world = world
         self._workers = workers
         self._events = events
@@ -81,6 +87,8 @@ class EvictionManager:
         self._config = config
         self._stats = stats
         self._active_pods = active_pods
+        self._immediate = IMMEDIATE_GRACE_SECONDS if behaviour.eviction_asks_for_a_second else 0
+        self._reclaim = reclaim
         self._state = PressureState()
         self.on_change: Callable[[], None] = lambda: None
 
@@ -119,25 +127,42 @@ class EvictionManager:
         evicted = []
         for pod in limited:
             violation = storage_violation(pod, usages[uid_of(pod)]) if uid_of(pod) in usages else ""
-            if violation and await self._evict(
-                pod, IMMEDIATE_GRACE_SECONDS, violation, LIMIT_RULE, {}, disruption=False
-            ):
+            if violation and await self._evict(pod, self._immediate, violation, LIMIT_RULE, {}, disruption=False):
                 evicted.append(pod)
         if evicted or not thresholds:
             return evicted
-        return await self._relieve(thresholds, seen, pods, usages)
+        return await self._relieve(stats, thresholds, seen, pods, usages)
+
+    async def _reclaim_node_level_resources(self, stats: NodeStats, threshold: Threshold) -> bool:
+        """Whether it is enough without an eviction (eviction_manager.go:reclaimNodeLevelResources)."""
+        if SIGNALS[threshold.signal].condition != DISK_PRESSURE or not self._reclaim:
+            return False
+        for reclaim in self._reclaim:
+            try:
+                await reclaim()
+            except Exception as error:
+                log.warning("eviction manager: unexpected error when attempting to reclaim disk: %s", error)
+        return not thresholds_met(self._config.thresholds, await stats.observe(), to_resolve=True)
 
     async def _relieve(
-        self, thresholds: Sequence[Threshold], seen: Observations, pods: list[Object], usages: dict[str, PodUsage]
+        self,
+        stats: NodeStats,
+        thresholds: Sequence[Threshold],
+        seen: Observations,
+        pods: list[Object],
+        usages: dict[str, PodUsage],
     ) -> list[Object]:
         threshold = thresholds[0]
         resource = SIGNALS[threshold.signal].resource
         node = {"kind": "Node", "apiVersion": "", "metadata": {"name": self._node_name, "uid": self._node_name}}
         self._events.event(node, "Warning", "EvictionThresholdMet", f"Attempting to reclaim {resource}")
+        if await self._reclaim_node_level_resources(stats, threshold):
+            log.info("eviction manager: able to reduce %s pressure without evicting pods", resource)
+            return []
         candidates = ranked(pods, usages, resource)
         for rank, pod in enumerate(candidates, 1):
             message = eviction_message(pod, usages.get(uid_of(pod)), threshold, thresholds, seen)
-            grace = eviction_grace(threshold, pod, self._config)
+            grace = self._immediate if threshold.hard else eviction_grace(threshold, pod, self._config)
             facts = {"rank": rank, "candidates": len(candidates), "signal": threshold.signal, "hard": threshold.hard}
             if await self._evict(pod, grace, message, PRESSURE_RULE, facts, disruption=True):
                 return [pod]

@@ -144,9 +144,9 @@ class PodImageManager:
         self._errors.pop(key, None)
         image = await self._images.image_status(name) or Image(id=reference)
         message = f"Successfully pulled image {go_quote(name)} in {go_duration(ended - began)}"
-        if self._features.minor >= 27:
+        if self._features.image_pull_waiting_text:
             message += f" ({go_duration(ended - asked)} including waiting)"
-        if self._features.minor >= 30:
+        if self._features.image_pull_size_text:
             message += f". Image size: {image.size} bytes."
         self._event(pod, container, "Normal", "Pulled", message)
         self._note_substitute(pod, container, name, image)

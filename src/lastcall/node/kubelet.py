@@ -35,6 +35,7 @@ from lastcall.node.eviction_manager import EvictionManager, NodeStats
 from lastcall.node.eviction_rules import EvictionConfig
 from lastcall.node.hooks import HandlerRunner
 from lastcall.node.housekeeping import Housekeeping
+from lastcall.node.image_gc import ImageGCManager, ImageGCPolicy
 from lastcall.node.image_manager import PodImageManager
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType, VolumeManager
 from lastcall.node.kill_container import ContainerKiller
@@ -44,7 +45,13 @@ from lastcall.node.mirror_pods import MirrorPods
 from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
 from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
 from lastcall.node.pod_manager import PodManager
-from lastcall.node.pod_rules import is_host_network_pod, is_mirror_pod, is_static_pod, is_terminal_phase
+from lastcall.node.pod_rules import (
+    all_containers_of,
+    is_host_network_pod,
+    is_mirror_pod,
+    is_static_pod,
+    is_terminal_phase,
+)
 from lastcall.node.pod_syncer import KubeletPodSyncer
 from lastcall.node.pod_workers import PodWorkers
 from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
@@ -56,11 +63,10 @@ from lastcall.node.runtime_pod import is_terminal, pod_of_container
 from lastcall.node.shutdown import NOT_READY
 from lastcall.node.shutdown_manager import NodeShutdown
 from lastcall.node.start_container import ContainerStarter
-from lastcall.node.status_features import status_features
 from lastcall.node.status_generator import PodStatusGenerator
 from lastcall.node.status_manager import PodStatusManager
 from lastcall.node.termination_message import TerminationMessages
-from lastcall.node.versions import behaviour_of
+from lastcall.node.versions import behaviour_of, gated
 from lastcall.node.work_queue import WorkQueue
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
@@ -96,6 +102,7 @@ class KubeletConfig:
     container_log_links: str = ""
     container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
     container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)
+    image_gc: ImageGCPolicy = field(default_factory=ImageGCPolicy)
 
     def __post_init__(self) -> None:
         behaviour_of(self.kubernetes_version)
@@ -137,9 +144,8 @@ class Kubelet:
         self._takes_pods = asyncio.Event()
         self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None
         self.events: EventRecorder = events if events is not None else self._own_events  # type: ignore[assignment]
-        behaviour = behaviour_of(config.kubernetes_version)
-        features = status_features(config.kubernetes_version)
         self._gates = gates = feature_gates(config.kubernetes_version, config.feature_gates)
+        behaviour = features = gated(behaviour_of(config.kubernetes_version), gates)
 
         self.pods = PodManager()
         self.pleg = PodLifecycleEventGenerator(world, runtime, self._handle_pleg_events)
@@ -183,6 +189,7 @@ class Kubelet:
             recorder=recorder,
             node_name=config.node_name,
             active_pods=self._active_pods,
+            behaviour=behaviour,
         )
         self.eviction = EvictionManager(
             world=world,
@@ -193,6 +200,8 @@ class Kubelet:
             config=config.eviction,
             stats=stats,
             active_pods=self._active_pods,
+            behaviour=behaviour,
+            reclaim=(lambda: self._gc.delete_all_unused_containers(), lambda: self.image_gc.delete_unused_images()),
         )
         self._admit_handlers = (self.eviction.admit, self.shutdown.admit, *admit_handlers)
         self._preempting: dict[str, None] = {}
@@ -303,11 +312,16 @@ class Kubelet:
             events=self.events,
             recorder=recorder,
         )
+        node: Object = {
+            "kind": "Node",
+            "apiVersion": "",
+            "metadata": {"name": config.node_name, "uid": config.node_name},
+        }
         self._gc = ContainerGC(
             world=world,
             runtime=runtime,
             events=self.events,
-            node={"kind": "Node", "apiVersion": "", "metadata": {"name": config.node_name, "uid": config.node_name}},
+            node=node,
             may_remove=lambda uid: (
                 self.workers.should_pod_content_be_removed(uid) and self.workers.should_pod_be_finished(uid)
             ),
@@ -318,6 +332,17 @@ class Kubelet:
             log_root=config.pod_log_root,
             log_links=log_links,
             policy=config.container_gc,
+        )
+        self.image_gc = ImageGCManager(
+            world=world,
+            runtime=runtime,
+            images=images,
+            events=self.events,
+            node=node,
+            stats=stats,
+            policy=config.image_gc,
+            names_in_use=self._names_of_images,
+            attempted=behaviour.image_gc_says_attempted,
         )
         self.workers.bind(
             KubeletPodSyncer(
@@ -373,6 +398,7 @@ class Kubelet:
             self._takes_pods.set()
             tasks.spawn(self._housekeeping.run(), name="kubelet housekeeping")
             tasks.spawn(self._gc.run(), name="kubelet container garbage collection")
+            tasks.spawn(self.image_gc.run(), name="kubelet image garbage collection")
             tasks.spawn(self.container_logs.run(), name="kubelet container logs")
             tasks.spawn(self.eviction.run(), name="kubelet eviction")
 
@@ -560,6 +586,10 @@ class Kubelet:
             and not is_terminal_phase((self.statuses.get_pod_status(uid_of(pod)) or {}).get("phase"))
             and not self.workers.is_pod_known_terminated(uid_of(pod))
         ]
+
+    def _names_of_images(self) -> list[str]:
+        """Of Pods that run or are about to: their images are needed, be there a container of them yet or not."""
+        return [container.get("image", "") for pod in self._active_pods() for container in all_containers_of(pod)]
 
     def _node(self) -> Object:
         """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""

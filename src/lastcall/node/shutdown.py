@@ -12,6 +12,7 @@ from lastcall.api.meta import Object
 from lastcall.node.admission import Rejection
 from lastcall.node.conditions import set_pod_condition
 from lastcall.node.critical_pods import SYSTEM_CRITICAL_PRIORITY, TERMINATION_BY_KUBELET, priority_of
+from lastcall.node.versions import Behaviour
 
 REASON = "Terminated"
 MESSAGE = "Pod was terminated in response to imminent node shutdown."
@@ -41,6 +42,26 @@ def grace_periods(total: int, critical: int) -> tuple[ShutdownGracePeriod, ...]:
 
 DEFAULT_GRACE_PERIODS = grace_periods(30, 10)
 """A kubelet has none unless it is configured; here a shutdown is asked for."""
+
+
+class ShutdownNotSupported(Exception):
+    """The version cannot do what was asked for; the text says since when it can."""
+
+
+def check_supported(behaviour: Behaviour, periods: Iterable[ShutdownGracePeriod]) -> None:
+    """Raises ShutdownNotSupported."""
+    version = behaviour.version
+    if not behaviour.graceful_node_shutdown:
+        raise ShutdownNotSupported(
+            f"Kubernetes {version} has no graceful node shutdown (since 1.21): its Pods run until the machine is off"
+        )
+    if not behaviour.node_shutdown_by_priority and any(
+        each.priority not in (0, SYSTEM_CRITICAL_PRIORITY) for each in periods
+    ):
+        raise ShutdownNotSupported(
+            f"Kubernetes {version} has no shutdownGracePeriodByPodPriority (since 1.24): "
+            "give shutdownGracePeriod and shutdownGracePeriodCriticalPods (--grace, --grace-critical)"
+        )
 
 
 def group_by_priority(

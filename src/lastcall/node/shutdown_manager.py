@@ -18,10 +18,12 @@ from lastcall.node.shutdown import (
     DETECTED,
     REJECTION,
     ShutdownGracePeriod,
+    check_supported,
     grace_override,
     group_by_priority,
     shutdown_status,
 )
+from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
@@ -48,6 +50,7 @@ class NodeShutdown:
         recorder: Recorder,
         node_name: str,
         active_pods: Callable[[], Sequence[Object]],
+        behaviour: Behaviour,
     ) -> None:
         self._world = world
         self._tasks = tasks
@@ -57,6 +60,7 @@ class NodeShutdown:
         self._node_name = node_name
         self._node = {"kind": "Node", "apiVersion": "", "metadata": {"name": node_name, "uid": node_name}}
         self._active_pods = active_pods
+        self._behaviour = behaviour
         self.on_change: Callable[[], None] = lambda: None
         self.shutting_down = False
         """From the request until it is cancelled: the node is not Ready and takes no Pod."""
@@ -70,7 +74,11 @@ class NodeShutdown:
         periods: Sequence[ShutdownGracePeriod] = DEFAULT_GRACE_PERIODS,
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """End every Pod, group after group; return when all are gone or their time is over. They are not revived."""
+        """End every Pod, group after group; return when all are gone or their time is over. They are not revived.
+
+        Raises ShutdownNotSupported.
+        """
+        check_supported(self._behaviour, periods)
         if not self.shutting_down:
             self.shutting_down = True
             self._events.event(self._node, "Normal", "Shutdown", DETECTED)

@@ -107,7 +107,7 @@ class PodStatusManager:
         Source: kubelet.go:OnPodSandboxReady.
         """
         cached = self.get_pod_status(uid_of(pod))
-        if cached is None or self._features.minor < 36:
+        if cached is None or not self._features.sandbox_condition_at_once:
             return
         condition = find_condition(cached.get("conditions"), "PodReadyToStartContainers")
         if condition is None or condition["status"] == "True":

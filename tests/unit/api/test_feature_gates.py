@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields
+from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status, dropped_fields
 from lastcall.api.feature_gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
 from lastcall.api.resources import DEPLOYMENTS, PODS
 from lastcall.api.validators.containers import STOP_SIGNALS
@@ -92,7 +92,7 @@ def test_templates_lose_disabled_fields_too() -> None:
 def test_before_restart_rules_a_container_had_no_policy_of_its_own() -> None:
     new = pod(restartPolicy="Never", restartPolicyRules=[RULE])
     new["spec"]["initContainers"] = [{"name": "s", "restartPolicy": "Always"}, {"name": "i", "restartPolicy": "Never"}]
-    drop_disabled_fields(PODS, new, None, FeatureGates("1.27"))
+    drop_disabled_fields(PODS, new, None, FeatureGates("1.32"))
     assert new["spec"] == {
         "containers": [{"name": "app", "image": "i"}],
         "initContainers": [{"name": "s", "restartPolicy": "Always"}, {"name": "i"}],
@@ -154,3 +154,40 @@ def test_a_stop_signal_is_one_of_the_pod_s_system() -> None:
 )  # fmt: skip
 def test_restart_rules_are_checked(container: dict, expected: list[str]) -> None:
     assert problems(container=container) == expected
+
+
+def test_what_a_version_does_not_know_yet_is_dropped_and_named() -> None:
+    new = pod(
+        lifecycle={"preStop": {"sleep": {"seconds": 3}}},
+        livenessProbe={"exec": {"command": ["true"]}, "terminationGracePeriodSeconds": 5},
+    )
+    new["spec"]["initContainers"] = [{"name": "s", "restartPolicy": "Always"}]
+    deployment = {"spec": {"template": copy.deepcopy(new)}}
+    dropped = [
+        "initContainers[0].restartPolicy",
+        "containers[0].lifecycle.preStop.sleep",
+        "containers[0].livenessProbe.terminationGracePeriodSeconds",
+    ]
+    assert sorted(dropped_fields(PODS, new, FeatureGates("1.23"))) == sorted(f"spec.{each}" for each in dropped)
+    found = dropped_fields(DEPLOYMENTS, deployment, FeatureGates("1.23"))
+    assert sorted(found) == sorted(f"spec.template.spec.{each}" for each in dropped)
+    assert dropped_fields(PODS, new, FeatureGates("1.36")) == []
+    probe = ["spec.containers[0].livenessProbe.terminationGracePeriodSeconds"]
+    assert [each for each in dropped_fields(PODS, new, FeatureGates("1.27")) if "Probe" in each] == []
+    assert [each for each in dropped_fields(PODS, new, FeatureGates("1.23")) if "Probe" in each] == probe
+    gates = FeatureGates("1.23", {"ProbeTerminationGracePeriod": True})
+    assert [each for each in dropped_fields(PODS, new, gates) if "Probe" in each] == []
+
+
+def test_before_1_26_no_pod_is_said_to_be_disrupted() -> None:
+    def conditions(version: str) -> list[str]:
+        status = {"conditions": [{"type": "Ready"}, {"type": "DisruptionTarget"}]}
+        obj = {**pod(), "status": status}
+        drop_disabled_status(PODS, obj, FeatureGates(version))
+        return [each["type"] for each in obj["status"]["conditions"]]
+
+    assert [conditions(version) for version in ("1.18", "1.23", "1.27")] == [
+        ["Ready"],
+        ["Ready"],
+        ["Ready", "DisruptionTarget"],
+    ]

@@ -37,7 +37,9 @@ async def test_a_built_image_is_found_by_any_of_its_names_and_has_its_config(sto
         assert await store.pull_image(name) == built.id
     assert built.repo_tags == ("docker.io/library/app:1",)
     assert built.user == "1000:1000"
-    assert await store.list_images() == [built]
+    (on_node,) = await store.list_images()
+    assert (on_node.id, on_node.repo_tags, on_node.pinned) == (built.id, built.repo_tags, False)
+    assert store.images() == [built]
     assert await store.image_status("app:2") is None
     root = store.rootfs("app:1")
     assert root.config == CONFIG
@@ -61,9 +63,8 @@ async def test_a_name_moves_to_the_newer_image_and_goes_with_remove(store: Image
     assert await store.image_status("app:latest") == newer
     assert store.remove("app") is True
     assert store.remove("app") is False
-    assert await store.list_images() == []
+    assert store.images() == []
     assert os.listdir(store.layout.root / "blobs" / "sha256") == [], "nobody needs the blobs any more"
-    await store.remove_image("app")
 
 
 async def test_removing_one_name_keeps_the_other(store: ImageStore) -> None:
@@ -132,9 +133,9 @@ async def test_an_image_of_the_asked_name_is_preferred_to_the_substitute(tmp_pat
 
 
 async def test_another_process_s_images_are_seen_at_once(tmp_path: Path, store: ImageStore) -> None:
-    assert await store.list_images() == []
+    assert store.images() == []
     build_image(ImageStore(store.layout.root, unpacked=tmp_path / "other"), "app", FILES)
-    assert [image.repo_tags for image in await store.list_images()] == [("docker.io/library/app:latest",)]
+    assert [image.repo_tags for image in store.images()] == [("docker.io/library/app:latest",)]
 
 
 async def test_a_blob_with_other_bytes_than_its_digest_is_not_used(store: ImageStore) -> None:
@@ -283,3 +284,52 @@ async def test_what_a_killed_command_left_half_written_goes_with_the_next_remova
     left.write_bytes(b"half")
     store.remove("app")
     assert not left.exists()
+
+
+def layers(store: ImageStore) -> list[str]:
+    return sorted(name for name in os.listdir(store._unpacked) if name[0] in "lm.")
+
+
+async def test_an_image_that_is_collected_leaves_the_node_and_stays_in_the_users_layout(store: ImageStore) -> None:
+    """Layers that another image has stay as well."""
+    one = build_image(store, "one", FILES)
+    build_image(store, "two", FILES, CONFIG)
+    build_image(store, "three", {"big": (b"x" * 100_000, 0o644)})
+    for name in ("one", "two", "three"):
+        await store.image_status(name)
+    on_node = {image.repo_tags[0]: image for image in await store.list_images()}
+    assert len(on_node) == 3
+    assert on_node["docker.io/library/three:latest"].size >= 100_000
+    shared, own = layers(store), store.rootfs("three").lowerdirs[0]
+    await store.remove_image(on_node["docker.io/library/three:latest"].id)
+    assert layers(store) == [name for name in shared if name != os.path.basename(own)]
+    await store.remove_image("one")
+    await store.remove_image("one")
+    assert store.rootfs("two").lowerdirs
+    await store.remove_image("docker.io/library/two:latest")
+    assert (layers(store), await store.list_images()) == ([], [])
+    assert len(store.images()) == 3
+    assert await store.image_status("one") == one  # and it is unpacked again
+    assert [image.id for image in await store.list_images()] == [one.id]
+
+
+async def test_the_next_node_process_knows_what_is_unpacked_and_sweeps_what_is_half(store: ImageStore) -> None:
+    built = build_image(store, "app", FILES)
+    await store.image_status("app")
+    whole = layers(store)
+    for name in (".unpacking-x", ".removing-y", f"l{'0' * 32}"):
+        (store._unpacked / name / "deep").mkdir(parents=True)
+    store.remove("app")  # its name may go meanwhile
+    again = ImageStore(store.layout.root, unpacked=store._unpacked)
+    assert [image.id for image in await again.list_images()] == [built.id]
+    assert layers(again) == whole
+    await again.remove_image(built.id)
+    assert layers(again) == []
+
+
+async def test_what_stands_in_for_an_image_is_pinned(tmp_path: Path) -> None:
+    store = ImageStore(
+        tmp_path / "images", unpacked=tmp_path / "unpacked", substitutes={"busybox": lambda: ImageContent(FILES)}
+    )
+    await store.image_status("busybox")
+    assert [image.pinned for image in await store.list_images()] == [True]

@@ -9,8 +9,6 @@ too.
 import asyncio
 import os
 import re
-import shutil
-import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -26,6 +24,7 @@ from lastcall.cri.sandbox.image_layers import NeedsMerge, merge_layer, unpack_la
 from lastcall.cri.sandbox.image_layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
 from lastcall.cri.sandbox.image_reference import Reference, parse_reference
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
+from lastcall.cri.sandbox.unpacked_images import UnpackedImages
 
 Substitutes = Mapping[str, Callable[[], ImageContent]]
 """Repository as people write it (`busybox`) → what makes an image to stand in for any tag of it."""
@@ -117,7 +116,7 @@ class ImageStore:
         # Asked from the event loop and from its worker threads: one lock for what is quick, one for what is not.
         self._reading, self._unpacking = threading.Lock(), threading.Lock()
         self._known: dict[ImageLayout, tuple[tuple[int, int], _Catalogue]] = {}
-        self._roots: dict[str, tuple[str, ...]] = {}
+        self._on_node = UnpackedImages(self._unpacked)
 
     # -- CRI ImageService --------------------------------------------------------------------------------------------
 
@@ -168,13 +167,29 @@ class ImageStore:
         return bool(found.pulled)
 
     async def list_images(self) -> list[Image]:
-        return [stored.image for layout in self._layouts for stored in self._read(layout).images]
+        """What is unpacked here: the layout is the user's, and other clusters' too."""
+        return [unpacked.image() for unpacked in self._on_node.all()]
 
     async def remove_image(self, image: str) -> None:
-        """Take an image away (one that is not there is a success). What is unpacked stays until the cluster ends, so
-        that its containers keep their files.
+        """Take an image off this node: its layers, and itself where it was pulled into the cluster's own tmpfs.
+
+        The user's layout is not touched (`remove` does that): who asks again unpacks again. Not to be called for an
+        image that a container has. One that is not there is a success. Raises RuntimeServiceError.
         """
-        await asyncio.to_thread(self.remove, image)
+        await asyncio.to_thread(self._remove_from_node, image)
+
+    def _remove_from_node(self, image: str) -> None:
+        names = (image,) if _is_id(image) else (image, str(parse_reference(image)))
+        with self._unpacking:
+            try:
+                for unpacked in self._on_node.all():
+                    if any(unpacked.is_called(name) for name in names):
+                        self._on_node.remove(unpacked.manifest_digest)
+            except OSError as error:
+                raise RuntimeServiceError(f"failed to delete image {image!r}: {error}") from error
+            own = self._find(self._pulled_layout, image)
+            if own is not None:
+                self._pulled_layout.remove(own.manifest_digest)
 
     # -- the runtime's side ------------------------------------------------------------------------------------------
 
@@ -189,7 +204,10 @@ class ImageStore:
         binds = tuple(Mount(path, path, readonly=True) for path in found.binds if os.path.isdir(path))
         # As containerd: the digest it came under, and for what never was in a registry its id.
         reference = found.image.repo_digests[0] if found.pulled and found.image.repo_digests else found.image.id
-        return RootFilesystem(self._roots[found.manifest_digest], binds, found.config, reference)
+        directories = self._on_node.find(found.manifest_digest)
+        if directories is None:
+            raise _not_found(image)  # collected this very moment
+        return RootFilesystem(directories, binds, found.config, reference)
 
     # -- what the command line uses ----------------------------------------------------------------------------------
 
@@ -249,7 +267,7 @@ class ImageStore:
     async def _quickly_ready(self, image: str) -> _Stored | None:
         """`_ready`, in a worker thread when there is something to unpack."""
         found = self._available(image)
-        if found is not None and found.manifest_digest in self._roots:
+        if found is not None and self._on_node.find(found.manifest_digest) is not None:
             found.layout.touch(found.manifest_digest)
             return found
         return await asyncio.to_thread(self._ready, image)
@@ -257,11 +275,11 @@ class ImageStore:
     def _ready(self, image: str) -> _Stored | None:
         """The image or its substitute, unpacked."""
         found = self._available(image)
-        if found is None or found.manifest_digest not in self._roots:
+        if found is None or self._on_node.find(found.manifest_digest) is None:
             with self._unpacking:
                 found = found or self._substitute(image)
-                if found is not None and found.manifest_digest not in self._roots:
-                    self._roots[found.manifest_digest] = self._unpack(found)
+                if found is not None and self._on_node.find(found.manifest_digest) is None:
+                    self._put_on_node(found)
                     found.layout.touch(found.manifest_digest)
         return found
 
@@ -308,6 +326,15 @@ class ImageStore:
 
     # -- unpacking ---------------------------------------------------------------------------------------------------
 
+    def _put_on_node(self, stored: _Stored) -> None:
+        directories = self._unpack(stored)
+        try:
+            # What stands in is made of the host's own files: taking it away would give nothing back.
+            pinned = stored.layout is self._substitute_layout
+            self._on_node.add(stored.image, stored.manifest_digest, directories, pinned=pinned)
+        except OSError as error:
+            raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
+
     def _unpack(self, stored: _Stored) -> tuple[str, ...]:
         """The image's lower directories, the uppermost first."""
         try:
@@ -324,35 +351,14 @@ class ImageStore:
             with layout.open_blob(layer) as blob:
                 unpack_layer(blob, layer.digest, diff_id, target)
 
-        return self._directory(f"l{_short(diff_id)}", fill)
+        return self._on_node.fill(f"l{_short(diff_id)}", fill)
 
     def _merged(self, stored: _Stored) -> str:
         def fill(target: str) -> None:
             for layer, diff_id in zip(stored.layers, stored.diff_ids, strict=True):
                 merge_layer(partial(stored.layout.open_blob, layer), layer.digest, diff_id, target)
 
-        return self._directory(f"m{_short(stored.image.id)}", fill)
-
-    def _directory(self, name: str, fill: Callable[[str], None]) -> str:
-        """A directory that is either filled completely or not there."""
-        final = self._unpacked / name
-        if final.is_dir():
-            return str(final)
-        try:
-            self._unpacked.mkdir(parents=True, exist_ok=True)
-            temporary = tempfile.mkdtemp(prefix=".unpacking-", dir=self._unpacked)
-            os.chmod(temporary, 0o755)  # noqa: S103 (a container's other users read it)
-        except OSError as error:
-            raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
-        try:
-            fill(temporary)
-            os.rename(temporary, final)
-        except BaseException as error:
-            shutil.rmtree(temporary, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
-            raise
-        return str(final)
+        return self._on_node.fill(f"m{_short(stored.image.id)}", fill)
 
 
 def default_root(environ: Mapping[str, str] | None = None) -> Path:
