@@ -17,7 +17,7 @@ async def instances(cluster: VirtualCluster, pod: str = "p") -> list[int]:
     return [each.metadata.attempt for each in await cluster.runtime.list_containers(cluster.uid(pod))]
 
 
-@pytest.mark.rule("node-semantics 17.1/period, 17.1/kept")
+@pytest.mark.rule("node-semantics 17.1/containers, 17.1/kept")
 def test_of_a_container_that_restarts_one_dead_instance_is_left_within_a_minute() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest())

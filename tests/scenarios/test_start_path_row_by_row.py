@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
+from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
 from lastcall.api.resources import PODS
 from lastcall.cri.api import RuntimeServiceError
@@ -320,20 +320,6 @@ def test_the_condition_of_the_sandbox_is_that_of_the_version(version: str, state
         if condition["type"] == "PodReadyToStartContainers"
     ]
     assert [s for n, s in enumerate(seen) if n == 0 or seen[n - 1] != s] == states
-
-
-@pytest.mark.rule("node-semantics 24/sleep")
-@pytest.mark.parametrize(("version", "term", "failed"), [("1.27", 0, 1), ("1.36", 3, 0)])
-def test_a_sleep_hook_is_unknown_to_older_versions(version: str, term: float, failed: int) -> None:
-    async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest(containers=[container(**pre_stop(sleep=3))]))
-        await cluster.wait_ready()
-        await cluster.delete()
-        await cluster.wait_gone()
-
-    cluster = run_cluster(scenario, {"": RUNS}, kubernetes_version=version)
-    assert cluster.signals() == [(near(term), "SIGTERM")]
-    assert sum("FailedPreStopHook" in line for line in cluster.events()) == failed
 
 
 @pytest.mark.rule("node-semantics 2/sources-ready, 3/housekeeping")

@@ -11,6 +11,7 @@ from lastcall.cri.api import (
     PodSandboxMetadata,
     PodSandboxState,
     PodSandboxStatus,
+    RuntimeServiceError,
 )
 from lastcall.node.container_gc import (
     ContainerGCPolicy,
@@ -18,7 +19,10 @@ from lastcall.node.container_gc import (
     log_directories_to_remove,
     sandboxes_to_evict,
 )
+from lastcall.node.container_gc_manager import ContainerGC
 from lastcall.node.container_logs import LogLinks, log_link_name, remove_log, remove_log_directory
+from lastcall.world.tasks import Tasks
+from lastcall.world.virtual import run_virtual
 
 EXITED, RUNNING = ContainerState.CONTAINER_EXITED, ContainerState.CONTAINER_RUNNING
 READY, NOT_READY = PodSandboxState.SANDBOX_READY, PodSandboxState.SANDBOX_NOTREADY
@@ -142,3 +146,44 @@ def test_names_of_links_fit_into_a_directory():
     assert log_link_name("web", "shop", "app", "1f") == "web_shop_app-1f.log"
     long = log_link_name("p" * 200, "n" * 63, "c", "1" * 64)
     assert (len(long), long[-4:]) == (255, ".log")
+
+
+class Events(list):
+    def event(self, obj, event_type, reason, message):
+        self.append(f"{event_type} {reason}: {message}")
+
+
+class BrokenRuntime:
+    """Says that it was asked, and nothing more."""
+
+    def __init__(self):
+        self.asked = 0
+
+    async def list_containers(self):
+        self.asked += 1
+        raise RuntimeServiceError("no answer")
+
+
+def test_a_runtime_that_does_not_answer_is_an_event_of_the_node_and_asked_again_in_a_minute():
+    runtime, events = BrokenRuntime(), Events()
+
+    async def main(world):
+        gc = ContainerGC(
+            world=world,
+            runtime=runtime,
+            events=events,
+            node={},
+            may_remove=lambda uid: True,
+            has_ended=lambda uid: True,
+            kill_unknown=lambda container, message: None,
+            log_root="/nonexistent",
+            log_links=LogLinks(""),
+        )
+        async with Tasks() as tasks:
+            tasks.spawn(gc.run(), name="gc")
+            await world.clock.sleep(61)
+            tasks.cancel()
+
+    run_virtual(main)
+    assert runtime.asked == 2
+    assert events == ["Warning ContainerGCFailed: no answer"] * 2

@@ -25,6 +25,7 @@ def image(name, size=10, **more):
     return Image(f"sha256:{name * 64}"[:71], (f"docker.io/library/{name}:1",), (), size * MI, **more)
 
 
+@pytest.mark.rule("node-semantics 17.1/images")
 @pytest.mark.parametrize(
     ("available", "expected"),
     [(16, 0), (15, 5), (14.99, 5.01), (5, 15), (0, 20), (200, 0)],
@@ -129,6 +130,7 @@ def collect(node, seconds, policy=ImageGCPolicy(), **more):  # noqa: B008
     run_virtual(main)
 
 
+@pytest.mark.rule("node-semantics 17.1/images")
 def test_a_full_disk_loses_images_until_it_is_at_the_low_threshold():
     node = Node([image(name, 18) for name in "abcde"])
     collect(node, 299)
