@@ -20,7 +20,7 @@ from lastcall.cluster.errors import ControlError, NotRunning
     show_default=True,
     help="How long a cluster may take; then it is killed.",
 )
-@click.option("--graceful", is_flag=True, help="Shut the node down first, with 30 s for its Pods to end.")
+@click.option("--graceful", is_flag=True, help="Shut the nodes down first, with 30 s for their Pods to end.")
 def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) -> None:
     """End the cluster NAME (default: lastcall) and return when all of it is gone.
 
@@ -40,11 +40,18 @@ def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) ->
 
 def _shut_down(name: str) -> None:
     """`lastcall node shutdown`. What hinders it is told; the cluster ends all the same."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from lastcall.cli.node import ask_node, checked_periods
 
+    def shut_down(node: str) -> None:
+        for text in ask_node(name, node, "shutdown", checked_periods(30, 10)):
+            click.echo(f"{node}: {text}" if len(nodes) > 1 else text)
+
     try:
-        for text in ask_node(name, "shutdown", checked_periods(30, 10)):
-            click.echo(text)
+        nodes = [node["name"] for node in ControlClient(name).status()["nodes"]]
+        with ThreadPoolExecutor(len(nodes)) as threads:
+            list(threads.map(shut_down, nodes))
     except NotRunning:
         return  # said by what follows
     except ControlError as error:

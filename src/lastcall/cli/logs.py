@@ -8,12 +8,10 @@ from lastcall.cli.clusters import cluster_errors, name_argument
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.errors import ControlError
 
-ROLES = ("front", "init", "control-plane", "shim-1", "node-1")
-
 
 @click.command()
 @name_argument
-@click.option("--role", type=click.Choice(ROLES), help="Of this one alone. Default: all, each line with its name.")
+@click.option("--role", metavar="ROLE", help="Of this one alone. Default: all, each line with its name.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until the cluster ends, or Ctrl-C.")
 def logs(name: str, role: str | None, follow: bool) -> None:
     """Show what the processes of the cluster NAME (default: lastcall) printed, the last of it.

@@ -8,7 +8,6 @@ from lastcall.cli.clusters import checked_name, cluster_errors
 from lastcall.cli.errors import UserError
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME
-from lastcall.cluster.options import NODE_NAME
 
 EXTRA_SECONDS = 60.0
 """So much longer than all its groups a shutdown may take to answer."""
@@ -54,18 +53,47 @@ def shutdown(
     Its Pods end group after group, the least priority first, each with its own grace period at most its group's. Then
     the node stays up, not Ready, and takes no Pods, until --cancel.
     """
-    if name != NODE_NAME:
-        raise UserError(f"there is no node {name!r}: the cluster's node is {NODE_NAME}")
     periods = checked_periods(grace, grace_critical, by_priority)
     with cluster_errors():
         if cancel:
-            for text in ask_node(cluster, "cancel"):
+            for text in ask_node(cluster, name, "cancel"):
                 click.echo(text)
             click.echo(f"{name} takes Pods again")
             return
-        for text in ask_node(cluster, "shutdown", periods):
+        for text in ask_node(cluster, name, "shutdown", periods):
             click.echo(text)
         click.echo(f"{name} has shut down")
+
+
+cluster_option = click.option(
+    "--cluster", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="The cluster's name."
+)
+
+
+@node.command()
+@click.argument("name", metavar="NODE")
+@cluster_option
+def disconnect(name: str, cluster: str) -> None:
+    """Cut NODE off the network: as a cable that is pulled.
+
+    Its Pods go on; nobody reaches it, and it reaches nobody. After 50 s the control plane calls it unreachable, and
+    after their tolerationSeconds (300) its Pods are evicted.
+    """
+    with cluster_errors():
+        for _ in ask_node(cluster, name, "disconnect"):
+            pass
+    click.echo(f"{name} is cut off; lastcall node connect {name} mends it")
+
+
+@node.command()
+@click.argument("name", metavar="NODE")
+@cluster_option
+def connect(name: str, cluster: str) -> None:
+    """Mend what `disconnect` cut."""
+    with cluster_errors():
+        for _ in ask_node(cluster, name, "connect"):
+            pass
+    click.echo(f"{name} has its network again")
 
 
 def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()) -> list[tuple[int, int]]:
@@ -89,11 +117,11 @@ def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()
     return sorted(periods.items())
 
 
-def ask_node(cluster: str, action: str, periods: list[tuple[int, int]] | None = None) -> Iterator[str]:
+def ask_node(cluster: str, node: str, action: str, periods: list[tuple[int, int]] | None = None) -> Iterator[str]:
     """What the node says meanwhile. Raises ControlError, NotRunning."""
     seconds = sum(each for _, each in periods or [])
     with ControlClient(cluster).connect() as connection:
         connection.socket.settimeout(seconds + EXTRA_SECONDS)
-        for message in connection.ask("node", node=NODE_NAME, action=action, periods=periods or []):
+        for message in connection.ask("node", node=node, action=action, periods=periods or []):
             if "text" in message:
                 yield str(message["text"])

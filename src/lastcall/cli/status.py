@@ -45,15 +45,13 @@ def text_of(cluster: Status) -> str:
     head = f"{cluster['name']} · {cluster['phase']}"
     if "message" in cluster:
         return f"{head}\n  {cluster['message']}"
-    node, pods = cluster["node"], cluster["pods"]
-    ready = {True: "Ready", False: "not Ready", None: "unknown"}[node["ready"]]
-    about = "" if node["ready"] or not node["message"] else f": {node['message']}"
+    pods = cluster["pods"]
     lines = [
         f"{head} since {cluster['since']} · Kubernetes {cluster['kubernetesVersion']}",
         f"  API server  {cluster['server']}",
         f"  kubeconfig  {cluster['kubeconfig']}",
         f"  state       {cluster['state'] or 'in memory, gone with the cluster'}",
-        f"  {node['name']}      {ready}{about}",
+        *(f"  {node['name']:11} {_ready(node)}" for node in cluster["nodes"]),
         f"  Pods        {'unknown' if pods is None else _pods(pods)}",
         "",
         f"  {'process':14} {'pid':>8} {'PSS':>11}  restarts",
@@ -67,6 +65,11 @@ def text_of(cluster: Status) -> str:
     lines.append(f"  {'in containers':14} {containers['processes']:>8} {_size(containers['pss']):>11}")
     lines.append(f"  {'all':14} {'':8} {_size(cluster['pss']):>11}")
     return "\n".join(lines)
+
+
+def _ready(node: Status) -> str:
+    ready = {True: "Ready", False: "not Ready", None: "unknown"}[node["ready"]]
+    return ready if node["ready"] or not node["message"] else f"{ready}: {node['message']}"
 
 
 def _pods(counts: dict[str, int]) -> str:
@@ -83,12 +86,11 @@ def _size(size: int | None) -> str:
 
 def _with_memory(cluster: Status) -> Status:
     """Add the proportional set sizes in bytes (null where /proc does not tell), and the containers' processes."""
-    shim = None
+    inside: list[int] = []
     for process in cluster["processes"]:
         process["pss"] = pss(process["pid"])
-        if process["role"] == "shim-1":
-            shim = process["pid"]
-    inside = descendants(shim) if shim else []
+        if process["role"].startswith("shim-") and process["pid"]:
+            inside += descendants(process["pid"])
     sizes = [size for size in map(pss, inside) if size is not None]
     cluster["containers"] = {"processes": len(inside), "pss": sum(sizes)}
     cluster["pss"] = sum(sizes) + sum(process["pss"] or 0 for process in cluster["processes"])

@@ -37,6 +37,7 @@ class UpOptions:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
+    nodes: int = 1
 
 
 class Teller(Protocol):
@@ -134,6 +135,7 @@ class _Life:
             feature_gates=self._options.feature_gates,
             container_log_max_size=self._options.container_log_max_size,
             container_log_max_files=self._options.container_log_max_files,
+            nodes=self._options.nodes,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)
@@ -176,7 +178,7 @@ class _Life:
             self.leave_the_log = self._is_up and self._report is not None
             raise
         if not self._is_up:
-            raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before its node was Ready")
+            raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before its nodes were Ready")
         return 0
 
     async def _in_loop(self, front: "Front") -> None:

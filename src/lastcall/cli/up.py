@@ -20,6 +20,7 @@ from lastcall.cli.options import (
 from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cluster import detach
 from lastcall.cluster.directory import DEFAULT_NAME
+from lastcall.cluster.layout import MOST_NODES
 
 
 @click.command()
@@ -38,7 +39,15 @@ from lastcall.cluster.directory import DEFAULT_NAME
     metavar="DIR",
     default="",
     callback=checked_directory,
-    help="Run the Pods whose manifests are in DIR, one a file, as the node's own (static Pods).",
+    help="Run the Pods whose manifests are in DIR, one a file, as node-1's own (static Pods).",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1, max=MOST_NODES),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
 )
 @click.option(
     "--controllers/--no-controllers",
@@ -126,8 +135,9 @@ def ready_text(facts: Facts) -> str:
     import shlex
 
     state = facts["state"] or "in memory, gone with the cluster (--state DIR keeps it)"
+    ready = "its node is Ready" if facts["nodeCount"] == 1 else f"its {facts['nodeCount']} nodes are Ready"
     return (
-        f"cluster {facts['name']} is up: Kubernetes {facts['kubernetesVersion']}, its node is Ready\n\n"
+        f"cluster {facts['name']} is up: Kubernetes {facts['kubernetesVersion']}, {ready}\n\n"
         f"  API server  {facts['server']}\n"
         f"  kubeconfig  {facts['kubeconfig']}\n"
         f"  state       {state}\n\n"

@@ -5,6 +5,7 @@ or only half of one.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,11 @@ REQUEST_TIMEOUT = 60.0
 """Seconds for a request that is not a watch; the API server's own --request-timeout."""
 
 CONNECT_TIMEOUT = 10.0
+SILENCE_SECONDS = 15
+"""After so long without an acknowledgement from a peer its connections are given up, idle watches too.
+
+What HTTP/2's pings are for in client-go (ReadIdleTimeout 30 s, PingTimeout 15 s): a network that was cut tells nobody.
+"""
 STREAM_KEEPALIVE_READ_SIZE = 65536
 
 
@@ -237,7 +243,9 @@ class HTTPClient:
             raise ConnectionLost("the client is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=self._ssl if self._ssl is not None else True),
+                connector=aiohttp.TCPConnector(
+                    limit=0, ssl=self._ssl if self._ssl is not None else True, socket_factory=_socket
+                ),
                 headers=self._headers,
                 auto_decompress=True,
                 read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
@@ -265,6 +273,16 @@ class HTTPClient:
             return response
         async with response:
             raise _status_error(method, path, response.status, dict(response.headers), await _read(response))
+
+
+def _socket(address: Any) -> socket.socket:
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_SECONDS * 1000)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_SECONDS // 3)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, SILENCE_SECONDS // 3)
+    return made
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:

@@ -24,12 +24,12 @@ OnUpdate = Callable[[Object, Object], None]
 OnDelete = Callable[[Object], None]
 
 FIRST_BACKOFF = 0.05
-MAX_BACKOFF = 10.0
+MAX_BACKOFF = 2.5
 SHORT_WATCH = 1.0
 
 
 class Informer:
-    """`world` gives the clock and the jitter of the back-off (0.05 s doubling to 10 s, plus up to as much again).
+    """`world` gives the clock and the jitter of the back-off (0.05 s doubling to 2.5 s, plus up to as much again).
 
     `indexes` maps a name to a function that answers the values under which an object is found by `by_index`.
     The objects handed out are shared: do not change them.

@@ -2,8 +2,9 @@
 
 Messages: `{"event": "started", "role": …, "pid": …}`, `{"event": "died", "role": …, "pid": …, "exitCode": … | null,
 "signal": … | null}` (with `restartsIn`, seconds, when init starts it again), `{"event": "restarted", "role": …, "pid":
-…}`, `{"event": "failed", "message": …, "errno": …}` (the namespaces could not be set up). The other
-direction has no messages: when front closes its end, or dies, init ends and the kernel ends everything else.
+…}`, `{"event": "failed", "message": …, "errno": …}` (the namespaces could not be set up), `{"event": "link", "node": …,
+"connected": …, "error": … | null}`. The last one answers what front may ask: `{"node": …, "connected": …}`, to cut or
+to mend a node's link. When front closes its end, or dies, init ends and the kernel ends everything else.
 """
 
 import json
@@ -14,7 +15,7 @@ Message = dict[str, Any]
 
 
 class ChannelWriter:
-    """init's end. A front that is gone is not an error here: init ends by other means."""
+    """What one end says. A peer that is gone is not an error here: it is noticed by other means."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
@@ -27,7 +28,7 @@ class ChannelWriter:
 
 
 class ChannelReader:
-    """front's end, non-blocking once `socket.setblocking(False)` was called."""
+    """What one end hears; non-blocking once `socket.setblocking(False)` was called."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
@@ -35,7 +36,7 @@ class ChannelReader:
         self.closed = False
 
     def read(self) -> list[Message]:
-        """The complete messages available; `closed` turns True when init is gone."""
+        """The complete messages available; `closed` turns True when the peer is gone."""
         try:
             data = self.socket.recv(65536)
         except BlockingIOError:

@@ -12,7 +12,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -23,12 +23,13 @@ from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import render_kubeconfig
 from lastcall.cluster import init
-from lastcall.cluster.channel import ChannelReader, Message
+from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
 from lastcall.cluster.egress import EgressServer
-from lastcall.cluster.errors import ClusterStartError
+from lastcall.cluster.errors import ClusterStartError, ControlError
+from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.node_control import NodeControlClient
-from lastcall.cluster.options import NODE_NAME, ClusterOptions
-from lastcall.cluster.plan import ROLES, Identity, Plan, make_plan
+from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.plan import Identity, NodePlan, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux, needs
@@ -57,18 +58,18 @@ _NAMESPACES = (
 
 
 def _control_plane(plan: Plan) -> None:
-    """The two roles import what only they need, each on its own processor, while front goes on."""
+    """The roles import what only they need, each on its own processor, while front goes on."""
     from lastcall.cluster import control_plane
 
     gc.freeze()
     control_plane.main(plan)
 
 
-def _node(plan: Plan) -> None:
+def _node(plan: Plan, own: NodePlan) -> None:
     from lastcall.cluster import node
 
     gc.freeze()
-    node.main(plan)
+    node.main(plan, own)
 
 
 class EmbeddedCluster:
@@ -93,8 +94,9 @@ class EmbeddedCluster:
         self._failed: str = ""
         self._changed: asyncio.Event | None = None
         self._kubeconfig_fd = -1
-        self._egress: EgressServer | None = None
-        self._node: NodeControlClient | None = None
+        self._egress: list[EgressServer] = []
+        self._nodes: dict[str, NodeControlClient] = {}
+        self._link_answers: asyncio.Queue[Message] = asyncio.Queue()
 
     # -- synchronous: the tree ---------------------------------------------------------------------------------------
 
@@ -113,7 +115,7 @@ class EmbeddedCluster:
             raise ClusterStartError(f"the cluster's keys cannot be used: {error}") from error
         ours, theirs = socket.socketpair()
         go_read, go_write = os.pipe()
-        if self._options.restart_roles:
+        if self._options.restart_roles or self._options.nodes > 1:
             # What init forks again and again is better imported once.
             from lastcall.cluster import control_plane, node  # noqa: F401
         gc.collect()
@@ -126,12 +128,12 @@ class EmbeddedCluster:
         if pid == 0:
             os.close(go_write)
             ours.close()
-            plan.egress_front.close()
-            plan.control_front.close()
+            for each in plan.nodes:
+                each.close_front()
             if os.read(go_read, 1) == b"":
                 os._exit(70)
             os.close(go_read)
-            init.run_init(plan, theirs, {"control-plane": _control_plane, "node-1": _node})
+            init.run_init(plan, theirs, _control_plane, _node)
         self._init_pid = pid
         theirs.close()
         os.close(go_read)
@@ -145,8 +147,8 @@ class EmbeddedCluster:
         finally:
             os.close(go_write)
         plan.api_socket.close()
-        plan.egress_node.close()
-        plan.control_node.close()
+        for each in plan.nodes:
+            each.close_node()
         ours.setblocking(False)
         self._readers = [RingReader(ring) for ring in plan.rings.values()]
 
@@ -155,16 +157,14 @@ class EmbeddedCluster:
 
     def stop(self) -> None:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
-        if self._egress is not None:
-            self._egress.close()
-            self._egress = None
-        elif self._plan is not None:
-            self._plan.egress_front.close()
-        if self._node is not None:
-            self._node.close()
-            self._node = None
-        elif self._plan is not None:
-            self._plan.control_front.close()
+        for server in self._egress:
+            server.close()
+        for client in self._nodes.values():
+            client.close()
+        self._egress, self._nodes = [], {}
+        if self._plan is not None:
+            for each in self._plan.nodes:
+                each.close_front()  # again, where it had been begun with
         if self._channel is not None:
             self._channel.socket.close()
             self._channel = None
@@ -187,10 +187,9 @@ class EmbeddedCluster:
     def _close_plan(self) -> None:
         if self._plan is not None:
             self._plan.api_socket.close()
-            self._plan.egress_front.close()
-            self._plan.egress_node.close()
-            self._plan.control_front.close()
-            self._plan.control_node.close()
+            for each in self._plan.nodes:
+                each.close_front()
+                each.close_node()
             self._plan.cgroups.remove()
 
     # -- inside asyncio ----------------------------------------------------------------------------------------------
@@ -203,10 +202,11 @@ class EmbeddedCluster:
         self._changed = asyncio.Event()
         loop.add_reader(self._plan.wake_fd, self._read_rings)
         loop.add_reader(self._channel.socket, self._read_channel)
-        self._egress = EgressServer(self._plan.egress_front)
-        self._egress.start()
-        self._node = NodeControlClient(self._plan.control_front)
-        self._node.start()
+        for each in self._plan.nodes:
+            self._egress.append(EgressServer(each.egress_front))
+            self._egress[-1].start()
+            self._nodes[each.layout.name] = NodeControlClient(each.control_front)
+            self._nodes[each.layout.name].start()
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
         self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
@@ -225,19 +225,23 @@ class EmbeddedCluster:
         return f"https://127.0.0.1:{self._plan.api_port}"
 
     async def wait_node_ready(self) -> None:
-        """Return when the node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
-        await self._unless_dead(self._node_ready())
+        """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
+        await self._unless_dead(self._nodes_ready())
         self._is_up = True
 
-    async def _node_ready(self) -> None:
+    async def _nodes_ready(self) -> None:
+        waiting = dict.fromkeys(each.name for each in layouts(self._options.nodes))
         async with self.client.watch(NODES) as events:
             async for event in events:
                 condition = pods.get_condition(event.object.get("status") or {}, "Ready")
-                if event.object["metadata"]["name"] != NODE_NAME or not condition or condition["status"] != "True":
+                if not condition or condition["status"] != "True":
                     continue
                 marked = any(taint.get("key") == NOT_READY for taint in taints_of(event.object))
                 if not marked or not self._options.controllers:
-                    return  # and a Pod made now is not told first that the node is not ready
+                    # and a Pod made now is not told first that the node is not ready
+                    waiting.pop(event.object["metadata"]["name"], None)
+                if not waiting:
+                    return
 
     async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or ClusterStartError as soon as a role dies."""
@@ -308,6 +312,8 @@ class EmbeddedCluster:
                 self._failed = message["message"]
             elif message["event"] == "died":
                 self._died(message)
+            elif message["event"] == "link":
+                self._link_answers.put_nowait(message)
             elif message["event"] == "restarted":
                 for callback in self._on_restarted:
                     callback(message["role"], message["pid"])
@@ -327,8 +333,8 @@ class EmbeddedCluster:
 
     def _died(self, message: Message) -> None:
         role = message["role"]
-        if role == "node-1" and self._node is not None:
-            self._node.failed("the node's process ended meanwhile")
+        if role in self._nodes:
+            self._nodes[role].failed("the node's process ended meanwhile")
         if self._is_up and "restartsIn" in message:
             return
         if role != "orphan":
@@ -338,10 +344,20 @@ class EmbeddedCluster:
         if self._changed is not None:
             self._changed.set()
 
-    def ask_node(self, action: str, **arguments: Any) -> AsyncIterator[str]:
-        """Ask the node's process (`cluster/node_control.py`); what it says until it is done. Raises ControlError."""
-        assert self._node is not None
-        return self._node.ask(action, **arguments)
+    def ask_node(self, node: str, action: str, **arguments: Any) -> AsyncIterator[str]:
+        """Ask a node's process (`cluster/node_control.py`); what it says until it is done. Raises ControlError."""
+        return self._nodes[node].ask(action, **arguments)
+
+    async def set_link(self, node: str, connected: bool) -> None:
+        """Cut the link of a node's network namespace to the control plane's, or mend it. Raises ControlError."""
+        if self._options.nodes == 1:
+            raise ControlError("the only node has no link of its own: a cluster of several (--nodes 2) has")
+        if self._channel is None:
+            raise ControlError("the cluster has ended")
+        ChannelWriter(self._channel.socket).send({"node": node, "connected": connected})
+        answer = await self._link_answers.get()
+        if answer["error"]:
+            raise ControlError(f"the kernel refuses: {answer['error']}")
 
     async def drain_records(self, seconds: float = 0.05) -> None:
         """Read what the rings still hold, and what arrives within `seconds`."""
@@ -389,7 +405,7 @@ class EmbeddedCluster:
             found["init"] = self._init_pid
             with suppress(OSError):
                 for child in _children(self._init_pid):
-                    found[_role_name(child)] = child
+                    found[_role_name(child, roles(self._options.nodes))] = child
         return found
 
 
@@ -398,8 +414,8 @@ def _children(pid: int) -> list[int]:
         return [int(word) for word in file.read().split()]
 
 
-def _role_name(pid: int) -> str:
+def _role_name(pid: int, names: Iterable[str]) -> str:
     with open(f"/proc/{pid}/comm") as file:
         name = file.read().strip()
     # The kernel keeps 15 characters of a name.
-    return next((role for role in ROLES if f"lastcall-{role}"[:15] == name), name)
+    return next((role for role in names if f"lastcall-{role}"[:15] == name), name)

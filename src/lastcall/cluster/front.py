@@ -22,7 +22,8 @@ from lastcall.cluster.control import PROTOCOL, RECORDS, Message, encode, record_
 from lastcall.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
 from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
-from lastcall.cluster.options import NODE_NAME, ClusterOptions
+from lastcall.cluster.layout import layouts, roles
+from lastcall.cluster.options import ClusterOptions
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record
@@ -30,7 +31,6 @@ from lastcall.timeline.signal_names import signal_name
 from lastcall.world.clock import RealClock, now, rfc3339
 from lastcall.world.tasks import Tasks, unless
 
-ROLES = ("front", "init", "control-plane", "shim-1", "node-1")
 API_SECONDS = 2.0
 """So long `status` waits for the API server, which may be starting again."""
 FOLLOW_SECONDS = 0.2
@@ -56,7 +56,8 @@ class Cluster(Protocol):
     def last_words(self, role: str, lines: int = 20) -> str: ...
     def role_logs(self) -> dict[str, int]: ...
     def host_pids(self) -> dict[str, int]: ...
-    def ask_node(self, action: str, **arguments: Any) -> AsyncIterator[str]: ...
+    def ask_node(self, node: str, action: str, **arguments: Any) -> AsyncIterator[str]: ...
+    async def set_link(self, node: str, connected: bool) -> None: ...
 
 
 @dataclass(slots=True)
@@ -125,12 +126,22 @@ class Front:
                 self.directory.write(KUBECONFIG, self.cluster.kubeconfig())
                 await self.cluster.wait_node_ready()
         except TimeoutError:
-            words = self.cluster.last_words("node-1", 1)
+            words = next(filter(None, (self.cluster.last_words(name, 1) for name in self.nodes)), "")
             raise ClusterStartError(
-                f"{NODE_NAME} is not Ready within {timeout:g} s (--timeout){f': {words}' if words else ''}"
+                f"{', '.join(self.nodes)} not Ready within {timeout:g} s (--timeout){f': {words}' if words else ''}"
             ) from None
         self.phase = "running"
-        self.log.write(f"{NODE_NAME} is Ready, the API server is {self.cluster.server}")
+        self.log.write(f"{', '.join(self.nodes)} Ready, the API server is {self.cluster.server}")
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The cluster's processes."""
+        return roles(self.options.nodes)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of the cluster's nodes."""
+        return [each.name for each in layouts(self.options.nodes)]
 
     @property
     def ended_by_itself(self) -> bool:
@@ -143,7 +154,7 @@ class Front:
         self.keeper.add(record)
         for follower in self._followers.values():
             follower.offer(record)
-        if record.kind == kinds.PROCESS_DIED and record.facts.get("role") in ROLES:
+        if record.kind == kinds.PROCESS_DIED and record.facts.get("role") in self.roles:
             self._role_died(record)
         elif record.kind == kinds.PROCESS_RESTARTED:
             role = str(record.facts["role"])
@@ -192,6 +203,7 @@ class Front:
             "kubeconfig": f"{self.directory.path}/{KUBECONFIG}",
             "kubernetesVersion": self.options.kubernetes_version,
             "state": self.state,
+            "nodeCount": len(self.nodes),
             "directory": self.directory.path,
             "lastcall": __version__,
             "protocol": PROTOCOL,
@@ -226,8 +238,8 @@ class Front:
         wanted = request.get("role") or ""
         fds = {"front": self.log.fd, **self.cluster.role_logs()}
         if wanted and wanted not in fds:
-            raise ControlError(f"there is no role {wanted!r}: {', '.join(ROLES)}")
-        tails = {role: LogTail(fds[role]) for role in ROLES if role in fds and wanted in ("", role)}
+            raise ControlError(f"there is no role {wanted!r}: {', '.join(self.roles)}")
+        tails = {role: LogTail(fds[role]) for role in self.roles if role in fds and wanted in ("", role)}
         while True:
             for role, tail in tails.items():
                 for line in tail.read():
@@ -241,57 +253,68 @@ class Front:
 
     async def node(self, request: Message) -> AsyncIterator[Message]:
         name, action = request.get("node"), request.get("action")
-        if name != NODE_NAME:
-            raise ControlError(f"there is no node {name!r}: the cluster's node is {NODE_NAME}")
-        arguments: Message = {}
-        if action == "shutdown":
-            arguments["periods"] = _checked_periods(request.get("periods"))
-        elif action != "cancel":
-            raise ControlError(f"unknown action {action!r}: shutdown, cancel")
+        if name not in self.nodes:
+            raise ControlError(f"there is no node {name!r}: the cluster has {', '.join(self.nodes)}")
+        if action not in _NODE_ACTIONS:
+            raise ControlError(f"unknown action {action!r}: {', '.join(_NODE_ACTIONS)}")
+        arguments: Message = {"periods": _checked_periods(request.get("periods"))} if action == "shutdown" else {}
         if self.phase != "running":
             raise ControlError(f"the cluster is {self.phase}")
-        self.log.write(f"{name} is asked to {'shut down' if action == 'shutdown' else 'go on after all'}")
-        async for text in self.cluster.ask_node(action, **arguments):
+        self.log.write(f"{name} is asked to {_NODE_ACTIONS[action]}")
+        if action in ("connect", "disconnect"):
+            await self.cluster.set_link(name, action == "connect")
+            return
+        async for text in self.cluster.ask_node(name, action, **arguments):
             self.log.write(f"{name}: {text}")
             yield {"text": text}
 
     async def _from_the_api(self) -> Message:
-        """Node and Pods as the API server tells them; null with the reason in `node.message` when it does not."""
-        unknown: Message = {
-            "node": {"name": NODE_NAME, "ready": None, "message": "the cluster is starting"},
-            "pods": None,
-        }
+        """Nodes and Pods as the API server tells them; null with the reason in `message` when it does not."""
         if self.phase != "running":
-            return unknown
+            return self._unknown("the cluster is starting")
         client: Client = self.cluster.client
         try:
             async with asyncio.timeout(API_SECONDS):
-                node = await client.get(NODES, NODE_NAME)
+                nodes = await client.list(NODES)
                 listed = await client.list(PODS)
         except (TimeoutError, ConnectionLost, StatusError, OSError) as error:
-            unknown["node"]["message"] = f"the API server does not answer: {str(error) or 'it takes too long'}"
-            return unknown
-        ready = pods.get_condition(node.get("status") or {}, "Ready") or {}
+            return self._unknown(f"the API server does not answer: {str(error) or 'it takes too long'}")
         counts: dict[str, int] = {"total": len(listed.items)}
         for pod in listed.items:
             phase = str((pod.get("status") or {}).get("phase") or "Unknown")
             counts[phase] = counts.get(phase, 0) + 1
-        message = str(ready.get("message") or "")
-        return {
-            "node": {"name": NODE_NAME, "ready": ready.get("status") == "True", "message": message},
-            "pods": counts,
-        }
+        objects = {node["metadata"]["name"]: node for node in nodes.items}
+        return {"nodes": [_node_status(name, objects.get(name)) for name in self.nodes], "pods": counts}
+
+    def _unknown(self, message: str) -> Message:
+        return {"nodes": [{"name": name, "ready": None, "message": message} for name in self.nodes], "pods": None}
 
     def _processes(self) -> list[Message]:
         pids = {"front": os.getpid(), **self.cluster.host_pids()}
         found = []
-        for role in ROLES:
+        for role in self.roles:
             deaths = self._deaths.get(role, _Deaths())
             entry: Message = {"role": role, "pid": pids.get(role), "restarts": deaths.restarts}
             if deaths.last:
                 entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at}
             found.append(entry)
         return found
+
+
+_NODE_ACTIONS = {
+    "shutdown": "shut down",
+    "cancel": "go on after all",
+    "disconnect": "lose its network",
+    "connect": "have its network again",
+}
+"""What may be asked of a node → as the log says it."""
+
+
+def _node_status(name: str, node: Message | None) -> Message:
+    if node is None:
+        return {"name": name, "ready": None, "message": "its Node object does not exist"}
+    ready = pods.get_condition(node.get("status") or {}, "Ready") or {}
+    return {"name": name, "ready": ready.get("status") == "True", "message": str(ready.get("message") or "")}
 
 
 def _checked_periods(periods: Any) -> list[list[int]]:

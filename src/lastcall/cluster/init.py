@@ -20,10 +20,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from lastcall.cluster.channel import ChannelWriter
-from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT, STATE_DIR
+from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
+from lastcall.cluster.layout import NodeLayout
+from lastcall.cluster.node_network import connect, disconnect, make_node_networks
+from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.cluster.orphans import Orphans
-from lastcall.cluster.plan import Plan
+from lastcall.cluster.plan import NodePlan, Plan
 from lastcall.cluster.restarts import RestartBackoff
 from lastcall.cluster.root import make_root
 from lastcall.timeline import kinds
@@ -31,19 +33,22 @@ from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux
 from lastcall.world.clock import RealClock, monotonic
 
-SHIM_SOCKET = f"{STATE_DIR}/shim-1.sock"
-SHIM_STATE = f"{STATE_DIR}/shim-1"
-SHIM_JOURNALS = f"{SHIM_STATE}/processes"
 _SHIM_STATE_SIZE = "16m"
 _ORPHANS_SECONDS = 0.005
 """Between two looks at what a dead shim left."""
-SHIM = "shim-1"
 _END_SECONDS = 3.0
 """How long killed processes may take to end before their control groups are left to front or the next start."""
 
 
-def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan], None]]) -> NoReturn:
-    """The child's side of the clone, from the moment the id maps are written. Never returns."""
+ControlPlane = Callable[[Plan], None]
+Node = Callable[[Plan, NodePlan], None]
+
+
+def run_init(plan: Plan, channel: socket.socket, control_plane: ControlPlane, node: Node) -> NoReturn:
+    """The child's side of the clone, from the moment the id maps are written. Never returns.
+
+    `control_plane` and `node` are what the forked roles run.
+    """
     writer = ChannelWriter(channel)
     try:
         # With control groups front's death is not init's: there is something to do after it (`_end`).
@@ -55,11 +60,11 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
         make_root(plan.options.state_size, plan.options.state, plan.options.static_pods)
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
-        # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.
-        os.mkdir(SHIM_STATE, 0o700)
-        flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
-        linux.mount("lastcall-shim", SHIM_STATE, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
-        _Init(plan, writer, roles).run()
+        for each in plan.nodes:
+            _make_directories(each.layout)
+        if plan.options.nodes > 1:
+            plan.netns.update(make_node_networks([each.layout for each in plan.nodes], [KUBERNETES_SERVICE_IP]))
+        _Init(plan, writer, control_plane, node).run()
     except BaseException as error:
         if os.environ.get("LASTCALL_DEBUG"):
             traceback.print_exc()
@@ -70,10 +75,14 @@ def run_init(plan: Plan, channel: socket.socket, roles: dict[str, Callable[[Plan
 
 
 class _Init:
-    def __init__(self, plan: Plan, writer: ChannelWriter, roles: dict[str, Callable[[Plan], None]]) -> None:
+    def __init__(self, plan: Plan, writer: ChannelWriter, control_plane: ControlPlane, node: Node) -> None:
         self._plan = plan
         self._writer = writer
-        self._roles = roles
+        self._reader = ChannelReader(writer.socket)
+        self._control_plane = control_plane
+        self._node = node
+        self._nodes = {each.layout.name: each for each in plan.nodes}
+        self._shims = {each.layout.shim: each.layout for each in plan.nodes}
         self._children: dict[int, str] = {}
         self._clock = RealClock()
         self._recorder = RingRecorder(plan.rings["init"], "init", self._clock)
@@ -81,7 +90,7 @@ class _Init:
         self._restarts = _restarted_roles(plan)
         self._started_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
-        self._orphans: Orphans | None = None
+        self._orphans: dict[str, Orphans] = {}
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -90,14 +99,21 @@ class _Init:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         # They outlive the control plane: who connects while it is away waits for the next one.
-        for address in (API_INSIDE, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)):
+        addresses = [API_INSIDE, *(each.layout.api_server for each in self._plan.nodes)]
+        for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
             self._plan.inside_sockets.append(_listen(address))
-        for role in (SHIM, *self._roles):
+        for role in (*self._shims, "control-plane", *self._nodes):
             self._start(role)
         self._wait()
 
     def _start(self, role: str) -> None:
-        pid = self._start_shim() if role == SHIM else self._fork(role, self._roles[role])
+        if role in self._shims:
+            pid = self._start_shim(self._shims[role])
+        elif role in self._nodes:
+            node = self._nodes[role]
+            pid = self._fork(role, node.layout, lambda: self._node(self._plan, node))
+        else:
+            pid = self._fork(role, None, lambda: self._control_plane(self._plan))
         self._children[pid] = role
         again = role in self._started_at
         self._started_at[role] = monotonic(self._clock)
@@ -106,20 +122,21 @@ class _Init:
             self._recorder.record(kinds.PROCESS_RESTARTED, facts=facts)
         self._writer.send({"event": "restarted" if again else "started", **facts})
 
-    def _start_shim(self) -> int:
+    def _start_shim(self, layout: NodeLayout) -> int:
         """A fresh interpreter of about 12 MB: what forks every container should be small."""
-        ring, log = self._plan.rings[SHIM].fd, self._plan.logs[SHIM]
+        ring, log = self._plan.rings[layout.shim].fd, self._plan.logs[layout.shim]
         pid = os.fork()
         if pid == 0:
             try:
-                _become_role(SHIM, log)
+                _become_role(layout.shim, log)
+                self._enter(layout)
                 for fd in (ring, self._plan.wake_fd):
                     os.set_inheritable(fd, True)
                 package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
                 program = os.path.join(package, "lastcall", "cri", "sandbox", "shim", "__main__.py")
                 arguments = [
                     sys.executable, "-I", "-S", program,
-                    "--socket", SHIM_SOCKET, "--state", SHIM_STATE,
+                    "--socket", layout.shim_socket, "--state", layout.shim_state,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
                     "--cgroups", json.dumps(self._plan.cgroups.facts()),
                 ]  # fmt: skip
@@ -131,7 +148,14 @@ class _Init:
                 os._exit(70)
         return pid
 
-    def _fork(self, role: str, main: Callable[[Plan], None]) -> int:
+    def _enter(self, layout: NodeLayout) -> None:
+        """This process becomes one of the node: its network, and its name for Pods that use the host's."""
+        if layout.has_netns:
+            linux.setns(self._plan.netns[layout.name], linux.CLONE_NEWNET)
+            linux.unshare(linux.CLONE_NEWUTS)
+            linux.sethostname(layout.name)
+
+    def _fork(self, role: str, layout: NodeLayout | None, main: Callable[[], None]) -> int:
         pid = os.fork()
         if pid == 0:
             code = 70
@@ -139,7 +163,9 @@ class _Init:
                 signal.set_wakeup_fd(-1)
                 self._writer.socket.close()
                 _become_role(role, self._plan.logs[role])
-                main(self._plan)
+                if layout is not None:
+                    self._enter(layout)
+                main()
                 code = 0
             except BaseException as error:
                 traceback.print_exc()
@@ -156,12 +182,25 @@ class _Init:
             self._reap()
             while True:
                 for key, _ in selector.select(self._seconds_to_wait()):
-                    if key.data == "front" and not self._writer.socket.recv(4096):
-                        self._end()
+                    if key.data == "front":
+                        for message in self._reader.read():
+                            self._obey(message)
+                        if self._reader.closed:
+                            self._end()
                     if key.data == "child":
                         os.read(self._wake_read, 4096)
                 self._reap()
                 self._restart()
+
+    def _obey(self, message: Message) -> None:
+        """Cut a node's link, or mend it."""
+        answer: Message = {"event": "link", "node": message["node"], "connected": message["connected"], "error": None}
+        layout = self._nodes[message["node"]].layout
+        try:
+            (connect if message["connected"] else disconnect)(layout)
+        except OSError as error:
+            answer["error"] = str(error)
+        self._writer.send(answer)
 
     def _end(self) -> NoReturn:
         """Front is done, or dead. Leaving ends every process of the PID namespace; control groups need more."""
@@ -178,7 +217,7 @@ class _Init:
         if not self._due:
             return None
         first = max(0.0, min(self._due.values()) - monotonic(self._clock))
-        return max(first, _ORPHANS_SECONDS) if self._orphans is not None else first
+        return max(first, _ORPHANS_SECONDS) if self._orphans else first
 
     def _reap(self) -> None:
         while True:
@@ -191,15 +230,16 @@ class _Init:
             role = self._children.pop(pid, "orphan")
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-            if role == "orphan" and self._orphans is not None:
-                self._orphans.reaped(pid, code, number)
+            if role == "orphan":
+                for orphans in self._orphans.values():
+                    orphans.reaped(pid, code, number)
             facts = {"role": role, "pid": pid, "exitCode": code, "signal": number}
             if role in self._restarts:
                 facts["restartsIn"] = self._died(role)
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)
             self._writer.send({"event": "died", **facts})
-            if role == SHIM and role in self._restarts:
-                self._orphans = Orphans(SHIM_JOURNALS, self._recorder, self._clock)
+            if role in self._shims and role in self._restarts:
+                self._orphans[role] = Orphans(self._shims[role].shim_journals, self._recorder, self._clock)
 
     def _died(self, role: str) -> float:
         """Note when it is to be started again; answers in how many seconds."""
@@ -209,14 +249,24 @@ class _Init:
         return delay
 
     def _restart(self) -> None:
-        if self._orphans is not None and self._orphans.kill(self._children):
-            self._orphans = None
+        # Each looks at all that are left, so that every kill is recorded by the one whose it is.
+        over = [role for role, orphans in self._orphans.items() if orphans.kill(self._children)]
+        for role in over:
+            del self._orphans[role]
         now = monotonic(self._clock)
         for role in [role for role, due in self._due.items() if due <= now]:
-            if role == SHIM and self._orphans is not None:
+            if role in self._orphans:
                 continue  # every container of the dead one has to be gone first
             del self._due[role]
             self._start(role)
+
+
+def _make_directories(layout: NodeLayout) -> None:
+    os.makedirs(layout.directory, 0o755, exist_ok=True)
+    # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.
+    os.mkdir(layout.shim_state, 0o700)
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("lastcall-shim", layout.shim_state, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
 
 
 def _wait_for_child() -> bool:
@@ -232,7 +282,8 @@ def _wait_for_child() -> bool:
 def _restarted_roles(plan: Plan) -> dict[str, RestartBackoff]:
     if not plan.options.restart_roles:
         return {}
-    roles = [SHIM, "node-1", *(["control-plane"] if plan.options.store != "memory" else [])]
+    roles = [role for each in plan.nodes for role in (each.layout.shim, each.layout.name)]
+    roles += ["control-plane"] if plan.options.store != "memory" else []
     return {role: RestartBackoff() for role in roles}
 
 

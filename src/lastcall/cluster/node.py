@@ -15,23 +15,18 @@ from lastcall.apiserver.pki import client_context, server_context
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.egress import EgressClient
-from lastcall.cluster.init import SHIM_SOCKET
+from lastcall.cluster.layout import NodeLayout
 from lastcall.cluster.node_control import NodeControlServer
 from lastcall.cluster.options import (
-    API_INSIDE,
     CLUSTER_CIDR,
     DURABLE_DIR,
     KUBELET_PORT,
     KUBERNETES_SERVICE_IP,
     LOAD_BALANCER_CIDR,
-    NODE_IP,
-    NODE_NAME,
-    POD_CIDR,
     SERVICE_CIDR,
-    STATE_DIR,
     STATIC_PODS_DIR,
 )
-from lastcall.cluster.plan import Plan
+from lastcall.cluster.plan import NodePlan, Plan
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.image_layout import ImageLayout
 from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
@@ -54,58 +49,58 @@ from lastcall.world.world import World
 
 LAST_WORDS_SECONDS = 1.0
 """For the last statuses and Events of a node that shuts down."""
-POD_LOG_ROOT = f"{STATE_DIR}/log/pods"
-CONTAINER_LOG_LINKS = f"{STATE_DIR}/log/containers"
 
 
-def main(plan: Plan) -> None:
+def main(plan: Plan, node: NodePlan) -> None:
     """Run until killed."""
-    uvloop.run(_run(plan))
+    uvloop.run(_run(plan, node))
 
 
-async def _run(plan: Plan) -> None:
+async def _run(plan: Plan, node: NodePlan) -> None:
     world = World()
-    credentials = plan.credentials
-    recorder = RingRecorder(plan.rings["node-1"], "kubelet", world.clock)
+    credentials, layout = plan.credentials, node.layout
+    has_static_pods = plan.options.static_pods != "" and layout.number == 1
+    directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
+    kubelet_client, kubelet_server = credentials.kubelet_client[layout.name], credentials.kubelet_server[layout.name]
+    recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock)
     runtime_recorder = recorder.for_actor("runtime")
     client = HTTPClient(
-        f"https://{API_INSIDE[0]}:{API_INSIDE[1]}",
-        ssl_context=client_context(
-            credentials.ca_certificate, credentials.kubelet_client.certificate, credentials.kubelet_client.key
-        ),
+        "https://{}:{}".format(*layout.api_server),
+        ssl_context=client_context(credentials.ca_certificate, kubelet_client.certificate, kubelet_client.key),
         user_agent=f"kubelet/v{plan.options.kubernetes_version} (lastcall)",
     )
-    network = PodNetwork(POD_CIDR)
-    await network.prepare_node([NODE_IP, KUBERNETES_SERVICE_IP])
+    network = PodNetwork(layout.pod_cidr)
+    # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
+    await network.prepare_node([layout.ip] if layout.has_netns else [layout.ip, KUBERNETES_SERVICE_IP])
     images = ImageStore(
-        unpacked=f"{STATE_DIR}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, plan.egress_node)
+        unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, node.egress_node)
     )
     log_policy = parse_log_policy(plan.options.container_log_max_size, plan.options.container_log_max_files)
     runtime = SandboxRuntime(
         world=world,
         recorder=runtime_recorder,
-        shim_socket=SHIM_SOCKET,
-        state_dir=f"{STATE_DIR}/containers",
+        shim_socket=layout.shim_socket,
+        state_dir=f"{directory}/containers",
         images=images,
         network=network,
-        records_dir=f"{DURABLE_DIR}/runtime" if plan.options.state else "",
         log_max_size=log_policy.max_size,
+        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}" if plan.options.state else "",
     )
     await runtime.adopt()
-    capacity, allocatable = machine_capacity(Path(STATE_DIR))
+    capacity, allocatable = machine_capacity(Path(directory))
     node_config = NodeConfig(
-        name=NODE_NAME,
-        ip=NODE_IP,
-        pod_cidr=POD_CIDR,
+        name=layout.name,
+        ip=layout.ip,
+        pod_cidr=layout.pod_cidr,
         kubelet_port=KUBELET_PORT,
         kubernetes_version=VERSIONS[plan.options.kubernetes_version],
         capacity=capacity,
         allocatable=allocatable,
         boot_id=plan.boot_id,
-        system_uuid=_machine_uuid(credentials.ca_certificate),
+        system_uuid=_machine_uuid(credentials.ca_certificate, layout.number),
     )
     async with Tasks() as tasks:
-        events = EventRecorder(client, world, "kubelet", NODE_NAME)
+        events = EventRecorder(client, world, "kubelet", layout.name)
         kubelet = Kubelet(
             world=world,
             client=client,
@@ -117,20 +112,20 @@ async def _run(plan: Plan) -> None:
                 client=client,
                 events=events,
                 recorder=recorder,
-                root=Path(f"{STATE_DIR}/pods"),
-                node_name=NODE_NAME,
+                root=Path(f"{directory}/pods"),
+                node_name=layout.name,
                 allocatable=allocatable,
                 cluster_dns=ClusterDNS(node_resolv_conf=_text("/etc/resolv.conf")),
             ),
             dialer=RealDialer(world.clock),
             recorder=recorder,
             config=KubeletConfig(
-                node_name=NODE_NAME,
-                node_ip=NODE_IP,
+                node_name=layout.name,
+                node_ip=layout.ip,
                 kubernetes_version=plan.options.kubernetes_version,
-                pod_log_root=POD_LOG_ROOT,
-                container_log_links=CONTAINER_LOG_LINKS,
+                container_log_links=f"{directory}/log/containers",
                 container_logs=log_policy,
+                pod_log_root=pod_log_root,
                 allocatable=allocatable,
                 node_labels=node_labels(node_config),
                 feature_gates=plan.options.feature_gates,
@@ -139,12 +134,12 @@ async def _run(plan: Plan) -> None:
             stats=HostStats(
                 world=world,
                 runtime=runtime,
-                state_dir=STATE_DIR,
-                volumes=Path(f"{STATE_DIR}/pods/pods"),
-                containers=Path(f"{STATE_DIR}/containers"),
-                logs=POD_LOG_ROOT,
+                state_dir=directory,
+                volumes=Path(f"{directory}/pods/pods"),
+                containers=Path(f"{directory}/containers"),
+                logs=pod_log_root,
             ),
-            static_pods=HostManifestDirectory(STATIC_PODS_DIR) if plan.options.static_pods else None,
+            static_pods=HostManifestDirectory(STATIC_PODS_DIR) if has_static_pods else None,
         )
         status = NodeStatusManager(
             world=world,
@@ -162,46 +157,41 @@ async def _run(plan: Plan) -> None:
         tasks.spawn(events.run(), name="kubelet events")
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
-        context = server_context(
-            credentials.kubelet_server.certificate,
-            credentials.kubelet_server.key,
-            client_ca=credentials.ca_certificate,
-        )
-        await server.start(NODE_IP, KUBELET_PORT, context)
+        context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
+        await server.start(layout.ip, KUBELET_PORT, context)
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
-        tasks.spawn(_proxy(world, plan, recorder), name="service proxy")
-        NodeControlServer(plan.control_node, kubelet.shutdown, tasks).start()
+        tasks.spawn(_proxy(world, plan, layout, recorder), name="service proxy")
+        NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
         tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
 
 
-async def _proxy(world: World, plan: Plan, recorder: RingRecorder) -> None:
+async def _proxy(world: World, plan: Plan, layout: NodeLayout, recorder: RingRecorder) -> None:
     """With a client of its own, as kube-proxy; it starts last, for no first Pod waits for it."""
     from lastcall.proxy.health import HTTPHealthServers
     from lastcall.proxy.netlink_sink import NetlinkSink
     from lastcall.proxy.proxier import Proxier, ProxyConfig
     from lastcall.proxy.topology import Node
 
-    credentials = plan.credentials
+    own = plan.credentials.kubelet_client[layout.name]
     client = HTTPClient(
-        f"https://{API_INSIDE[0]}:{API_INSIDE[1]}",
-        ssl_context=client_context(
-            credentials.ca_certificate, credentials.kubelet_client.certificate, credentials.kubelet_client.key
-        ),
+        "https://{}:{}".format(*layout.api_server),
+        ssl_context=client_context(plan.credentials.ca_certificate, own.certificate, own.key),
         user_agent=f"kube-proxy/v{plan.options.kubernetes_version} (lastcall)",
     )
-    # The node has no default route: without these its own packets to a Service would not come as far as the rules.
-    routes = [new_local_network(network, NODE_IP) for network in (SERVICE_CIDR, LOAD_BALANCER_CIDR)]
+    # An only node has no default route: without these its own packets to a Service would not come as far as the rules.
+    networks = () if layout.has_netns else (SERVICE_CIDR, LOAD_BALANCER_CIDR)
+    routes = [new_local_network(network, layout.ip) for network in networks]
     await Proxier(
         world=world,
         client=client,
         recorder=recorder.for_actor("kube-proxy"),
         sink=NetlinkSink(routes),
-        config=ProxyConfig(Node(NODE_NAME, addresses=(NODE_IP,)), CLUSTER_CIDR, SERVICE_CIDR),
-        health=HTTPHealthServers((NODE_IP,)),
+        config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR),
+        health=HTTPHealthServers((layout.ip,)),
     ).run()
 
 
@@ -232,9 +222,9 @@ async def _warm(images: ImageStore) -> None:
         await images.image_status("busybox:1.36")
 
 
-def _machine_uuid(ca_certificate: bytes) -> str:
-    """One for each cluster, as long as it keeps its certificate authority; no process of it has to remember it."""
-    return str(uuid.UUID(bytes=hashlib.sha256(ca_certificate).digest()[:16], version=4))
+def _machine_uuid(ca_certificate: bytes, number: int) -> str:
+    """One for each node, as long as its cluster keeps its certificate authority; no process has to remember it."""
+    return str(uuid.UUID(bytes=hashlib.sha256(ca_certificate + bytes(number - 1)).digest()[:16], version=4))
 
 
 def _text(path: str) -> str:

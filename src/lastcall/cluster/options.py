@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-STATE_DIR = "/lastcall"
-"""A tmpfs in the cluster's own mount namespace: image layers, containers, volumes, logs. Nothing of it is on disk."""
+from lastcall.cluster.layout import STATE_DIR
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
 """What outlives a process of the cluster: the store. With `state` it is that directory of the host."""
@@ -19,11 +18,8 @@ KUBERNETES_SERVICE_PORT = 443
 SERVICE_CIDR = "10.96.0.0/16"
 LOAD_BALANCER_CIDR = "172.18.255.0/24"
 """Addresses of Services of type LoadBalancer. They are no interface's: the proxy of each node answers for them."""
-POD_CIDR = "10.244.0.0/24"
 CLUSTER_CIDR = "10.244.0.0/16"
 """The Pods of all nodes."""
-NODE_NAME = "node-1"
-NODE_IP = "172.18.0.2"
 KUBELET_PORT = 10250
 
 
@@ -34,10 +30,10 @@ class ClusterOptions:
     `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
-    `static_pods` is an absolute path of the host with manifests of static Pods, "" for none. `controllers` False leaves
-    them to `lastcall controller-manager`. `container_log_max_size` and `container_log_max_files` are the kubelet's
-    containerLogMaxSize (a quantity; negative: no rotation) and containerLogMaxFiles. `feature_gates` are settings that
-    `api.feature_gates` has checked.
+    `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
+    `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are.
+    `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
+    no rotation) and containerLogMaxFiles. `feature_gates` are settings that `api.feature_gates` has checked.
     """
 
     kubernetes_version: str = "1.36"
@@ -51,3 +47,4 @@ class ClusterOptions:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
+    nodes: int = 1

@@ -4,18 +4,18 @@ import errno
 import os
 import secrets
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from lastcall.apiserver.pki import ClusterCA
 from lastcall.cluster.egress import egress_pair
+from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout, layouts, roles
 from lastcall.cluster.node_control import node_control_pair
-from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, NODE_IP, NODE_NAME, ClusterOptions
+from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, ClusterOptions
 from lastcall.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.timeline.ring import Ring
 from lastcall.world.world import World
-
-ROLES = ("init", "control-plane", "node-1", "shim-1", "front")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,45 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The cluster's certificate authority and what it issued. The admin token is the only secret front keeps."""
+    """The cluster's certificate authority and what it issued, for the kubelets by node.
+
+    The admin token is the only secret front keeps.
+    """
 
     ca_certificate: bytes
     service_account_key: bytes
     api_server: KeyPair
     api_server_client: KeyPair
-    kubelet_server: KeyPair
-    kubelet_client: KeyPair
+    kubelet_server: dict[str, KeyPair]
+    kubelet_client: dict[str, KeyPair]
     admin_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """What front made for one node.
+
+    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`), `control_front` and
+    `control_node` those of what front asks the node (`cluster/node_control.py`).
+    """
+
+    layout: NodeLayout
+    egress_front: socket.socket
+    egress_node: socket.socket
+    control_front: socket.socket
+    control_node: socket.socket
+
+    @classmethod
+    def make(cls, layout: NodeLayout) -> Self:
+        return cls(layout, *egress_pair(), *node_control_pair())
+
+    def close_front(self) -> None:
+        self.egress_front.close()
+        self.control_front.close()
+
+    def close_node(self) -> None:
+        self.egress_node.close()
+        self.control_node.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +91,7 @@ class Plan:
 
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
     in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
-    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`), `control_front` and
-    `control_node` those of what front asks the node (`cluster/node_control.py`).
+    `netns` has the nodes' network namespaces, opened by init, where they have their own.
     """
 
     options: ClusterOptions
@@ -72,16 +101,14 @@ class Plan:
     rings: dict[str, Ring]
     logs: dict[str, int]
     wake_fd: int
-    egress_front: socket.socket
-    egress_node: socket.socket
-    control_front: socket.socket
-    control_node: socket.socket
+    nodes: tuple[NodePlan, ...]
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
+    netns: dict[str, int] = field(default_factory=dict)
     cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
 
 
-def issue_credentials(identity: Identity) -> Credentials:
+def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Credentials:
     """The certificates that the identity's authority issues (EC P-256; a few milliseconds). Raises ValueError."""
     ca = ClusterCA.load(identity.ca_certificate, identity.ca_key)
 
@@ -104,10 +131,11 @@ def issue_credentials(identity: Identity) -> Credentials:
             "::1",
             API_INSIDE[0],
             KUBERNETES_SERVICE_IP,
+            CONTROL_PLANE_IP,
         ),
         api_server_client=client("kube-apiserver-kubelet-client", "system:masters"),
-        kubelet_server=server(NODE_NAME, NODE_IP),
-        kubelet_client=client(f"system:node:{NODE_NAME}", "system:nodes"),
+        kubelet_server={each.name: server(each.name, each.ip) for each in nodes},
+        kubelet_client={each.name: client(f"system:node:{each.name}", "system:nodes") for each in nodes},
         admin_token=identity.admin_token,
     )
 
@@ -119,22 +147,18 @@ def make_plan(options: ClusterOptions, identity: Identity | None = None, api_por
     """
     api_socket = _listen(api_port)
     wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-    egress_front, egress_node = egress_pair()
-    control_front, control_node = node_control_pair()
+    nodes, names = layouts(options.nodes), roles(options.nodes)
     return Plan(
         options=options,
-        credentials=issue_credentials(identity or Identity.new()),
+        credentials=issue_credentials(identity or Identity.new(), nodes),
         api_socket=api_socket,
         api_port=api_socket.getsockname()[1],
-        rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in ROLES},
-        logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in ROLES if role != "front"},
+        rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in names},
+        logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in names if role != "front"},
         wake_fd=wake_fd,
         boot_id=World().new_uid(),
         cgroups=make_place(options.name),
-        egress_front=egress_front,
-        egress_node=egress_node,
-        control_front=control_front,
-        control_node=control_node,
+        nodes=tuple(NodePlan.make(each) for each in nodes),
     )
 
 

@@ -8,7 +8,8 @@ lets an ordinary user have a directory of its own there without one on the host.
 import os
 import stat
 
-from lastcall.cluster.options import DURABLE_DIR, STATE_DIR, STATIC_PODS_DIR
+from lastcall.cluster.layout import STATE_DIR
+from lastcall.cluster.options import DURABLE_DIR, STATIC_PODS_DIR
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)

@@ -257,7 +257,12 @@ class NodeStatusManager:
             tasks.spawn(self._update_status_forever(), name="node-status")
 
     async def update_status(self, *, force: bool = False) -> None:
-        """Write the status when it has changed, or when `force`."""
+        """Write the status when it is not what the API server has, or when `force`.
+
+        Asked each time, for others write it, too: a node that was thought lost says that it is Ready.
+        Source: kubelet_node_status.go:tryUpdateNodeStatus.
+        """
+        self._node = await self._client.get(NODES, self._config.name)
         old: Object = self._node.get("status") or {}
         fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old, self._pressures())
         self._tell_pressures(old, fresh)
@@ -336,12 +341,17 @@ class NodeStatusManager:
                 log.warning("node status not written: %s", error)
 
     async def _renew_lease_forever(self) -> None:
+        lost = False
         while True:
             try:
                 await self.renew_lease()
+                if lost:
+                    lost = False
+                    self.update_soon()
             except (StatusError, ConnectionLost) as error:
                 if not (isinstance(error, StatusError) and (is_already_exists(error) or is_conflict(error))):
                     log.warning("lease of node %s not renewed: %s", self._config.name, error)
+                    lost = True
             await self._world.clock.sleep(RENEW_INTERVAL)
 
     def _lease(self, renewed: str) -> Object:

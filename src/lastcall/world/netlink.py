@@ -68,6 +68,11 @@ def link_up(index: int) -> Message:
     return Message(f"set link {index} up", _RTM_NEWLINK, _INFO.pack(0, 0, index, _IFF_UP, _IFF_UP))
 
 
+def link_down(index: int) -> Message:
+    """The kernel takes the routes over it and its neighbour entries away, too."""
+    return Message(f"set link {index} down", _RTM_NEWLINK, _INFO.pack(0, 0, index, 0, _IFF_UP))
+
+
 def delete_link(index: int) -> Message:
     """Slow (the kernel waits for readers, 15 ms and more): for cleaning up after an error only."""
     return Message(f"delete link {index}", _RTM_DELLINK, _INFO.pack(0, 0, index, 0, 0), tolerate=(errno.ENODEV,))
@@ -112,24 +117,33 @@ def new_address(index: int, address: str) -> Message:
     return Message(f"add address {address}/32 to link {index}", _RTM_NEWADDR, body, flags, (errno.EEXIST,))
 
 
-def _route(destination: str, scope: int) -> bytes:
-    bits = 32 if destination else 0
-    header = struct.pack("=BBBBBBBBI", socket.AF_INET, bits, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, _RTN_UNICAST, 0)
-    return header + (attribute(_RTA_DST, IPv4Address(destination).packed) if destination else b"")
-
-
 def new_link_route(destination: str, index: int, preferred_source: str = "") -> Message:
     """`destination`/32 is reached on link `index` without a gateway; an older route to it is replaced."""
-    body = _route(destination, _RT_SCOPE_LINK) + attribute(_RTA_OIF, struct.pack("=i", index))
+    kinds = (_RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_LINK, _RTN_UNICAST)
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, *kinds, 0)
+    body += attribute(_RTA_DST, IPv4Address(destination).packed) + attribute(_RTA_OIF, struct.pack("=i", index))
     if preferred_source:
         body += attribute(_RTA_PREFSRC, IPv4Address(preferred_source).packed)
     return Message(f"add route to {destination}/32", _RTM_NEWROUTE, body, _NLM_F_CREATE | _NLM_F_REPLACE)
 
 
 def new_default_route(gateway: str, index: int) -> Message:
-    body = _route("", _RT_SCOPE_UNIVERSE) + attribute(_RTA_OIF, struct.pack("=i", index))
-    body += attribute(_RTA_GATEWAY, IPv4Address(gateway).packed)
-    return Message(f"add the default route through {gateway}", _RTM_NEWROUTE, body, _NLM_F_CREATE | _NLM_F_REPLACE)
+    return new_gateway_route("0.0.0.0/0", gateway, index)
+
+
+def new_gateway_route(destination: str, gateway: str, index: int, preferred_source: str = "") -> Message:
+    """`destination` (a CIDR) is reached through `gateway`, which link `index` reaches; an older route is replaced."""
+    network = IPv4Network(destination)
+    scope, kind = _RT_SCOPE_UNIVERSE, _RTN_UNICAST
+    length = network.prefixlen
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, _RTPROT_BOOT, scope, kind, 0)
+    if length:
+        body += attribute(_RTA_DST, network.network_address.packed)
+    body += attribute(_RTA_OIF, struct.pack("=i", index)) + attribute(_RTA_GATEWAY, IPv4Address(gateway).packed)
+    if preferred_source:
+        body += attribute(_RTA_PREFSRC, IPv4Address(preferred_source).packed)
+    what = f"add the route to {destination} through {gateway}"
+    return Message(what, _RTM_NEWROUTE, body, _NLM_F_CREATE | _NLM_F_REPLACE)
 
 
 def new_local_network(network: str, preferred_source: str) -> Message:

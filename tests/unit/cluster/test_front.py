@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lastcall.api.errors import not_found
+from lastcall.api.resources import PODS
 from lastcall.client.api import ConnectionLost, ListResult
 from lastcall.cluster import front as module
 from lastcall.cluster.control import ControlClient, claim
@@ -27,16 +28,15 @@ class Client:
     failure: BaseException | None = None
     hangs = False
 
-    async def get(self, resource: Any, name: str) -> dict[str, Any]:
+    async def list(self, resource: Any) -> ListResult:
         if self.failure:
             raise self.failure
         if self.hangs:
             await asyncio.Event().wait()
+        if resource is PODS:
+            return ListResult([{"status": {"phase": "Running"}}, {}], "7")
         conditions = [{"type": "Ready", "status": "False", "message": "container runtime is down"}]
-        return {"metadata": {"name": name}, "status": {"conditions": conditions}}
-
-    async def list(self, resource: Any) -> ListResult:
-        return ListResult([{"status": {"phase": "Running"}}, {}], "7")
+        return ListResult([{"metadata": {"name": "node-1"}, "status": {"conditions": conditions}}], "7")
 
     async def close(self) -> None:
         pass
@@ -143,7 +143,7 @@ async def test_status_counts_pods_and_says_why_a_node_is_not_ready(state_home: P
     async def check(front: Front, tree: FakeTree) -> None:
         found = await status()
         assert found["pods"] == {"total": 2, "Running": 1, "Unknown": 1}
-        assert found["node"] == {"name": "node-1", "ready": False, "message": "container runtime is down"}
+        assert found["nodes"] == [{"name": "node-1", "ready": False, "message": "container runtime is down"}]
         pids = {process["role"]: process["pid"] for process in found["processes"]}
         assert pids == {"front": os.getpid(), "init": 11, "control-plane": None, "shim-1": None, "node-1": 14}
 
@@ -155,8 +155,8 @@ async def test_status_answers_without_an_api_server(state_home: Path, failure: E
     async def check(front: Front, tree: FakeTree) -> None:
         tree.client.failure = failure
         found = await status()
-        assert found["pods"] is None and found["node"]["ready"] is None
-        assert found["node"]["message"].startswith("the API server does not answer: ")
+        assert found["pods"] is None and found["nodes"][0]["ready"] is None
+        assert found["nodes"][0]["message"].startswith("the API server does not answer: ")
 
     await with_front(check)
 
@@ -166,7 +166,7 @@ async def test_status_does_not_wait_for_ever(state_home: Path, monkeypatch: pyte
 
     async def check(front: Front, tree: FakeTree) -> None:
         tree.client.hangs = True
-        assert (await status())["node"]["message"] == "the API server does not answer: it takes too long"
+        assert (await status())["nodes"][0]["message"] == "the API server does not answer: it takes too long"
 
     await with_front(check)
 

@@ -10,6 +10,7 @@ import pytest
 
 from lastcall.cluster import state as module
 from lastcall.cluster.errors import ClusterUsageError, NewerVersion
+from lastcall.cluster.layout import layouts
 from lastcall.cluster.plan import Identity, issue_credentials
 from lastcall.cluster.state import StateDirectory
 
@@ -151,7 +152,7 @@ def test_credentials_are_kept_with_mode_0600_and_certificates_are_issued_from_th
     state = StateDirectory.open(str(used))
     assert state.credentials() == (identity, 40123)
     state.close()
-    first, second = issue_credentials(identity), issue_credentials(identity)
+    first, second = issue_credentials(identity, layouts(1)), issue_credentials(identity, layouts(1))
     assert first.ca_certificate == second.ca_certificate and first.admin_token == second.admin_token
     assert first.service_account_key == second.service_account_key
     assert first.api_server.certificate != second.api_server.certificate
