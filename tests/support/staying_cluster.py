@@ -111,7 +111,7 @@ class StayingCluster:
 
     # -- what is waited for
 
-    async def until(self, condition: Callable[[], Any], what: str = "", limit: float = 30.0) -> Any:
+    async def until(self, condition: Callable[[], Any], what: str = "", limit: float = 60.0) -> Any:
         deadline = time.monotonic() + limit
         while not (answer := condition()):
             assert time.monotonic() < deadline, f"not within {limit} s: {what}"
