@@ -30,6 +30,9 @@ class NftSet:
     shape: Shape
     timeout: int = 0
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Hook:
@@ -45,6 +48,9 @@ class Chain:
     name: str
     rules: tuple[Rule, ...] = ()
     hook: Hook | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 # Commands, in the order of a transaction.

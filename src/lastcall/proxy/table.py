@@ -2,7 +2,7 @@
 
 A new connection's cost does not depend on how many Services there are, and neither does an update's. A Service port
 with n endpoints has n elements in the map `endpoints-<n>`, keyed by address, protocol, port and a slot 0 … n-1, and a
-rule for each n in use looks for a random slot: `dnat to ip daddr . meta l4proto . th dport . numgen random mod n map
+chain for each n in use looks for a random slot: `dnat to ip daddr . meta l4proto . th dport . numgen random mod n map
 @endpoints-n`. So every endpoint is exactly as likely as the others, and an endpoint change touches map elements with
 plain data only: a verdict (as a map of chains would have) makes the kernel walk all of the table to look for loops.
 
@@ -12,6 +12,7 @@ and was not translated is refused; postrouting makes the node the source where t
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from lastcall.proxy import nft_statements as nft
 from lastcall.proxy.nft_objects import Chain, Hook, NftSet, SetKey, SetValue
@@ -47,8 +48,20 @@ _DSTNAT, _SRCNAT, _FILTER = -100, 100, 0
 _BEFORE_DSTNAT = _DSTNAT - 10
 
 
+@lru_cache
 def endpoints_map(count: int, *, outside: bool = False) -> NftSet:
     return NftSet(f"{'outside-' if outside else ''}endpoints-{count}", "service slots")
+
+
+@lru_cache
+def by_slot(slots: NftSet) -> Chain:
+    """The rule that chooses from one map of endpoints.
+
+    In a chain of its own, so that it is written together with its map: nft 1.0.6 refuses to add a rule with a map of
+    this type that stands there already.
+    """
+    count = int(slots.name.rpartition("-")[2])
+    return Chain(slots.name, ((nft.dnat_by_slot(slots.name, count),),))
 
 
 def skeleton(pod_cidr: str, service_cidr: str) -> Fragment:
@@ -96,6 +109,7 @@ def skeleton(pod_cidr: str, service_cidr: str) -> Fragment:
             Hook("nat", "postrouting", _SRCNAT),
         ),
     )
+    always = [endpoints_map(count) for count in ALWAYS_COUNTS]
     sets = (
         SERVICE_ADDRESSES,
         CLUSTER_IPS,
@@ -108,9 +122,9 @@ def skeleton(pod_cidr: str, service_cidr: str) -> Fragment:
         FIREWALL,
         AFFINITY,
         AFFINITY_OUTSIDE,
-        *(endpoints_map(count) for count in ALWAYS_COUNTS),
+        *always,
     )
-    return dict.fromkeys((*sets, *chains))
+    return dict.fromkeys((*sets, *map(by_slot, always), *chains))
 
 
 def service_chains(sets: Iterable[NftSet]) -> tuple[Chain, Chain]:
@@ -126,7 +140,7 @@ def service_chains(sets: Iterable[NftSet]) -> tuple[Chain, Chain]:
     ]
     for rules, prefix in ((inside, "endpoints-"), (outside, "outside-endpoints-")):
         counts = sorted(int(name.removeprefix(prefix)) for name in names if name.startswith(prefix))
-        rules.extend((nft.dnat_by_slot(f"{prefix}{count}", count),) for count in counts)
+        rules.extend((nft.verdict(f"jump {prefix}{count}"),) for count in counts)
     return Chain("services", tuple(inside)), Chain("services-outside", tuple(outside))
 
 
@@ -174,6 +188,7 @@ def _add_target(fragment: Fragment, port: PortRules, key: SetKey, target: Target
         return
     slots = endpoints_map(len(target.backends), outside=is_outside)
     fragment[slots] = None
+    fragment[by_slot(slots)] = None
     for slot, backend in enumerate(target.backends):
         fragment[slots.name, (*key, slot)] = backend
 
