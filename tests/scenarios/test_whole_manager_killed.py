@@ -1,0 +1,385 @@
+"""The controllers' process killed between any two of its writes: what comes of it is what comes of it undisturbed.
+
+One story for each controller (`STORIES`). An undisturbed run counts the writes; then the whole manager is killed before
+each of them reaches the API server, and after it has, and a new one starts that knows nothing. The objects that are
+left are compared, and how often each was made: nothing twice, nothing forgotten.
+"""
+
+import json
+from collections import Counter
+
+import pytest
+from killed_manager import Kill, Outcome, Story, differences, kills, run_killed
+from virtual_cluster import VirtualCluster, pod_manifest, service
+from workloads import template, workload
+
+from lastcall.api.meta import Object, copy_object, name_of
+from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, REPLICASETS
+from lastcall.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.controllers.manager import NAMES
+from lastcall.cri.simulated_program import Program
+
+DRAINS = {
+    "app": Program(drain_seconds=2),
+    "quick": Program(exits_after=1.0),
+    "fails": Program(exits_after=1.0, natural_exit_code=1),
+}
+
+
+def labelled(kind: str, name: str, image: str = "app:1", **spec: object) -> Object:
+    """`kind` with its own selector and one container."""
+    pods = template(image)
+    pods["metadata"]["labels"] = {"app": name}
+    made = workload(kind, name=name, pods=pods, **spec)
+    made["spec"]["selector"] = {"matchLabels": {"app": name}}
+    return made
+
+
+async def any_pod(cluster: VirtualCluster, prefix: str = "") -> str:
+    """The name of the oldest Pod that is not ending."""
+    found = [
+        pod for pod in (await cluster.client.list(PODS, cluster.namespace)).items if name_of(pod).startswith(prefix)
+    ]
+    alive = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    return name_of(min(alive, key=lambda pod: int(pod["metadata"]["resourceVersion"])))
+
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+async def replica_sets(cluster: VirtualCluster) -> None:
+    lone = pod_manifest("lone", labels={"app": "web"}, annotations={DELETION_COST: "9"})
+    await cluster.create(lone, workload("ReplicaSet", replicas=4))
+    await cluster.sleep(10)
+    await cluster.patch("replicaset/web", {"spec": {"replicas": 2}})
+    await cluster.sleep(10)
+    await cluster.delete(f"pod/{await any_pod(cluster, 'web-')}")
+    await cluster.sleep(10)
+    await cluster.patch("pod/lone", {"metadata": {"labels": {"app": "other"}}})
+    await cluster.sleep(15)
+
+
+async def replication_controllers(cluster: VirtualCluster) -> None:
+    spec = {"replicas": 3, "template": template()}
+    meta = {"name": "web"}
+    await cluster.create({"apiVersion": "v1", "kind": "ReplicationController", "metadata": meta, "spec": spec})
+    await cluster.sleep(20)
+    await cluster.patch("replicationcontroller/web", {"spec": {"replicas": 1}})
+    await cluster.sleep(40)
+
+
+async def deployments(cluster: VirtualCluster) -> None:
+    await cluster.create(workload("Deployment", replicas=2, revisionHistoryLimit=0))
+    await cluster.sleep(15)
+    await cluster.patch("deployment/web", {"spec": {"template": template("app:2")}})
+    await cluster.sleep(20)
+    await cluster.patch("deployment/web", {"spec": {"replicas": 1}})
+    await cluster.sleep(15)
+
+
+async def recreated_deployments(cluster: VirtualCluster) -> None:
+    await cluster.create(workload("Deployment", replicas=2, strategy={"type": "Recreate"}))
+    await cluster.sleep(15)
+    await cluster.patch("deployment/web", {"spec": {"template": template("app:2")}})
+    await cluster.sleep(20)
+
+
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+async def stateful_sets(cluster: VirtualCluster) -> None:
+    spec = {"serviceName": "web", "volumeClaimTemplates": [CLAIM]}
+    await cluster.create(workload("StatefulSet", replicas=2, **spec))
+    await cluster.sleep(15)
+    await cluster.patch("statefulset/web", {"spec": {"template": template("app:2")}})
+    await cluster.sleep(20)
+    await cluster.delete("pod/web-0")
+    await cluster.sleep(15)
+    await cluster.patch("statefulset/web", {"spec": {"replicas": 1}})
+    await cluster.sleep(15)
+
+
+async def daemon_sets(cluster: VirtualCluster) -> None:
+    await cluster.create(labelled("DaemonSet", "agent"))
+    await cluster.sleep(10)
+    changed = labelled("DaemonSet", "agent", "app:2")["spec"]["template"]
+    await cluster.patch("daemonset/agent", {"spec": {"template": changed}})
+    await cluster.sleep(20)
+    changed["spec"]["nodeSelector"] = {"zone": "1"}
+    await cluster.patch("daemonset/agent", {"spec": {"template": changed}})
+    await cluster.sleep(20)
+
+
+def job(name: str, image: str = "quick:1", **spec: object) -> Object:
+    pods = {"spec": {"containers": [{"name": "main", "image": image}], "restartPolicy": "Never"}}
+    meta = {"name": name}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": pods, **spec}}
+
+
+async def jobs(cluster: VirtualCluster) -> None:
+    await cluster.create(
+        job("many", completions=3, parallelism=2),
+        job("each", completions=2, parallelism=2, completionMode="Indexed"),
+        job("never", "fails:1", backoffLimit=0),
+    )
+    await cluster.sleep(20)
+    await cluster.create(job("late", "app:1", activeDeadlineSeconds=5), job("stopped", "app:1"))
+    await cluster.sleep(4)
+    await cluster.patch("job/stopped", {"spec": {"suspend": True}})
+    await cluster.sleep(20)
+
+
+async def failing_jobs(cluster: VirtualCluster) -> None:
+    await cluster.create(job("again", "fails:1", backoffLimit=1), job("gone", "app:1", backoffLimit=3))
+    await cluster.sleep(5)
+    await cluster.delete(f"pod/{await any_pod(cluster, 'gone-')}")
+    await cluster.sleep(60)
+
+
+async def finished_jobs(cluster: VirtualCluster) -> None:
+    await cluster.create(job("one", ttlSecondsAfterFinished=5), job("two", ttlSecondsAfterFinished=20), job("kept"))
+    await cluster.sleep(90)
+
+
+def cron_job(name: str, image: str = "quick:1", **spec: object) -> Object:
+    made = {"spec": job("", image)["spec"]}
+    spec = {"schedule": "* * * * *", "jobTemplate": made, **spec}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}
+
+
+async def cron_jobs(cluster: VirtualCluster) -> None:
+    await cluster.create(
+        cron_job("minutely", successfulJobsHistoryLimit=1),
+        cron_job("once", "app:1", concurrencyPolicy="Forbid"),
+        cron_job("newest", "app:1", concurrencyPolicy="Replace"),
+    )
+    await cluster.sleep(60 * 2 + 30)
+
+
+async def cron_jobs_of_a_minute(cluster: VirtualCluster) -> None:
+    """A time that is due while there is no manager is started late, and once."""
+    await cluster.create(cron_job("minutely"))
+    await cluster.sleep(60 * 3 + 10)
+    await cluster.patch("cronjob/minutely", {"spec": {"suspend": True}})
+    await cluster.sleep(90)
+
+
+async def deleted_owners(cluster: VirtualCluster) -> None:
+    await cluster.create(labelled("Deployment", "one", replicas=1), labelled("Deployment", "two", replicas=1))
+    await cluster.create(labelled("ReplicaSet", "three", replicas=1), labelled("StatefulSet", "four", serviceName="s"))
+    await cluster.sleep(15)
+    await cluster.delete("deployment/one", propagation="Foreground")
+    await cluster.delete("deployment/two", propagation="Background")
+    await cluster.delete("replicaset/three", propagation="Orphan")
+    await cluster.delete("statefulset/four", propagation="Foreground")
+    await cluster.sleep(20)
+
+
+def budget(name: str, **spec: object) -> Object:
+    spec = {"selector": {"matchLabels": {"app": "web"}}, **spec}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
+
+
+async def budgets(cluster: VirtualCluster) -> None:
+    await cluster.create(workload("ReplicaSet", replicas=3), budget("guard", maxUnavailable=1))
+    await cluster.sleep(20)
+    victim = await any_pod(cluster)
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": victim}}
+    await cluster.client.create(PODS, body, "default", name=victim, subresource="eviction")
+    await cluster.sleep(20)
+    await cluster.patch("poddisruptionbudget/guard", {"spec": {"maxUnavailable": 2}})
+    await cluster.sleep(180)
+
+
+async def namespaces(cluster: VirtualCluster) -> None:
+    client = cluster.client
+    await client.create(NAMESPACES, {"metadata": {"name": "gone"}})
+    await cluster.sleep(2)
+    held = {"finalizers": ["example.com/held"]}
+    await client.create(CONFIGMAPS, {"metadata": {"name": "kept", **held}}, "gone")
+    await client.create(REPLICASETS, workload("ReplicaSet", replicas=2), "gone")
+    await cluster.sleep(20)
+    await client.delete(NAMESPACES, "gone")
+    await cluster.sleep(30)
+    await client.patch(CONFIGMAPS, "kept", {"metadata": {"finalizers": None}}, "gone")
+    await cluster.sleep(30)
+
+
+async def lost_pods(cluster: VirtualCluster) -> None:
+    await cluster.create(*[pod_manifest(f"p-{number}", nodeName="node-2") for number in range(3)])
+    unplaced = pod_manifest("unplaced", schedulingGates=[{"name": "example.com/wait"}], finalizers=["example.com/held"])
+    await cluster.create(unplaced)
+    await cluster.sleep(10)
+    await cluster.kill_kubelet("node-2")
+    await cluster.delete("node/node-2")
+    await cluster.sleep(120)
+    await cluster.patch("pod/unplaced", {"metadata": {"finalizers": None}})
+    await cluster.sleep(5)
+
+
+async def lost_nodes(cluster: VirtualCluster) -> None:
+    await cluster.create(pod_manifest("p", nodeName="node-2"), pod_manifest("q", nodeName="node-3"))
+    await cluster.sleep(10)
+    await cluster.kill_kubelet("node-2")
+    await cluster.sleep(120)
+    cluster.start_kubelet("node-2")
+    await cluster.sleep(60)
+    await cluster.patch("node/node-3", {"spec": {"unschedulable": True}})
+    await cluster.sleep(10)
+
+
+async def tainted(cluster: VirtualCluster) -> None:
+    def tolerating(name: str, **more: object) -> Object:
+        toleration = {"key": "example.com/t", "operator": "Exists", "effect": "NoExecute", **more}
+        return pod_manifest(name, nodeName="node-1", tolerations=[toleration])
+
+    await cluster.create(
+        pod_manifest("none-a", nodeName="node-1"),
+        pod_manifest("none-b", nodeName="node-1"),
+        tolerating("ten", tolerationSeconds=10),
+        tolerating("hundred", tolerationSeconds=100),
+        tolerating("ever"),
+    )
+    await cluster.sleep(10)
+    taint = {"key": "example.com/t", "value": "v", "effect": "NoExecute"}
+    await cluster.patch("node/node-1", {"spec": {"taints": [taint]}}, content_type=STRATEGIC_MERGE_PATCH)
+    await cluster.sleep(60)
+    await cluster.patch("node/node-1", {"spec": {"taints": None}})
+    await cluster.sleep(120)
+
+
+async def new_nodes(cluster: VirtualCluster) -> None:
+    for name in ("extra-1", "extra-2"):
+        node = {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+        await cluster.create({"kind": "Node", **node})
+        await cluster.sleep(2)
+    await cluster.sleep(20)
+
+
+async def services(cluster: VirtualCluster) -> None:
+    await cluster.create(service("svc", app="web"), workload("ReplicaSet", replicas=3), service("none", app="nobody"))
+    await cluster.sleep(20)
+    await cluster.delete(f"pod/{await any_pod(cluster)}")
+    await cluster.sleep(20)
+    await cluster.patch("service/svc", {"spec": {"ports": [{"port": 80, "targetPort": 9090}]}})
+    await cluster.sleep(20)
+    await cluster.delete("service/none")
+    await cluster.sleep(20)
+
+
+async def accounts(cluster: VirtualCluster) -> None:
+    client = cluster.client
+    for name in ("one", "two"):
+        await client.create(NAMESPACES, {"metadata": {"name": name}})
+    await cluster.sleep(5)
+    await cluster.delete("serviceaccount/default")
+    changed = copy_object(await client.get(CONFIGMAPS, "kube-root-ca.crt", "one"))
+    await client.update(CONFIGMAPS, {**changed, "data": {"ca.crt": "another"}}, "one")
+    await client.delete(CONFIGMAPS, "kube-root-ca.crt", "two")
+    await cluster.sleep(20)
+
+
+TWO_NODES = {"nodes": 2, "node_labels": lambda name: {"zone": name[-1]}}
+
+STORIES: dict[str, Story] = {
+    "replicaset-controller": Story(replica_sets, DRAINS),
+    "replication-controller": Story(replication_controllers, DRAINS),
+    "deployment-controller": Story(deployments, DRAINS),
+    "deployment-controller (Recreate)": Story(
+        recreated_deployments,
+        DRAINS,
+        may_differ={
+            r"Deployment .*\[Progressing\]\.message": "who finds the new ReplicaSet made, and no old Pods, takes the "
+            "Deployment for complete and leaves the condition as it is (progress.go:syncRolloutStatus)"
+        },
+    ),
+    "garbage-collector-controller": Story(
+        deleted_owners,
+        DRAINS,
+        may_differ={
+            "created controllerrevisions four-": "as in Kubernetes a StatefulSet that is being deleted makes its "
+            "revision anew with each event of its Pods, and the garbage collector deletes it"
+        },
+    ),
+    "statefulset-controller": Story(stateful_sets, DRAINS),
+    "daemonset-controller": Story(daemon_sets, DRAINS, TWO_NODES),
+    "disruption-controller": Story(budgets, DRAINS),
+    "namespace-controller": Story(namespaces, DRAINS),
+    "pod-garbage-collector-controller": Story(lost_pods, DRAINS, TWO_NODES),
+    "node-lifecycle-controller": Story(lost_nodes, DRAINS, {"nodes": 3}),
+    "taint-eviction-controller": Story(tainted, DRAINS),
+    "ttl-controller": Story(new_nodes, DRAINS),
+    "job-controller": Story(jobs, DRAINS),
+    "job-controller (back-off)": Story(failing_jobs, DRAINS),
+    "ttl-after-finished-controller": Story(finished_jobs, DRAINS),
+    "cronjob-controller": Story(cron_jobs, DRAINS),
+    "cronjob-controller (away when it is due)": Story(
+        cron_jobs_of_a_minute, DRAINS, downs=(61.0,), before_the_first=False
+    ),
+    "endpointslice-controller": Story(services, DRAINS),
+    "serviceaccount-controller": Story(accounts, DRAINS),
+}
+"""By the controller's name; several stories of one have something in brackets."""
+
+
+def test_every_controller_has_a_story():
+    assert set(NAMES) == {name.partition(" (")[0] for name in STORIES}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", STORIES)
+def test_a_manager_killed_at_any_of_its_writes_comes_to_the_same_end(name: str):
+    story = STORIES[name]
+    undisturbed = run_killed(story)
+    assert len(undisturbed.writes) >= 3, undisturbed.writes
+    wrong = []
+    for kill in kills(story, len(undisturbed.writes)):
+        if found := differences(story, undisturbed, run_killed(story, kill)):
+            wrong.append("\n  ".join([f"{kill}: {undisturbed.writes[kill.write - 1]}", *found[:20]]))
+    assert not wrong, f"{len(wrong)} kills of {name} did harm:\n" + "\n".join(wrong[:8])
+
+
+def outcome(*objects: Object, created: dict[str, int] | None = None) -> Outcome:
+    return Outcome(objects=[json.dumps(each) for each in objects], created=Counter(created or {}))
+
+
+def config(name: str, value: str = "1") -> Object:
+    return {"kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"key": value}}
+
+
+@pytest.mark.parametrize(
+    ("killed", "told"),
+    [
+        (outcome(config("a"), created={"jobs a": 1}), []),
+        (outcome(created={"jobs a": 1}), ["- ConfigMap default/a"]),
+        (outcome(config("a"), config("a"), created={"jobs a": 1}), ["+ ConfigMap default/a"]),
+        (
+            outcome(config("a", "2"), created={"jobs a": 1}),
+            ['ConfigMap default/a .data.key: "1" undisturbed, "2" here'],
+        ),
+        (outcome(config("a"), created={"jobs a": 2}), ["created jobs a: 1 times undisturbed, 2 times here"]),
+        (outcome(config("a")), ["created jobs a: 1 times undisturbed, 0 times here"]),
+    ],
+)
+def test_what_is_missing_too_much_other_or_made_twice_is_told(killed: Outcome, told: list[str]):
+    story = Story(new_nodes, may_differ={"nothing": "else"})
+    assert differences(story, outcome(config("a"), created={"jobs a": 1}), killed) == told
+
+
+def test_a_difference_that_may_be_is_not_told():
+    story = Story(new_nodes, may_differ={r"ConfigMap .*\.key": "says why"})
+    assert differences(story, outcome(config("a")), outcome(config("a", "2"), config("b"))) == ["+ ConfigMap default/b"]
+
+
+def test_a_dead_manager_writes_nothing_more():
+    story = STORIES["replicaset-controller"]
+    writes = run_killed(story).writes
+    for moment in ("lost", "unanswered", "answered"):
+        killed = run_killed(story, Kill(3, moment, down=1000.0))
+        assert killed.writes == writes[:3]
+        assert killed.created.total() == len([each for each in writes[:3] if each.startswith("create")]) - (
+            moment == "lost"
+        )
