@@ -160,6 +160,20 @@ POD_LIST: list[Manifest] = [
     once("host-network-2", "echo net=$(readlink /proc/self/ns/net)", {"hostNetwork": True}),
     once("own-network", "echo net=$(readlink /proc/self/ns/net); echo pid=$$$$"),
     once("host-pid", "echo pid=$$$$; echo first=$(cat /proc/1/comm)", {"hostPID": True}),
+    pod(
+        "again",
+        container(
+            "source", "echo run; test -e /data/second && sleep 3600; touch /data/second; sleep 1; exit 42",
+            restartPolicy="Never", volumeMounts=[{"name": "data", "mountPath": "/data"}],
+            restartPolicyRules=[
+                {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}},
+            ],
+        ),
+        container("other", SLEEPS, pre_stop="sleep 3600"),
+        container("done", "true"),
+        grace=0, restartPolicy="Never", volumes=[{"name": "data", "emptyDir": {}}],
+        initContainers=[container("init", "true")],
+    ),
     pod("gated", container("app", SLEEPS), readinessGates=[{"conditionType": "example.com/open"}]),
     pod("deadline", container("app", SLEEPS), grace=1, activeDeadlineSeconds=1, restartPolicy="Never"),
     pod("changing", container("app", SLEEPS), grace=5),
@@ -259,6 +273,25 @@ def test_a_readiness_gate_is_opened_by_its_condition(kubectl: Kubectl) -> None:
     patch = {"status": {"conditions": [{"type": "example.com/open", "status": "True"}]}}
     kubectl("patch", "pod", "gated", "--subresource=status", "-p", json.dumps(patch))
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/gated", timeout=70)
+
+
+def test_an_exit_by_its_rule_restarts_all_containers_in_their_sandbox(kubectl: Kubectl) -> None:
+    def statuses() -> list[dict[str, Any]]:
+        status = kubectl.get("pod", "again")["status"]
+        return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+
+    def again() -> bool:
+        found = {each["name"]: each for each in statuses()}
+        restarted = len(found) == 4 and all(each["restartCount"] == 1 for each in found.values())
+        return restarted and all("running" in found[name]["state"] for name in ("source", "other"))
+
+    until(again)
+    ends = {each["name"]: each["lastState"]["terminated"] for each in statuses()}
+    assert {(last["exitCode"], last["reason"]) for last in ends.values()} == {(137, "RestartingAllContainers")}
+    told = events(kubectl, "again")
+    assert "Killing: killing" in told and not any("Sandbox" in line or "PreStop" in line for line in told)
+    conditions = kubectl.get("pod", "again")["status"]["conditions"]
+    assert [each["status"] for each in conditions if each["type"] == "AllContainersRestarting"] == ["False"]
 
 
 def test_an_active_deadline_fails_the_pod(kubectl: Kubectl) -> None:

@@ -84,6 +84,20 @@ def test_it_starts_while_init_containers_still_run() -> None:
     run_cluster(scenario, {"init": Program(exits_after=60.0), "app": Program(), "debug": NEVER_EXITS})
 
 
+@pytest.mark.parametrize(("fields", "code"), [({}, 137), ({"targetContainerName": "app"}, 143)])
+def test_beside_a_target_it_is_not_pid_1_and_a_signal_without_handler_ends_it(fields: dict, code: int) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(terminationGracePeriodSeconds=3))
+        await cluster.wait_ready()
+        await add(cluster, **fields)
+        await cluster.wait_until(lambda: state(cluster) == "running")
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    cluster = run_cluster(scenario, {"app": Program(), "debug": Program(on_term="default")})
+    assert debug_status(cluster)["state"]["terminated"]["exitCode"] == code
+
+
 @pytest.mark.rule("node-semantics 21.3/target")
 def test_a_target_that_does_not_run_is_a_config_error() -> None:
     async def scenario(cluster: VirtualCluster) -> None:

@@ -52,6 +52,7 @@ from lastcall.world.world import World
 
 RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
 SIGKILL_EXIT = 137
+SIGTERM_EXIT = 143
 START_ERROR_EXIT = 128
 _DISPOSITION = {"exit": "handled", "ignore": "handled", "default": "default"}
 
@@ -505,6 +506,8 @@ class SimulatedRuntime:
             "ignored": [],
             "blocked": [],
         }
+        pid_1 = container.config.security_context.namespace_options.pid == "CONTAINER"
+        state["containerPid"] = 1 if pid_1 else container.pid
         self._record(PROCESS_SIGNAL_STATE, uid, container.name, state, rule=RULE_STOP)
         sent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
         self._record(SIGNAL_SENT, uid, container.name, sent, rule=RULE_STOP)
@@ -513,6 +516,8 @@ class SimulatedRuntime:
             self._print(container, program.term_output)
         if program.on_term == "exit":
             self._end_later(container, max(program.drain_seconds, self._durations.signal), program.exit_code)
+        if program.on_term == "default" and not pid_1:  # only a PID 1 is deaf
+            self._end_later(container, self._durations.signal, SIGTERM_EXIT)
 
     async def _sigkill(self, container: _Container, why: str) -> None:
         sent = {"signal": "SIGKILL", "pid": container.pid, "why": why}

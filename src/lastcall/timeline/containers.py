@@ -60,7 +60,7 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
         pid=pid,
         exe=str((state.record.facts.get("exe") if state else "") or start.get("exe") or ""),
         argv=tuple(str(word) for word in start.get("argv") or ()),
-        disposition=str(state.record.facts.get("disposition") or "") if state else "",
+        disposition=_disposition(state.record.facts) if state else "",
         caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),
         restarts=max(0, len(starts) - 1),
         oom_kills=_whole(exit_.record.facts.get("oomKills")) if exit_ else None,
@@ -84,6 +84,12 @@ def _is_for_container(entry: Entry, pid: int | None) -> bool:
     if pid is not None and target is not None:
         return pid == target
     return entry.record.facts.get("why") not in _EXEC_SIGNALS
+
+
+def _disposition(state: dict[str, Any]) -> str:
+    """ "" for a process without a handler that is not PID 1 of its namespace: the default action ends it as usual."""
+    disposition = str(state.get("disposition") or "")
+    return "" if disposition == "default" and state.get("containerPid", 1) != 1 else disposition
 
 
 def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, str | None, str | None]:

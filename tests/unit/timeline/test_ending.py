@@ -488,6 +488,28 @@ def test_records_alone_are_enough_when_nobody_saw_the_object(tapes):
     assert ending.containers[0].exit_code == 0
 
 
+def test_an_ephemeral_container_is_told_when_the_delete_caught_it_running(tapes):
+    tape = tapes["graceful"]()
+    added = [{"name": "probe", "target": "app"}, {"name": "done", "target": ""}]
+    tape.add(-3, "apiserver", k.POD_CREATED, namespace="shop", name="cart", resourceVersion="1", user="u")
+    tape.add(-2, "apiserver", k.EPHEMERAL_CONTAINERS_ADDED, containers=added, user="ann", resourceVersion="2")
+    tape.add(-1.5, "runtime", k.PROCESS_STARTED, "done", pid=51)
+    tape.add(-1.4, "runtime", k.PROCESS_EXITED, "done", pid=51, exitCode=0, signal=None, reason="Completed")
+    tape.add(-1, "runtime", k.PROCESS_STARTED, "probe", pid=50)
+    state = {"pid": 50, "containerPid": 17, "exe": "/bin/sleep", "signal": "SIGTERM", "disposition": "default"}
+    tape.add(0.1, "runtime", k.PROCESS_SIGNAL_STATE, "probe", **state, caught=[], ignored=[], blocked=[])
+    tape.add(0.1, "runtime", k.SIGNAL_SENT, "probe", pid=50, signal="SIGTERM", why="StopContainer")
+    tape.add(0.2, "runtime", k.PROCESS_EXITED, "probe", pid=50, exitCode=143, signal=15, reason="Error")
+    ending = build_endings(tape.records, [PodFacts(tape.uid, "", "")], kubernetes_version="1.36")[0]
+    assert [(c.name, c.kind, c.exit_code) for c in ending.containers] == [
+        ("app", "container", 0),
+        ("probe", "ephemeral", 143),
+    ]
+    text = plain_text([ending], 120)
+    assert "PID 17 (/bin/sleep): SIGTERM has no handler: it ends the process" in text
+    assert "stopSignalNotHandled" not in [finding.id for finding in ending.findings]
+
+
 def test_pod_facts_come_from_spec_and_status():
     pod = {
         "metadata": {"uid": "u", "name": "web", "namespace": "shop"},

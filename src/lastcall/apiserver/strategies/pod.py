@@ -36,9 +36,10 @@ class PodStrategy(Strategy):
         if subresource == "ephemeralcontainers":
             # Whatever else the request says is not heard (dropNonEphemeralContainerUpdates).
             wanted = (new.get("spec") or {}).get("ephemeralContainers")
-            version = new["metadata"].get("resourceVersion")
+            heard = ("resourceVersion", "managedFields")
             self.keep(new, old, *(key for key in {**old, **new} if key != "metadata"))
-            new["metadata"] = {**old["metadata"], "resourceVersion": version}
+            kept = {key: new["metadata"][key] for key in heard if key in new["metadata"]}
+            new["metadata"] = {**{key: value for key, value in old["metadata"].items() if key not in heard}, **kept}
             new["spec"] = {**old["spec"], "ephemeralContainers": wanted}
             if not wanted:
                 del new["spec"]["ephemeralContainers"]

@@ -197,8 +197,11 @@ def _signal_state(facts: Facts) -> Words:
         "default": "has no handler: PID 1 does not get it",
     }.get(str(facts.get("disposition")), "in an unknown state")
     exe = f" ({facts['exe']})" if facts.get("exe") else ""
+    number = facts.get("containerPid", 1)
+    if number != 1 and facts.get("disposition") == "default":
+        return Words(f"PID {number}{exe}: {signal_name(facts.get('signal'))} has no handler: it ends the process", STEP)
     style: Style = "" if facts.get("disposition") == "handled" else "bad"
-    return Words(f"PID 1{exe}: {signal_name(facts.get('signal'))} {what}", STEP, style)
+    return Words(f"PID {number}{exe}: {signal_name(facts.get('signal'))} {what}", STEP, style)
 
 
 def _signal_sent(facts: Facts) -> Words:

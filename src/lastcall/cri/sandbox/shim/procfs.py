@@ -81,9 +81,11 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
 
     `disposition` is blocked (by every thread: pending until someone takes it), ignored, handled, or default. A PID 1
     without a handler is deaf to every signal of its own namespace's kind except SIGKILL and SIGSTOP from outside, so
-    for it `default` means ignored (pid_namespaces(7)).
+    for it `default` means ignored (pid_namespaces(7)). `containerPid` is its number in its own PID namespace: in a
+    namespace that is shared (with the Pod, the node, a target) it is not 1, and `default` is what the signal does.
     """
-    masks = _masks(read(f"/proc/{pid}/status"))
+    status = read(f"/proc/{pid}/status")
+    masks = _masks(status)
     if masks is None:
         return None
     blocked, ignored, caught = masks
@@ -92,6 +94,7 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
             blocked &= other[0]
     return {
         "pid": pid,
+        "containerPid": _container_pid(status, pid),
         "exe": executable(pid),
         "signal": signal_name(number),
         "disposition": _disposition(number, blocked, ignored, caught),
@@ -99,6 +102,13 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
         "ignored": mask_names(ignored),
         "blocked": mask_names(blocked),
     }
+
+
+def _container_pid(status: str, pid: int) -> int:
+    for line in status.splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid
 
 
 def _disposition(number: int, blocked: int, ignored: int, caught: int) -> str:
@@ -146,7 +156,7 @@ def describe(pid: int, number: int) -> dict[str, Any] | None:
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     return {
         "pid": pid,
-        "containerPid": int(fields.get("NSpid", str(pid)).split()[-1]),
+        "containerPid": _container_pid(status, pid),
         "parent": int(fields.get("PPid", "0")),
         "name": fields.get("Name", ""),
         "state": fields.get("State", "?")[:1],
