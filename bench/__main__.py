@@ -1,4 +1,7 @@
-"""`python -m bench [--starts N] [--pods N]`: the figures of README and RESULTS.md, as a Markdown table."""
+"""`python -m bench [--starts N] [--pods N]`: the figures of README and RESULTS.md, as a Markdown table.
+
+`python -m bench virtual-cluster`: see bench/virtual_cluster.py.
+"""
 
 import argparse
 import json
@@ -42,4 +45,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["virtual-cluster"]:
+        from bench import virtual_cluster
+
+        virtual_cluster.main(sys.argv[2:])
+    else:
+        main()

@@ -27,6 +27,11 @@ def copy_object(obj: Object) -> Object:
     return new
 
 
+def with_own_metadata(obj: Object) -> Object:
+    """A copy whose metadata may be changed; everything else is shared with `obj`."""
+    return {**obj, **copy_object({"metadata": obj.get("metadata") or {}})}
+
+
 def metadata(obj: Object) -> Object:
     """`metadata`, made when absent."""
     return cast(Object, obj.setdefault("metadata", {}))

@@ -84,8 +84,8 @@ def is_qualified_name(value: str) -> list[str]:
     """A label key, annotation key or finalizer: `[prefix/]name`."""
     parts = value.split("/")
     problems: list[str] = []
-    shape = regex_text(_QUALIFIED_TEXT, _QUALIFIED, "MyName", "my.name", "123-abc")
     if len(parts) > 2:
+        shape = regex_text(_QUALIFIED_TEXT, _QUALIFIED, "MyName", "my.name", "123-abc")
         return [f"a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     if len(parts) == 2:
         if not parts[0]:
@@ -98,6 +98,7 @@ def is_qualified_name(value: str) -> list[str]:
     elif len(name) > DNS1123_LABEL_MAX:
         problems.append(f"name part {max_length(DNS1123_LABEL_MAX)}")
     if not re.fullmatch(_QUALIFIED, name):
+        shape = regex_text(_QUALIFIED_TEXT, _QUALIFIED, "MyName", "my.name", "123-abc")
         problems.append(f"name part {shape}")
     return problems
 

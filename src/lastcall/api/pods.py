@@ -1,7 +1,7 @@
 """What several components ask of a Pod."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.quantity import is_positive, parse_quantity
@@ -69,9 +69,10 @@ def qos_class(pod: Object) -> QOSClass:
 
 def get_condition(status: Object, condition_type: str) -> Object | None:
     """The entry of `status.conditions` with this type."""
+    condition: Object
     for condition in status.get("conditions") or ():
         if condition.get("type") == condition_type:
-            return cast(Object, condition)
+            return condition
     return None
 
 

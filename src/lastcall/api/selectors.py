@@ -29,12 +29,12 @@ class Requirement:
     def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         match self.operator:
+            case "in" | "=" | "==":
+                return value is not None and value in self.values
             case "exists":
                 return value is not None
             case "!":
                 return value is None
-            case "=" | "==" | "in":
-                return value is not None and value in self.values
             case "!=" | "notin":
                 return value is None or value not in self.values
         try:
@@ -67,7 +67,10 @@ class LabelSelector:
         if self.nothing:
             return False
         present = labels or {}
-        return all(requirement.matches(present) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 (asked for every Pod of an owner in every sync)
+            if not requirement.matches(present):
+                return False
+        return True
 
     @property
     def empty(self) -> bool:

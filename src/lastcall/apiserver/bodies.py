@@ -200,7 +200,7 @@ def prepare(
 
 def _same(value: Any, before: Any) -> bool:
     """Equal as JSON: to Python True is 1."""
-    return bool(value == before) and orjson.dumps(value) == orjson.dumps(before)
+    return value is before or (bool(value == before) and orjson.dumps(value) == orjson.dumps(before))
 
 
 def _strict(resource: Resource, problems: list[str], patch: Any) -> StatusError:

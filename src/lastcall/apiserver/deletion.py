@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Literal, cast
 
 from lastcall.api.errors import conflict
-from lastcall.api.meta import Object, copy_object, metadata
+from lastcall.api.meta import Object, copy_object, metadata, with_own_metadata
 from lastcall.world.clock import parse_rfc3339, rfc3339
 
 ORPHAN_DEPENDENTS = "orphan"
@@ -111,7 +111,7 @@ def before_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
         asked = 1
     meta = obj["metadata"]
     if (meta.get("deletionGracePeriodSeconds") or 0) < 0:
-        obj = copy_object(obj)
+        obj = with_own_metadata(obj)
         meta = obj["metadata"]
         meta["deletionGracePeriodSeconds"] = 1
     if rules.check_graceful_delete is None:
@@ -119,7 +119,7 @@ def before_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     if meta.get("deletionTimestamp") is not None:
         return _shorten(obj, asked, now)
     period = rules.check_graceful_delete(obj, asked)
-    obj = copy_object(obj)
+    obj = with_own_metadata(obj)
     meta = obj["metadata"]
     meta["deletionTimestamp"] = rfc3339(now + timedelta(seconds=period))
     meta["deletionGracePeriodSeconds"] = period
@@ -141,7 +141,7 @@ def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
     if deadline < now:
         deadline = now
         asked = 1 if asked else 0
-    obj = copy_object(obj)
+    obj = with_own_metadata(obj)
     obj["metadata"]["deletionTimestamp"] = rfc3339(deadline)
     obj["metadata"]["deletionGracePeriodSeconds"] = asked
     return BeforeDelete(True, False, obj)
@@ -159,7 +159,7 @@ def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     finalizers = deletion_finalizers(rules.default_policy, had, options)
     if not (before.graceful or had or finalizers != had):
         return Decision("remove", None, RULE_DELETE)
-    marked = copy_object(before.object)
+    marked = with_own_metadata(before.object)
     _set_finalizers(marked, finalizers)
     if before.graceful:
         stays = bool(finalizers) or marked["metadata"]["deletionGracePeriodSeconds"] > 0

@@ -41,7 +41,7 @@ class Page:
 async def list_page(kind: GenericStore, namespace: str, options: ListOptions, selection: Selection) -> Page:
     """Raises StatusError: 400 for options, 410 for a moment that is forgotten, 504 for one that has not come."""
     store, clock = kind.shared.store, kind.shared.world.clock
-    prefix = kind.collection(namespace)
+    prefix, scope = kind.collection(namespace), kind.scope(namespace, selection)
     limit, start, revision = options.limit, "", 0
     if options.continue_:
         if options.resource_version not in ("", "0"):
@@ -60,7 +60,7 @@ async def list_page(kind: GenericStore, namespace: str, options: ListOptions, se
             if options.resource_version_match == "Exact" or (limit and not options.resource_version_match):
                 revision = asked
     try:
-        return await _read(kind, prefix, start, limit, revision, selection)
+        return await _read(kind, prefix, scope, start, limit, revision, selection)
     except Compacted:
         if options.continue_:
             error = expired(INCONSISTENT_CONTINUE)
@@ -69,14 +69,17 @@ async def list_page(kind: GenericStore, namespace: str, options: ListOptions, se
         raise list_too_old() from None
 
 
-async def _read(kind: GenericStore, prefix: str, start: str, limit: int, revision: int, selection: Selection) -> Page:
+async def _read(
+    kind: GenericStore, prefix: str, scope: str, start: str, limit: int, revision: int, selection: Selection
+) -> Page:
+    """`scope` is where under `prefix` there can be something that is selected."""
     store = kind.shared.store
     if selection.everything:
         entries, at, more = await store.list(prefix, start=start, limit=limit, revision=revision)
         if not more:
             return Page(entries, at)
         return Page(entries, at, encode_continue(at, entries[-1].key.removeprefix(prefix)), more)
-    entries, at, _ = await store.list(prefix, start=start, revision=revision)
+    entries, at, _ = await store.list(scope, start=start, revision=revision)
     selected = [entry async for entry in select(kind, selection, entries)]
     if not limit or len(selected) <= limit:
         return Page(selected, at)

@@ -44,8 +44,8 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
         if new["metadata"].get("name") != name:
             given = new["metadata"].get("name")
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-        # What is stored may not share anything with the old object or the caller's patch.
-        return copy_object(new)
+        # What is stored shares nothing with the caller's patch; with the old object only what the patch did not touch.
+        return {**new, **copy_object({key: value for key, value in new.items() if value is not old.get(key)})}
 
     return transform
 

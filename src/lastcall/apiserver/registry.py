@@ -26,7 +26,7 @@ from lastcall.api.errors import (
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.field import FieldError, invalid
-from lastcall.api.meta import Object, copy_object
+from lastcall.api.meta import Object, with_own_metadata
 from lastcall.api.names import generate_name
 from lastcall.api.resources import Resource
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
@@ -37,8 +37,9 @@ from lastcall.apiserver.deletion import Decision, DeleteOptions
 from lastcall.apiserver.fieldmanager.managers import same_but_times
 from lastcall.apiserver.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.records import WriteRecords
+from lastcall.apiserver.selection import Selection
 from lastcall.apiserver.strategies.base import Strategy
-from lastcall.store.api import Entry, Store, StoreConflict, StoreError
+from lastcall.store.api import Change, Entry, Store, StoreConflict, StoreError
 from lastcall.world.clock import now
 from lastcall.world.world import World
 
@@ -83,6 +84,8 @@ class GenericStore:
         self.resource: Resource = strategy.resource
         self.codec = Codec(strategy.resource, shared.cache)
         self.prefix = f"{strategy.resource.plural}/"
+        if strategy.trigger_field:
+            shared.store.set_trigger(self.prefix, self._trigger)
 
     def key(self, namespace: str, name: str) -> str:
         return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else f"{self.prefix}{name}"
@@ -90,6 +93,23 @@ class GenericStore:
     def collection(self, namespace: str) -> str:
         """The key prefix of a collection; namespace "" is all."""
         return f"{self.prefix}{namespace}/" if self.resource.namespaced and namespace else self.prefix
+
+    def scope(self, namespace: str, selection: Selection) -> str:
+        """The key prefix under which everything is that is selected: the key itself where one name is asked for."""
+        if selection.name and (namespace or not self.resource.namespaced):
+            return self.key(namespace, selection.name)
+        return self.collection(namespace)
+
+    def trigger_value(self, selection: Selection) -> str | None:
+        """The value that everything selected has in the kind's trigger field; None when nothing says so."""
+        field = self.strategy.trigger_field
+        return selection.fields.exact(field) if field and selection.fields is not None else None
+
+    def _trigger(self, change: Change) -> tuple[str, ...]:
+        get = self.strategy.trigger_of
+        after = get(self.decode(change.value))
+        # The object before has the same value most of the time, and is decoded anyhow by who watches.
+        return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
 
     def decode(self, value: bytes) -> Object:
         return self.shared.cache.decode(value)
@@ -127,11 +147,11 @@ class GenericStore:
             obj["metadata"]["managedFields"] = track(obj, None)
         generate = not obj["metadata"].get("name") and obj["metadata"].get("generateName")
         attempts = MAX_NAME_ATTEMPTS if generate else 1
-        original = copy_object(obj) if generate else obj
-        for _ in range(attempts):
+        original = orjson.dumps(obj) if generate else b""
+        for attempt in range(attempts):
             if generate:
-                obj = copy_object(original)
-                obj["metadata"]["name"] = generate_name(original["metadata"]["generateName"], self.shared.world.random)
+                obj = orjson.loads(original) if attempt else obj
+                obj["metadata"]["name"] = generate_name(generate, self.shared.world.random)
             try:
                 return await self._create(context, obj, namespace)
             except StatusError as error:
@@ -346,7 +366,7 @@ class GenericStore:
 
     async def _remove(self, context: RequestContext, entry: Entry) -> Answer:
         """The last write of an object: DELETED carries the stored state with the version of the deletion."""
-        last = copy_object(self.decode(entry.value))
+        last = with_own_metadata(self.decode(entry.value))
         gone = await self._kept(
             self.shared.store.delete(entry.key, entry.revision, lambda revision: self.codec.encode(last, revision))
         )

@@ -19,7 +19,7 @@ from lastcall.api.errors import (
 )
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, invalid
-from lastcall.api.meta import Object, copy_object, uid_of
+from lastcall.api.meta import Object, copy_object, uid_of, with_own_metadata
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS, Resource
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.kubelet_client import KubeletLogs, PodLogOptions
@@ -84,12 +84,13 @@ def binding_conflict(name: str, why: str) -> StatusError:
 
 def assigned(pod: Object, node: str, binding_meta: Object, moment: str) -> Object:
     """The Pod as it looks after the binding: node, the binding's annotations and labels, condition PodScheduled."""
-    new = copy_object(pod)
-    new["spec"]["nodeName"] = node
+    new = with_own_metadata(pod)
+    new["spec"] = {**new["spec"], "nodeName": node}
+    new["status"] = copy_object(new.get("status") or {})
     for key in ("annotations", "labels"):
         if binding_meta.get(key):
             new["metadata"][key] = {**(new["metadata"].get(key) or {}), **binding_meta[key]}
-    status = new.setdefault("status", {})
+    status = new["status"]
     status.pop("nominatedNodeName", None)
     conditions = [condition for condition in status.get("conditions") or [] if condition["type"] != "PodScheduled"]
     scheduled: Object = {

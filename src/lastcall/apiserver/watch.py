@@ -14,7 +14,7 @@ from typing import Literal
 import orjson
 
 from lastcall.api.errors import StatusError, too_old_resource_version
-from lastcall.api.meta import Object, copy_object
+from lastcall.api.meta import Object, with_own_metadata
 from lastcall.apiserver.listing import SLICE, selects, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.registry import GenericStore
@@ -74,7 +74,7 @@ class EventStream:
         self._stack = stack
         self._kind = kind
         self._clock = kind.shared.world.clock
-        self._prefix = kind.collection(namespace)
+        self._scope = kind.scope(namespace, selection)
         self._options = options
         self._selection = selection
         self._asked = asked
@@ -148,12 +148,13 @@ class EventStream:
         if self._wants_initial_events():
             if self._asked:
                 await wait_for_revision(store, self._clock, self._asked)
-            entries, self._revision, _ = await store.list(self._prefix)
+            entries, self._revision, _ = await store.list(self._scope)
             self._initial = iter(entries)
         elif not self._asked:
             self._revision = await store.revision()
         self._end_of_initial = bool(self._options.send_initial_events and self._options.allow_watch_bookmarks)
-        changes = await self._stack.enter_async_context(store.watch(self._prefix, self._revision))
+        trigger = self._kind.trigger_value(self._selection)
+        changes = await self._stack.enter_async_context(store.watch(self._scope, self._revision, trigger=trigger))
         self._set_timer(changes)
         return changes
 
@@ -225,7 +226,7 @@ class EventStream:
         if change.type == "DELETED":
             return Event("DELETED", change.value)
         assert change.previous is not None
-        last: Object = copy_object(decode(change.previous))
+        last = with_own_metadata(decode(change.previous))
         last["metadata"]["resourceVersion"] = str(change.revision)
         return Event("DELETED", orjson.dumps(last))
 

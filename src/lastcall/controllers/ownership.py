@@ -52,20 +52,21 @@ def decide_claim(
     owner: Object,
     selector: LabelSelector,
     objects: Iterable[Object],
-    matches: Callable[[Object], bool] = lambda obj: True,
+    matches: Callable[[Object], bool] | None = None,
 ) -> Claim:
     """Sort `objects`; `matches` is a further condition beside the selector. (`BaseControllerRefManager.ClaimObject`)
 
     A terminating owner neither adopts nor releases; an orphan that is terminating itself is not adopted.
     """
+    owner_uid = uid_of(owner)
     owned: list[Object] = []
     adopt: list[Object] = []
     release: list[Object] = []
     for obj in objects:
         reference = controller_of(obj)
-        selected = selector.matches(labels_of(obj)) and matches(obj)
+        selected = selector.matches(labels_of(obj)) and (matches is None or matches(obj))
         if reference is not None:
-            if reference["uid"] != uid_of(owner):
+            if reference["uid"] != owner_uid:
                 continue
             if selected:
                 owned.append(obj)

@@ -17,7 +17,7 @@ from lastcall.api.meta import (
     namespace_of,
     uid_of,
 )
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal
 from lastcall.api.resources import PODS, REPLICASETS, REPLICATIONCONTROLLERS, Resource
 from lastcall.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
 from lastcall.client.api import Client
@@ -36,8 +36,7 @@ from lastcall.controllers.ownership import (
 )
 from lastcall.controllers.pod_control import (
     PodControl,
-    is_pod_active,
-    is_pod_terminating,
+    active_and_terminating,
     pod_from_template,
     seconds_until_available,
     slow_start_batch,
@@ -141,7 +140,9 @@ class ReplicaSetController:
         if before != after and before is not None and (owner := self._owner_of(old)) is not None:
             self._enqueue(owner)
         if after is not None:
-            if (owner := self._owner_of(new)) is not None:
+            # What a sync would not look at (the binding, a heartbeat of a condition) is not worth one.
+            worth = labels_changed or before != after or _counted(old) != _counted(new)
+            if worth and (owner := self._owner_of(new)) is not None:
                 self._enqueue(owner)
                 min_ready = owner["spec"].get("minReadySeconds") or 0
                 if not is_pod_ready(old) and is_pod_ready(new) and min_ready > 0:
@@ -165,8 +166,9 @@ class ReplicaSetController:
             return
         count_again = self._expectations.satisfied(key)
         candidates = owned_and_orphans(self._pods, uid_of(owner), namespace)
-        active = await self._claim(owner, [pod for pod in candidates if is_pod_active(pod)])
-        terminating = [pod for pod in candidates if is_pod_terminating(pod) and is_controlled_by(pod, owner)]
+        active, terminating = active_and_terminating(candidates)
+        active = await self._claim(owner, active)
+        terminating = [pod for pod in terminating if is_controlled_by(pod, owner)]
         error, difference = "", 0
         if count_again and not is_terminating(owner):
             difference = len(active) - (owner["spec"].get("replicas") or 0)
@@ -270,9 +272,8 @@ class ReplicaSetController:
         if status == old and old.get("observedGeneration", 0) == generation:
             return
         status["observedGeneration"] = generation
-        new = copy_object(owner)
-        new["status"] = status
         try:
+            new = {**owner, "status": status}
             await self._client.update(self._kind.resource, new, namespace_of(owner), subresource="status")
         except StatusError as failure:
             if is_not_found(failure):
@@ -294,6 +295,11 @@ class ReplicaSetController:
         soonest = min((wait for wait in waits if wait), default=None)
         if soonest is not None:
             self._worker.queue.add_after(key, soonest)
+
+
+def _counted(pod: Object) -> tuple[bool, Object | None]:
+    """What a sync reads of a Pod's status, of one that is not being deleted."""
+    return is_pod_terminal(pod), get_condition(pod.get("status") or {}, "Ready")
 
 
 def _key(owner: Object) -> str:

@@ -29,11 +29,15 @@ def calculate_status(
     spec, old = owner["spec"], owner.get("status") or {}
     template_labels = (spec.get("template") or {}).get("metadata", {}).get("labels") or {}
     min_ready = spec.get("minReadySeconds") or 0
+    wanted_labels = template_labels.items()
     ready = [pod for pod in active if is_pod_ready(pod)]
+    available = len(ready)
+    if min_ready:
+        available = sum(seconds_until_available(pod, min_ready, now) == 0.0 for pod in ready)
     counts: dict[str, int] = {
-        "fullyLabeledReplicas": sum(_has_labels(pod, template_labels) for pod in active),
+        "fullyLabeledReplicas": sum(wanted_labels <= labels_of(pod).items() for pod in active),
         "readyReplicas": len(ready),
-        "availableReplicas": sum(seconds_until_available(pod, min_ready, now) == 0.0 for pod in ready),
+        "availableReplicas": available,
     }
     # Of the counts, only `replicas` is written when it is 0, and `terminatingReplicas` where it is counted.
     status: Object = {"replicas": len(active), **{key: value for key, value in counts.items() if value}}
@@ -57,8 +61,3 @@ def _conditions(old: Object, error: str, difference: int, stamp: str) -> list[An
     if not error and failure is not None:
         return [each for each in conditions if each["type"] != "ReplicaFailure"]
     return conditions
-
-
-def _has_labels(pod: Object, labels: dict[str, str]) -> bool:
-    have = labels_of(pod)
-    return all(have.get(key) == value for key, value in labels.items())

@@ -5,13 +5,16 @@ JSON of an object **with** its resourceVersion inside: the writer passes a funct
 store is about to use, so that get, list and watch hand out the stored bytes unchanged.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Encode = Callable[[int], bytes]
 """Given the revision of the write, the bytes to store."""
+
+Trigger = Callable[["Change"], Iterable[str]]
+"""The values that a change concerns, before and after it: for a Pod the node it is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,16 @@ class Store(Protocol):
         """Compare-and-delete; `encode` gives the last state at the revision of the deletion. Raises `StoreConflict`."""
         ...
 
-    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[Changes]:
+    def watch(self, prefix: str, after: int, *, trigger: str | None = None) -> AbstractAsyncContextManager[Changes]:
         """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
 
-        `after` may lie in the future.
+        `after` may lie in the future. With `trigger` only those that concern this value by the trigger of the prefix
+        need to be told: who watches one value of thousands is not woken for the others (cacher.go:triggerValues).
         """
+        ...
+
+    def set_trigger(self, prefix: str, trigger: Trigger) -> None:
+        """What watches of exactly `prefix` may be narrowed by; once, before the first of them."""
         ...
 
     async def revision(self) -> int:

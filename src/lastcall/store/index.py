@@ -7,7 +7,7 @@ import bisect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 
-from lastcall.store.api import Change, Changes, Entry, StoreConflict
+from lastcall.store.api import Change, Changes, Entry, StoreConflict, Trigger
 from lastcall.store.history import FIRST_REVISION, History, Past
 
 Entries = list[Entry]
@@ -65,8 +65,11 @@ class Index:
                 then[past.change.key] = past.before
         return [then[key] for key in sorted(then)]
 
-    def watch(self, prefix: str, after: int) -> AbstractAsyncContextManager[Changes]:
-        return self._history.watch(prefix, after)
+    def watch(self, prefix: str, after: int, *, trigger: str | None = None) -> AbstractAsyncContextManager[Changes]:
+        return self._history.watch(prefix, after, trigger)
+
+    def set_trigger(self, prefix: str, trigger: Trigger) -> None:
+        self._history.watchers.set_trigger(prefix, trigger)
 
     async def revision(self) -> int:
         return self._revision

@@ -118,9 +118,13 @@ def validate_object_meta_update(new: Object, old: Object) -> list[FieldError]:
         value = _effective(new, old, key)
         if value != old.get(key):
             errors.append(invalid(f"metadata.{key}", value, "field is immutable"))
-    errors += validate_labels(new.get("labels"), "metadata.labels")
-    errors += validate_annotations(new.get("annotations"))
-    errors += validate_owner_references(new.get("ownerReferences") or [])
+    # What is stored was valid.
+    if new.get("labels") != old.get("labels"):
+        errors += validate_labels(new.get("labels"), "metadata.labels")
+    if new.get("annotations") != old.get("annotations"):
+        errors += validate_annotations(new.get("annotations"))
+    if new.get("ownerReferences") != old.get("ownerReferences"):
+        errors += validate_owner_references(new.get("ownerReferences") or [])
     return errors
 
 

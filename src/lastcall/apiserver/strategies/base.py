@@ -36,6 +36,13 @@ class Strategy:
     tracks_generation: ClassVar[bool] = False
     """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
+    trigger_field: ClassVar[str] = ""
+    """The field label by which watches of one of its values among thousands are found (NodeNameTriggerFunc)."""
+
+    @staticmethod
+    def trigger_of(obj: Object) -> str:
+        """The object's value of `trigger_field`."""
+        return ""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource

@@ -12,6 +12,11 @@ FORCE_DELETE_SECONDS = 0.003
 class PodStrategy(Strategy):
     returns_deleted_object = True
     tracks_generation = True
+    trigger_field = "spec.nodeName"
+
+    @staticmethod
+    def trigger_of(obj: Object) -> str:
+        return obj["spec"].get("nodeName") or ""
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)

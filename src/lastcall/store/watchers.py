@@ -1,0 +1,158 @@
+"""Who watches, and who of them a change concerns.
+
+A change costs what those cost whom it concerns: watchers are found by the prefixes of its key, and those that watch one
+value of a trigger (the Pods of one node) by that value, however many others there are.
+
+Source: apiserver pkg/storage/cacher/cacher.go (indexedWatchers, triggerValuesThreadUnsafe).
+"""
+
+import asyncio
+from collections import deque
+
+from lastcall.store.api import Change, Compacted, Trigger
+
+WAKE_AT_ONCE = 50
+"""Watchers that are woken in one turn of the event loop: what they do takes a millisecond or two."""
+
+
+class Watcher:
+    """What one watch has not read yet (`lastcall.store.api.Changes`).
+
+    It is fed synchronously by the writer, so no write can be missed.
+    """
+
+    def __init__(self, after: int, backlog: deque[Change], limit: int) -> None:
+        self._after = after
+        self._backlog = backlog
+        self._limit = max(limit, len(backlog) + 1)
+        self._wake = asyncio.Event()
+        self._asleep = False
+        self._lost: Compacted | None = None
+        self._closed = False
+
+    def feed(self, change: Change) -> bool:
+        """Whether it has to be woken for this change."""
+        if change.revision <= self._after:
+            return False
+        if len(self._backlog) >= self._limit:
+            # Too slow: it must list again, like a watcher whose revision was compacted.
+            self._lost = Compacted(self._backlog[0].revision, change.revision)
+            self._backlog.clear()
+        if self._lost is None:
+            self._backlog.append(change)
+        asleep, self._asleep = self._asleep, False
+        return asleep
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+
+    @property
+    def ended(self) -> bool:
+        return self._closed and not self._backlog and self._lost is None
+
+    def take(self) -> Change | None:
+        if self._backlog:
+            return self._backlog.popleft()
+        if self._lost is not None:
+            raise self._lost
+        return None
+
+    async def wait(self) -> None:
+        if not (self._backlog or self._closed or self._lost is not None):
+            self._asleep = True
+            await self._wake.wait()
+        self._wake.clear()
+
+    # An iterator and not a generator: cancelling one `__anext__` must not end the watch.
+    def __aiter__(self) -> "Watcher":
+        return self
+
+    async def __anext__(self) -> Change:
+        while (change := self.take()) is None:
+            if self._closed:
+                raise StopAsyncIteration
+            await self.wait()
+        return change
+
+
+_Siblings = dict[Watcher, None]
+"""In the order in which they came: it is the order in which they are woken."""
+
+
+class Watchers:
+    """All watchers of a store."""
+
+    def __init__(self) -> None:
+        self._by_prefix: dict[str, _Siblings] = {}
+        self._by_trigger: dict[str, dict[str, _Siblings]] = {}
+        self._triggers: dict[str, Trigger] = {}
+        self._lengths: dict[int, int] = {}
+        """Length of a prefix → how many watchers have one of this length."""
+        self._to_wake: deque[Watcher] = deque()
+        self._waking = False
+        self._closed = False
+
+    def set_trigger(self, prefix: str, trigger: Trigger) -> None:
+        """`Store.set_trigger`."""
+        self._triggers[prefix] = trigger
+
+    def add(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
+        """`watcher` hears of all changes under `prefix`; with `trigger` only of those that concern this value."""
+        self._lengths[len(prefix)] = self._lengths.get(len(prefix), 0) + 1
+        if trigger is None or prefix not in self._triggers:
+            self._by_prefix.setdefault(prefix, {})[watcher] = None
+        else:
+            self._by_trigger.setdefault(prefix, {}).setdefault(trigger, {})[watcher] = None
+        if self._closed:
+            watcher.close()
+
+    def remove(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
+        """As it was added."""
+        self._lengths[len(prefix)] -= 1
+        if not self._lengths[len(prefix)]:
+            del self._lengths[len(prefix)]
+        if trigger is None or prefix not in self._triggers:
+            _discard(self._by_prefix, prefix, watcher)
+        else:
+            _discard(self._by_trigger[prefix], trigger, watcher)
+
+    def feed(self, change: Change) -> None:
+        """Give a change to those it concerns."""
+        for length in self._lengths:
+            prefix = change.key[:length]
+            siblings = self._by_prefix.get(prefix)
+            if siblings is not None:
+                self._to_wake.extend([watcher for watcher in siblings if watcher.feed(change)])
+            indexed = self._by_trigger.get(prefix)
+            if indexed:
+                for value in dict.fromkeys(self._triggers[prefix](change)):
+                    self._to_wake.extend([watcher for watcher in indexed.get(value, ()) if watcher.feed(change)])
+        if self._to_wake and not self._waking:
+            self._wake_some()
+
+    def _wake_some(self) -> None:
+        """Wake the next watchers. With very many the event loop gets its turn in between."""
+        for _ in range(min(WAKE_AT_ONCE, len(self._to_wake))):
+            self._to_wake.popleft().wake()
+        self._waking = bool(self._to_wake)
+        if self._waking:
+            asyncio.get_running_loop().call_soon(self._wake_some)
+
+    def close(self) -> None:
+        """End every watch after what it still has to read; later ones too."""
+        self._closed = True
+        everybody = [*self._by_prefix.values(), *(each for by in self._by_trigger.values() for each in by.values())]
+        for siblings in everybody:
+            for watcher in siblings:
+                watcher.close()
+
+
+def _discard(index: dict[str, _Siblings], key: str, watcher: Watcher) -> None:
+    siblings = index[key]
+    del siblings[watcher]
+    if not siblings:
+        del index[key]
