@@ -45,7 +45,8 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
             given = new["metadata"].get("name")
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
         # What is stored shares nothing with the caller's patch; with the old object only what the patch did not touch.
-        return {**new, **copy_object({key: value for key, value in new.items() if value is not old.get(key)})}
+        own = {key: value for key, value in new.items() if key == "metadata" or value is not old.get(key)}
+        return {**new, **copy_object(own)}
 
     return transform
 
