@@ -92,6 +92,54 @@ def test_a_status_that_cannot_be_read_is_told_and_read_again() -> None:
     assert "Warning FailedSync: error determining status: connection refused" in cluster.events()
 
 
+@pytest.mark.rule("node-semantics 1/cri-deadlines, 9.4/errors")
+@pytest.mark.parametrize(
+    ("verb", "limit", "event"),
+    [
+        ("run_pod_sandbox", 240, "Warning FailedCreatePodSandBox: Failed to create pod sandbox: "),
+        ("create_container", 120, "Warning Failed [containers{app}]: Error: "),
+        ("start_container", 120, "Warning Failed [containers{app}]: Error: "),
+    ],
+)
+def test_a_runtime_that_does_not_answer_holds_a_pod_for_minutes_and_not_for_ever(
+    verb: str, limit: float, event: str
+) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        real = getattr(cluster.runtime, verb)
+
+        async def hangs(*arguments: Any) -> Any:
+            setattr(cluster.runtime, verb, real)
+            await cluster.sleep(3600)
+
+        setattr(cluster.runtime, verb, hangs)
+        await cluster.create(pod_manifest())
+        await cluster.wait_ready(limit=limit + 20)
+
+    cluster = run_cluster(scenario, {"": RUNS})
+    assert event + "rpc error: code = DeadlineExceeded desc = context deadline exceeded" in cluster.events()
+    assert cluster.at(kinds.PROCESS_STARTED) >= limit
+
+
+@pytest.mark.rule("node-semantics 1/cri-deadlines")
+def test_a_stop_has_two_minutes_beside_its_own_time() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest())
+        await cluster.wait_ready()
+        real = cluster.runtime.stop_container
+
+        async def hangs(*arguments: Any) -> None:
+            cluster.runtime.stop_container = real  # type: ignore[method-assign]
+            await cluster.sleep(3600)
+
+        cluster.runtime.stop_container = hangs  # type: ignore[method-assign]
+        await cluster.delete(grace=30)
+        await cluster.wait_gone(limit=180)
+
+    cluster = run_cluster(scenario, {"": RUNS})
+    assert cluster.records(kinds.STOP_FINISHED)[0].facts["seconds"] == near(150)
+    assert "FailedKillPod" in str(cluster.events())
+
+
 @pytest.mark.rule("node-semantics 4.6/statuses")
 def test_nothing_is_remembered_of_a_pod_that_is_gone() -> None:
     async def scenario(cluster: VirtualCluster) -> None:

@@ -50,7 +50,7 @@ def mirrors(cluster: VirtualCluster, name: str = NAME) -> list[str]:
     return list(cluster._uids.get(f"default/{name}", []))
 
 
-@pytest.mark.rule("node-semantics 9.1/mirror, 19/mirror, 19/uid")
+@pytest.mark.rule("node-semantics 2/sources, 9.1/mirror, 19/mirror, 19/uid")
 def test_a_manifest_runs_as_a_pod_with_a_mirror() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.wait_until(lambda: running(cluster))
@@ -220,7 +220,6 @@ def test_a_bad_file_is_named_and_the_others_run(content: Any, why: str, caplog: 
     assert any("bad is left out" in record.getMessage() and why in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.rule("node-semantics 2/sources")
 def test_a_static_pod_may_not_need_the_api(caplog: pytest.LogCaptureFixture) -> None:
     pod = manifest()
     pod["spec"]["volumes"] = [{"name": "s", "secret": {"secretName": "s"}}]

@@ -13,6 +13,7 @@ from lastcall.node.grace import KillReason
 from lastcall.node.hooks import HandlerRunner, HookError, HookResult, handler_detail, handler_name
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pod_rules import container_field_path, find_container
+from lastcall.node.runtime_deadlines import RUNTIME_REQUEST_TIMEOUT
 from lastcall.node.runtime_pod import (
     POD_DELETION_GRACE_PERIOD_ANNOTATION,
     POD_TERMINATION_GRACE_PERIOD_ANNOTATION,
@@ -30,9 +31,6 @@ RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go"
 HOOK_RULES = "pkg/kubelet/lifecycle/handlers.go:Run"
 
 log = logging.getLogger(__name__)
-
-RUNTIME_REQUEST_TIMEOUT = 120
-"""Seconds added to the timeout of StopContainer as deadline of the call (cri-client remote_runtime.go)."""
 
 OUTPUT_LIMIT = 4096
 """Bytes of a hook's stdout and stderr kept in a record, each."""

@@ -57,6 +57,7 @@ from lastcall.node.pod_workers import PodWorkers
 from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
 from lastcall.node.prober.manager import PodProbeManager
 from lastcall.node.reason_cache import LastStartErrors
+from lastcall.node.runtime_deadlines import RuntimeWithDeadlines
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_notices import RuntimeNotices
 from lastcall.node.runtime_pod import is_terminal, pod_of_container
@@ -132,7 +133,7 @@ class Kubelet:
         stats: NodeStats | None = None,
     ) -> None:
         self._world = world
-        self._runtime = runtime
+        self._runtime = runtime = RuntimeWithDeadlines(runtime)
         self._volumes = volumes
         self._recorder = recorder
         self._config = config

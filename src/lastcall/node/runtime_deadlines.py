@@ -1,0 +1,113 @@
+"""Every call to the runtime has a deadline (cri-client pkg/remote_runtime.go).
+
+A runtime that does not answer must hold a Pod's worker for minutes at most, not for ever. StopContainer's own deadline
+is `kill_container.py`'s; exec, attach and port-forward are streams and end by themselves.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import TypeVar
+
+from lastcall.cri.api import (
+    ContainerConfig,
+    ContainerEventResponse,
+    ContainerStats,
+    ContainerStatus,
+    ContainerStreams,
+    ExecSyncResponse,
+    PodSandboxConfig,
+    PodSandboxStatus,
+    PortForwardStream,
+    RuntimeService,
+    RuntimeServiceError,
+    RuntimeStatus,
+)
+
+RUNTIME_REQUEST_TIMEOUT = 120
+"""Seconds (kubelet configuration runtimeRequestTimeout); twice as many for RunPodSandbox."""
+
+T = TypeVar("T")
+
+
+class RuntimeWithDeadlines:
+    """A `RuntimeService`. A call that takes too long raises RuntimeServiceError, reason DeadlineExceeded."""
+
+    def __init__(self, runtime: RuntimeService) -> None:
+        self._runtime = runtime
+
+    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
+        return await _within(2 * RUNTIME_REQUEST_TIMEOUT, self._runtime.run_pod_sandbox(config))
+
+    async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.stop_pod_sandbox(pod_sandbox_id))
+
+    async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.remove_pod_sandbox(pod_sandbox_id))
+
+    async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.pod_sandbox_status(pod_sandbox_id))
+
+    async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.list_pod_sandbox(pod_uid))
+
+    async def create_container(
+        self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
+    ) -> str:
+        creation = self._runtime.create_container(pod_sandbox_id, config, sandbox_config)
+        return await _within(RUNTIME_REQUEST_TIMEOUT, creation)
+
+    async def start_container(self, container_id: str) -> None:
+        await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.start_container(container_id))
+
+    async def stop_container(self, container_id: str, timeout: int) -> None:
+        await self._runtime.stop_container(container_id, timeout)
+
+    async def remove_container(self, container_id: str) -> None:
+        await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.remove_container(container_id))
+
+    async def reopen_container_log(self, container_id: str) -> None:
+        await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.reopen_container_log(container_id))
+
+    async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.list_containers(pod_uid))
+
+    async def container_status(self, container_id: str) -> ContainerStatus:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.container_status(container_id))
+
+    async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
+        call = self._runtime.exec_sync(container_id, cmd, timeout)
+        return await _within(RUNTIME_REQUEST_TIMEOUT + timeout if timeout else None, call)
+
+    async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> ContainerStreams:
+        return await self._runtime.exec(container_id, cmd, tty=tty, stdin=stdin)
+
+    async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> ContainerStreams:
+        return await self._runtime.attach(container_id, stdin=stdin, stdout=stdout, stderr=stderr)
+
+    async def port_forward(self, pod_sandbox_id: str, port: int) -> PortForwardStream:
+        return await self._runtime.port_forward(pod_sandbox_id, port)
+
+    def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
+        return self._runtime.get_container_events()
+
+    async def status(self) -> RuntimeStatus:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.status())
+
+    async def container_stats(self, container_id: str) -> ContainerStats | None:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.container_stats(container_id))
+
+    async def close(self) -> None:
+        await self._runtime.close()
+
+
+async def _within(seconds: float | None, call: Awaitable[T]) -> T:
+    """The answer of `call`, within so many seconds; None for no limit."""
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await call
+    except TimeoutError as error:
+        if not deadline.expired():  # the runtime's own
+            raise
+        text = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+        raise RuntimeServiceError(text, "DeadlineExceeded") from error
