@@ -157,7 +157,7 @@ def test_a_rejected_pod_is_failed_at_once_and_a_delete_removes_it_at_once() -> N
     assert cluster.records(kinds.SANDBOX_CREATED) == []
 
 
-@pytest.mark.rule("node-semantics 4.6/terminal, 25/28")
+@pytest.mark.rule("node-semantics 25/28")
 def test_a_rejected_pod_with_a_finalizer_is_driven_to_its_end_by_housekeeping() -> None:
     """25.28, second half; golden correction 25."""
 

@@ -7,7 +7,10 @@ from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, r
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.simulated_program import ExecResult, Listener, Program
+from lastcall.node.kill_container import ContainerKiller
+from lastcall.node.versions import behaviour_of
 from lastcall.timeline import kinds
+from lastcall.world.tasks import Tasks
 
 OK, BAD = ExecResult(), ExecResult(exit_code=1)
 IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})
@@ -96,6 +99,32 @@ def test_a_container_that_the_runtime_does_not_know_is_stopped_but_for_1_18(vers
 
     cluster = run_cluster(scenario, {"app": Program()}, kubernetes_version=version)
     assert sum("FailedKillPod" in line for line in cluster.events()) == failures
+
+
+@pytest.mark.rule("node-semantics 5.3/no-budget")
+def test_a_kill_with_an_override_of_0_runs_no_hook() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(restartPolicy="Never", containers=[container(**pre_stop(exec=["true"]))]))
+        await cluster.wait_ready()
+        (running,) = await cluster.runtime.list_containers(cluster.uid("p"))
+        async with Tasks() as tasks:
+            killer = ContainerKiller(
+                world=cluster.world,
+                runtime=cluster.runtime,
+                hooks=None,  # type: ignore[arg-type]
+                events=cluster.kubelet.events,
+                recorder=cluster.recorder.for_actor("kubelet"),
+                behaviour=behaviour_of("1.36"),
+                hook_tasks=tasks,
+            )
+            await killer.kill_container(cluster.pod(), running, override=0)
+
+    cluster = run_cluster(scenario, {"app": IGNORES})
+    assert cluster.signals() == [(near(0), "SIGTERM"), (near(2), "SIGKILL")]
+    assert cluster.records(kinds.PRE_STOP_STARTED) == []
+    assert (
+        cluster.records(kinds.PRE_STOP_SKIPPED)[0].facts["why"] == "a grace period of 0 s leaves no time for the hook"
+    )
 
 
 # -- 6: the way of an end ---------------------------------------------------------------------------------------------

@@ -67,6 +67,25 @@ def test_a_terminating_pod_that_the_node_would_not_take_any_more_is_killed_and_r
     assert len(cluster.records(kinds.FINAL_DELETE_SENT)) == 1
 
 
+@pytest.mark.rule("node-semantics 4.6/terminal, 25/28")
+def test_a_pod_that_was_deleted_before_the_node_rejected_it_is_driven_to_its_end() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.kill_kubelet()
+        asks = container(resources={"requests": {"cpu": "64"}})
+        await cluster.create(pod_manifest(nodeName="node-1", finalizers=[HOLD], containers=[asks]))
+        await cluster.delete(grace=30)
+        cluster.start_kubelet()
+        await cluster.wait_until(lambda: cluster.records(kinds.WORKER_FINISHED), 20)
+        await cluster.wait_until(lambda: cluster.records(kinds.FINAL_DELETE_SENT), 20)
+        await cluster.patch("pod/p", {"metadata": {"finalizers": None}})
+        await cluster.wait_gone(limit=5)
+
+    cluster = run_cluster(scenario, {"app": IGNORES})
+    assert (cluster.status()["phase"], cluster.status()["reason"]) == ("Failed", "OutOfcpu")
+    assert cluster.container_status()["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+    assert cluster.records(kinds.SANDBOX_CREATED) == []
+
+
 @pytest.mark.rule("node-semantics 20/3, 4.2/2")
 def test_a_terminating_pod_that_has_ended_is_taken_down_and_deleted() -> None:
     async def scenario(cluster: VirtualCluster) -> None:

@@ -145,7 +145,7 @@ def test_nothing_is_remembered_of_a_pod_that_is_gone() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("p"), pod_manifest("q"))
         await cluster.wait_ready("p", "q")
-        await cluster.delete("pod/p")
+        await cluster.delete("pod/p", grace=0)  # so that there is no last status of it
         await cluster.wait_gone("p")
         await cluster.sleep(5)
         statuses = cluster.kubelet.statuses
