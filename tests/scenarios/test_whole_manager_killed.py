@@ -231,6 +231,13 @@ async def lost_nodes(cluster: VirtualCluster) -> None:
     await cluster.sleep(10)
 
 
+async def nodes_that_stay_lost(cluster: VirtualCluster) -> None:
+    await cluster.create(pod_manifest("p", nodeName="node-2"), pod_manifest("q", nodeName="node-2"), service("svc"))
+    await cluster.sleep(10)
+    await cluster.kill_kubelet("node-2")
+    await cluster.sleep(120)
+
+
 async def tainted(cluster: VirtualCluster) -> None:
     def tolerating(name: str, **more: object) -> Object:
         toleration = {"key": "example.com/t", "operator": "Exists", "effect": "NoExecute", **more}
@@ -268,6 +275,34 @@ async def services(cluster: VirtualCluster) -> None:
     await cluster.sleep(20)
     await cluster.delete("service/none")
     await cluster.sleep(20)
+
+
+async def pods_of_services(cluster: VirtualCluster) -> None:
+    await cluster.create(service("svc", app="web"), workload("ReplicaSet", replicas=2))
+    await cluster.sleep(10)
+    await cluster.patch("service/svc", {"metadata": {"labels": {"tier": "front"}}})
+    await cluster.sleep(10)
+    await cluster.patch("replicaset/web", {"spec": {"replicas": 0}})
+    await cluster.sleep(10)
+    await cluster.delete("service/svc")
+    await cluster.sleep(10)
+
+
+async def endpoints_of_a_user(cluster: VirtualCluster) -> None:
+    made = service("svc")
+    made["spec"].pop("selector")
+    addresses = [{"ip": f"192.0.2.{number}"} for number in (1, 2)]
+    subset = {"addresses": addresses, "ports": [{"port": 80, "protocol": "TCP"}]}
+    endpoints = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "svc"}, "subsets": [subset]}
+    await cluster.create(made, endpoints)
+    await cluster.sleep(10)
+    await cluster.patch("endpoints/svc", {"subsets": [{**subset, "addresses": addresses[:1]}]})
+    await cluster.sleep(10)
+    six = {"addresses": [{"ip": "2001:db8::1"}], "ports": [{"port": 81, "protocol": "TCP"}]}
+    await cluster.patch("endpoints/svc", {"subsets": [subset, six]})
+    await cluster.sleep(10)
+    await cluster.delete("endpoints/svc")
+    await cluster.sleep(10)
 
 
 async def accounts(cluster: VirtualCluster) -> None:
@@ -310,6 +345,7 @@ STORIES: dict[str, Story] = {
     "namespace-controller": Story(namespaces, DRAINS),
     "pod-garbage-collector-controller": Story(lost_pods, DRAINS, TWO_NODES),
     "node-lifecycle-controller": Story(lost_nodes, DRAINS, {"nodes": 3}),
+    "node-lifecycle-controller (a node stays lost)": Story(nodes_that_stay_lost, DRAINS, {"nodes": 2}),
     "taint-eviction-controller": Story(tainted, DRAINS),
     "ttl-controller": Story(new_nodes, DRAINS),
     "job-controller": Story(jobs, DRAINS),
@@ -320,6 +356,8 @@ STORIES: dict[str, Story] = {
         cron_jobs_of_a_minute, DRAINS, downs=(61.0,), before_the_first=False
     ),
     "endpointslice-controller": Story(services, DRAINS),
+    "endpoints-controller": Story(pods_of_services, DRAINS),
+    "endpointslice-mirroring-controller": Story(endpoints_of_a_user, DRAINS),
     "serviceaccount-controller": Story(accounts, DRAINS),
 }
 """By the controller's name; several stories of one have something in brackets."""

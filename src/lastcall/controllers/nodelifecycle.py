@@ -155,6 +155,9 @@ class NodeLifecycleController:
     async def _monitor_one(self, node: Object) -> str | None:
         """The status of the condition Ready; None without one."""
         name = name_of(node)
+        if name not in self._health:
+            # Whoever did this before us may have died between the node's status and that of its Pods.
+            self._retry_marking[name] = None
         lease = self._leases.get(LEASE_NAMESPACE, name)
         found = examine(node, lease, self._health.get(name), self._seconds(), self._moment())
         if found.status is not None:
