@@ -16,7 +16,7 @@ from lastcall.api.resources import (
 from lastcall.apiserver.auth import NODES_GROUP
 from lastcall.apiserver.context import RequestContext
 from lastcall.timeline import kinds
-from lastcall.timeline.pod_facts import container_facts
+from lastcall.timeline.pod_facts import container_facts, status_problems
 from lastcall.timeline.record import Recorder
 
 RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrategy"
@@ -61,6 +61,7 @@ class WriteRecords:
                 for condition in status.get("conditions") or []
             )
             facts = {"phase": status.get("phase", ""), "ready": ready, "reason": status.get("reason", "")}
+            facts |= status_problems(status)
             self._write(kinds.POD_STATUS_WRITTEN, pod, RULE_STATUS, facts)
         elif subresource == "ephemeralcontainers":
             known = [each["name"] for each in old["spec"].get("ephemeralContainers") or []]

@@ -55,7 +55,9 @@ def _rows(one: ImageEntry) -> list[tuple[str, str, str, str, str]]:
     source = one.image.annotations.get(MADE_FROM, "") or ("its registry" if one.pulled else "")
     # An image that was pulled by digest has no tag.
     names = one.image.repo_tags or one.image.repo_digests or ("<none>",)
-    return [(name, one.digest[7:19], size_text(one.image.size), one.created[:10], source) for name in names]
+    return [
+        (name, one.digest[7:19], size_text(one.image.size), one.created[:10] or "unknown", source) for name in names
+    ]
 
 
 @image.command("rm")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+import click
+
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CRONJOBS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.schema import known_kind, resource_for
@@ -63,6 +65,8 @@ def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> li
     reader = _Reader()
     if sources.count(STDIN) > 1:
         reader.problems.append("- (stdin) is there twice: it can be read only once")
+    for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
+        click.echo(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
     for name, text in _texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin):
         _read_text(reader, name, text)
     _check_together(reader)

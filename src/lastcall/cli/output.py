@@ -21,7 +21,10 @@ FORMATS = ("text", "json", "html", "chrome-trace")
 FILES = {"html": "story.html", "chrome-trace": "story.trace.json"}
 """Formats that nobody wants to see in a terminal, and what a file of them may be called."""
 
-_BY_SUFFIX = {".html": "html", ".htm": "html", ".trace.json": "chrome-trace", ".json": "json"}
+_BY_SUFFIX = {
+    ".html": "html", ".htm": "html", ".trace.json": "chrome-trace", ".json": "json",
+    ".txt": "text", ".text": "text", ".log": "text",
+}  # fmt: skip
 
 PIPED_WIDTH = 100
 """Columns when stdout is no terminal and COLUMNS does not say."""
@@ -38,7 +41,7 @@ _OPTIONS = [
         "--output-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Where to write it (*.html, *.json and *.trace.json say how); stdout then shows the text as always.",
+        help="Where to write it (*.html, *.json, *.trace.json, *.txt say how); stdout then shows the text as always.",
     ),
     click.option("--explain", is_flag=True, help="Name the Kubernetes rule and source function behind each step."),
 ]
@@ -54,8 +57,7 @@ def output_options(command: F) -> F:
 def checked_output(output: str | None, file: Path | None) -> str:
     """The format. Raises click.UsageError, before anything is done, for a place where it cannot be written."""
     if output is None:
-        name = file.name.lower() if file is not None else ""
-        output = next((format_ for suffix, format_ in _BY_SUFFIX.items() if name.endswith(suffix)), "text")
+        output = _by_suffix(file)
     if file is None:
         if output in FILES and sys.stdout.isatty():
             raise click.UsageError(
@@ -69,6 +71,19 @@ def checked_output(output: str | None, file: Path | None) -> str:
     if not os.access(file if file.exists() else directory, os.W_OK):
         raise click.UsageError(f"--output-file {str(file)!r}: you may not write there")
     return output
+
+
+def _by_suffix(file: Path | None) -> str:
+    """The format that a file's name asks for; text for a name without a suffix. Raises click.UsageError."""
+    if file is None or not file.suffix:
+        return "text"
+    for suffix, format_ in _BY_SUFFIX.items():
+        if file.name.lower().endswith(suffix):
+            return format_
+    raise click.UsageError(
+        f"--output-file {str(file)!r}: no story is told as {file.suffix}: use .html, .json (data), .trace.json "
+        f"(Perfetto) or .txt, or say which with --output ({', '.join(FORMATS)})"
+    )
 
 
 def stdout_console() -> "Console":
@@ -93,6 +108,7 @@ def document(
     explain: bool = False,
     width: int = PIPED_WIDTH,
     error: str = "",
+    with_steps: bool = True,
 ) -> str:
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
@@ -121,7 +137,7 @@ def document(
         return json.dumps(trace, ensure_ascii=False, separators=(",", ":")) + "\n"
     from lastcall.timeline.render.plain import plain_text
 
-    return plain_text(endings, width, explain=explain)
+    return plain_text(endings, width, explain=explain, with_steps=with_steps)
 
 
 def tell(
@@ -134,10 +150,13 @@ def tell(
     status: int,
     explain: bool = False,
     error: str = "",
+    seen_live: bool = False,
 ) -> None:
-    """Write the story where it was asked for. Raises OSError."""
+    """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
+    but for the rules of `explain`. Raises OSError."""
+    with_steps = explain or not seen_live
 
-    def text_of(format_: str) -> str:
+    def text_of(format_: str, *, with_steps: bool = True) -> str:
         return document(
             endings,
             format_,
@@ -146,6 +165,7 @@ def tell(
             explain=explain,
             width=out.width,
             error=error,
+            with_steps=with_steps,
         )
 
     if takes_stdout(output, file):
@@ -156,9 +176,9 @@ def tell(
     if out.is_terminal:
         from lastcall.timeline.render.text import print_endings
 
-        print_endings(out, endings, explain=explain)
+        print_endings(out, endings, explain=explain, with_steps=with_steps)
     else:
-        click.echo(text_of("text"), nl=False)
+        click.echo(text_of("text", with_steps=with_steps), nl=False)
     if file is not None:
         click.echo(f"The story is in {file}", err=True)
 

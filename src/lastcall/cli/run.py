@@ -152,4 +152,5 @@ def show(out: "Console", endings: Sequence[Ending], options: RunOptions, status:
         status=status,
         explain=options.explain,
         error=error,
+        seen_live=not takes_stdout(options.output, options.output_file),
     )

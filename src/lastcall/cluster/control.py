@@ -42,6 +42,8 @@ ANSWER_SECONDS = 5.0
 """Within this front says its first line; it is never busy for longer, but it may be stopped."""
 CLAIM_SECONDS = 10.0
 """So long a start or an end may take before another command gives up waiting for the name."""
+_SAYS_WHY = ("ended the cluster", "Error", "asked to stop")
+"""Words in the last line of a front's log that tell of its end."""
 _POLL_SECONDS = 0.02
 _CREDENTIALS = struct.Struct("3i")
 
@@ -336,8 +338,16 @@ def what_is_left(directory: ClusterDirectory) -> str:
     words = ""
     with suppress(OSError):
         lines = directory.read(LOG).splitlines()
-        words = f"; the last line of its log: {lines[-1]}" if lines else ""
+        words = f"; {_last_words(lines)}"
     return f" (one with pid {facts.get('pid')} ended without being asked to{words})"
+
+
+def _last_words(log: list[str]) -> str:
+    """What a log says of its front's end: the last line of one that was killed is about something else."""
+    last = log[-1] if log else ""
+    if any(words in last for words in _SAYS_WHY):
+        return f"the last line of its log: {last}"
+    return "its log does not say why: it was probably killed (SIGKILL, or for want of memory)"
 
 
 def _children(pid: int) -> list[int]:

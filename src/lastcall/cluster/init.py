@@ -9,6 +9,7 @@ and its death stays the end of the cluster). A new shim finds nothing alive: fir
 """
 
 import json
+import logging
 import os
 import select
 import selectors
@@ -18,6 +19,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from time import gmtime
 from typing import NoReturn
 
 from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
@@ -303,6 +305,15 @@ def _in_one_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
+def _log_with_time() -> None:
+    """What roles log has its time (UTC) before it, as front's own log has."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    assert handler.formatter is not None
+    handler.formatter.converter = gmtime
+    logging.getLogger().addHandler(handler)
+
+
 def _become_role(role: str, log_fd: int) -> None:
     """A child of init: dies with it, has a name in `ps`, and keeps its last words for front."""
     linux.set_parent_death_signal(signal.SIGKILL)
@@ -313,3 +324,4 @@ def _become_role(role: str, log_fd: int) -> None:
     if not os.environ.get("LASTCALL_DEBUG"):
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
+    _log_with_time()

@@ -143,13 +143,15 @@ class PodImageManager:
         ended = monotonic(clock)
         self._errors.pop(key, None)
         image = await self._images.image_status(name) or Image(id=reference)
+        if SUBSTITUTE_FOR in image.annotations:  # it was not pulled, whatever the answer is called
+            self._present(pod, container, name, image)
+            return image
         message = f"Successfully pulled image {go_quote(name)} in {go_duration(ended - began)}"
         if self._features.image_pull_waiting_text:
             message += f" ({go_duration(ended - asked)} including waiting)"
         if self._features.image_pull_size_text:
             message += f". Image size: {image.size} bytes."
         self._event(pod, container, "Normal", "Pulled", message)
-        self._note_substitute(pod, container, name, image)
         return image
 
     async def _pull_with(self, name: str, secrets: list[DockerConfig | DockerConfigError]) -> str:
@@ -185,7 +187,8 @@ class PodImageManager:
             return
         substitute = image.repo_tags[0] if image.repo_tags else image.id
         message = (
-            f"Container image {go_quote(name)} could not be had; using {substitute}, made from this machine's files"
+            f"Container image {go_quote(name)} is {substitute} on this machine, made from its own files: the "
+            "registry's could not be had"
         )
         self._event(pod, container, "Normal", "ImageSubstituted", message)
         self._recorder.record(

@@ -59,6 +59,7 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
         exited_at=exit_.at if exit_ else None,
         pid=pid,
         exe=str((state.record.facts.get("exe") if state else "") or start.get("exe") or ""),
+        command=str(state.record.facts.get("name") or "") if state else "",
         argv=tuple(str(word) for word in start.get("argv") or ()),
         disposition=_disposition(state.record.facts) if state else "",
         caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),

@@ -6,6 +6,7 @@ from typing import Any
 from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
 from lastcall.timeline.hook_text import hook_failure
+from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
 
@@ -106,7 +107,9 @@ def _process_died(entry: Entry) -> Finding:
 
 def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if not c.started:
-        yield Finding("neverStarted", "info", f"{c.name} was never started, so nothing had to be stopped.", c.name)
+        because = why_never_started(c, ending)
+        text = f"{c.name} was never started{f' ({because})' if because else ''}, so nothing had to be stopped."
+        yield Finding("neverStarted", "info", text, c.name)
 
 
 def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -170,7 +173,8 @@ def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Itera
     words = _DISPOSITIONS.get(c.disposition)
     if words is None or c.term_at is None:
         return
-    text = f"PID 1 of {c.name}{f' ({c.exe})' if c.exe else ''} {words.format(signal=c.stop_signal)}"
+    program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
+    text = f"PID 1 of {c.name}{f' ({program})' if program else ''} {words.format(signal=c.stop_signal)}"
     if c.sigkilled and c.exited_at is not None:
         text += f"; it took the full time until SIGKILL, {_s(c.exited_at - c.term_at)}"
     yield Finding("stopSignalNotHandled", "problem", text + ".", c.name, why.stop_signal_advice(c, version))

@@ -82,7 +82,7 @@ def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Ite
 
 def stop_signal_advice(c: ContainerEnding, version: str) -> str:
     """What to do about a PID 1 that does not get the stop signal."""
-    if c.disposition == "default" and is_shell(c):
+    if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
         return _exec_advice(c)
     if c.disposition == "ignored":
         return f"Take the program's {c.stop_signal} back from SIG_IGN (`trap - TERM` in a shell that starts it)."
@@ -226,7 +226,9 @@ def _pause_advice(c: ContainerEnding, port: int | None) -> str:
 
 
 def is_shell(c: ContainerEnding) -> bool:
-    """busybox is a shell when it was called as one."""
+    """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
+    if c.command:
+        return c.command in _SHELLS or c.command.endswith(".sh") or posixpath.basename(c.exe) in _SHELLS
     names = {posixpath.basename(c.exe), posixpath.basename(c.argv[0]) if c.argv else ""}
     return any(name in _SHELLS for name in sorted(names))
 
@@ -242,7 +244,7 @@ def _exec_advice(c: ContainerEnding) -> str:
 
 
 def _by_name(c: ContainerEnding) -> str:
-    name = posixpath.basename(c.argv[0]) if c.argv else posixpath.basename(c.exe)
+    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
     return f" ({name})" if name else ""
 
 

@@ -18,7 +18,7 @@ DELETE_ACCEPTED = (
     "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end
 )
 GRACE_SHORTENED = "GraceShortened"  # from, to, resourceVersion
-POD_STATUS_WRITTEN = "PodStatusWritten"  # phase, ready, reason, resourceVersion
+POD_STATUS_WRITTEN = "PodStatusWritten"  # phase, ready, reason, resourceVersion, waiting (list of container, reason, message: what keeps it from starting), unschedulable (what the scheduler says)
 OBJECT_REMOVED = "ObjectRemoved"  # resourceVersion, user
 
 # endpointslice-controller
@@ -47,6 +47,7 @@ POD_SCHEDULED = "PodScheduled"  # node
 POD_ADMITTED = "PodAdmitted"  # observedResourceVersion
 POD_REJECTED = "PodRejected"  # reason, message
 MIRROR_POD_CREATED = "MirrorPodCreated"  # mirrorUid, namespace, name, resourceVersion: the API object of a static Pod
+VOLUME_FAILED = "VolumeFailed"  # volume, error: the first time that it says so
 VOLUMES_MOUNTED = "VolumesMounted"  # volumes
 SANDBOX_CREATED = "SandboxCreated"  # sandboxId, ips, seconds
 IMAGE_SUBSTITUTED = "ImageSubstituted"  # image, substitute
@@ -80,7 +81,7 @@ WORKER_FINISHED = "WorkerFinished"
 # runtime
 PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv, uid, gid, seccomp (the filter's name)
 PRIVILEGE_CALL_ANSWERED = "PrivilegeCallAnswered"  # containerId, call (chown|setuid|…), id (who it asked to be): answered with success without being done, for the cluster has one user id; the first of each call
-PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, containerPid (in its PID namespace: only 1 is deaf to default), exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
+PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, containerPid (in its PID namespace: only 1 is deaf to default), name, exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
 OUT_OF_MEMORY = "OutOfMemory"  # containerId, pid, machineKills: without a control group, inferred from the machine's counter and a SIGKILL that nobody here sent
 SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died), oomKills (for SIGKILL: how many there had been in the container, None: nobody counts)
 PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled, oomKills (since the start, None: nobody counts), memoryLimit (bytes, None without)

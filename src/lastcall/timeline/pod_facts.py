@@ -1,6 +1,7 @@
 """What the story takes from the API object of a Pod, beside the records."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.timeline import kinds
@@ -60,6 +61,29 @@ def container_facts(pod: Object) -> list[dict[str, str]]:
         {"name": facts.name, "kind": facts.kind, "preStop": facts.pre_stop}
         for facts in (_container_facts(container, kind, {}) for kind, container in _containers(pod.get("spec") or {}))
     ]
+
+
+_STARTING = (None, "", "ContainerCreating", "PodInitializing")
+_LONGEST_MESSAGE = 500
+
+
+def status_problems(status: Object) -> dict[str, Any]:
+    """What a Pod's status says keeps it from starting: `waiting` and `unschedulable` of PodStatusWritten, if any."""
+    waiting = [
+        {
+            "container": container.get("name"),
+            "reason": state["reason"],
+            "message": str(state.get("message") or "")[:_LONGEST_MESSAGE],
+        }
+        for field in ("initContainerStatuses", "containerStatuses")
+        for container in status.get(field) or ()
+        if (state := (container.get("state") or {}).get("waiting")) and state.get("reason") not in _STARTING
+    ]
+    found: dict[str, Any] = {"waiting": waiting} if waiting else {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            found["unschedulable"] = str(condition.get("message") or condition.get("reason") or "")[:_LONGEST_MESSAGE]
+    return found
 
 
 def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:

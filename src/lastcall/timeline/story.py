@@ -79,6 +79,7 @@ class ContainerEnding:
     `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
     when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
     PID 1 does with the stop signal: handled, ignored, blocked or default; `caught` the signals it has handlers for.
+    `command` is PID 1's name at that time, `exe` its file: busybox is one program with many names.
     `oom_kills` counts processes that the kernel killed in it for lack of memory, None where nobody counts.
     """
 
@@ -102,6 +103,7 @@ class ContainerEnding:
     exited_at: float | None = None
     pid: int | None = None
     exe: str = ""
+    command: str = ""
     argv: tuple[str, ...] = ()
     disposition: str = ""
     caught: tuple[str, ...] = ()

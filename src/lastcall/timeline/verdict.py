@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lastcall.timeline import kinds
+from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.story import ContainerEnding, Ending
 
 OUTCOMES = {
@@ -49,7 +50,9 @@ def verdict(ending: Ending) -> str:
     """What happened, for somebody who reads nothing else."""
     started = [c for c in ending.containers if c.started]
     if not started:
-        return "No container of it ever ran, so nothing had to be stopped."
+        reasons = list(dict.fromkeys(filter(None, (why_never_started(c, ending) for c in ending.containers))))
+        because = f" ({'; '.join(reasons[:2])})" if reasons else ""
+        return f"No container of it ever ran{because}, so nothing had to be stopped."
     sentences = [_container(c, ending) for c in started[:4]]
     if len(started) > 4:
         sentences.append(f"{len(started) - 4} more containers: see below.")

@@ -71,6 +71,13 @@ def test_stdin_is_a_source_and_only_once():
         load_manifests(["-", "-"], stdin=io.StringIO(POD.format(name="a")))
 
 
+def test_a_file_that_is_named_twice_is_read_once_and_that_is_said(tmp_path, capsys):
+    path = tmp_path / "a.yaml"
+    path.write_text(POD.format(name="a"))
+    assert len(load_manifests([str(path), str(path)])) == 1
+    assert f"{path} is there twice and read once" in capsys.readouterr().err
+
+
 def test_json_is_yaml(load):
     spec = '{"containers": [{"name": "c", "image": "i"}]}'
     text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": ' + spec + "}"

@@ -40,6 +40,22 @@ def test_the_name_of_the_file_says_how_unless_an_option_does(tmp_path, name, out
     assert options().output == "text"
 
 
+@pytest.mark.parametrize("name", ["story.pdf", "a.yaml", "a.html.gz"])
+def test_a_name_that_no_story_has_is_an_error_that_says_which_there_are(tmp_path, name):
+    with pytest.raises(click.UsageError, match=r"no story is told as \.\w+: use \.html, \.json"):
+        options(output_file=tmp_path / name)
+    assert options(output_file=tmp_path / name, output="html").output == "html"
+
+
+def test_steps_that_were_seen_to_happen_are_not_told_again(new_cluster, pod_file, capsys):
+    run_manifests(load_manifests([str(pod_file)]), FAST, lambda _: new_cluster(kill=True))
+    out = capsys.readouterr().out
+    assert out.count("SIGKILL → pid 7") == 1
+    assert "web was killed" in out
+    run_manifests(load_manifests([str(pod_file)]), replace(FAST, explain=True), lambda _: new_cluster(kill=True))
+    assert capsys.readouterr().out.count("SIGKILL → pid 7") == 2, "the rules stand with the steps"
+
+
 def test_html_goes_to_stdout_alone_when_it_is_piped(new_cluster, pod_file, capsys):
     made = replace(FAST, output="html")
     assert run_manifests(load_manifests([str(pod_file)]), made, lambda _: new_cluster(kill=True)) == 3

@@ -261,7 +261,7 @@ def test_what_a_killed_front_left_is_told_once_and_cleared(state_home: Path) -> 
     with claim("one") as killed:
         control_server.listen(killed).close()
         killed.write("front.json", '{"pid": 4711}')
-        killed.write("front.log", "first\nlast words\n")
+        killed.write("front.log", "first\nValueError: last words\n")
         killed.write("kubeconfig", "secret")
     with pytest.raises(NotRunning, match=r"pid 4711\) ended without being asked to|pid 4711 ended.*last words"):
         ControlClient("one").status()
@@ -269,6 +269,16 @@ def test_what_a_killed_front_left_is_told_once_and_cleared(state_home: Path) -> 
     with pytest.raises(NotRunning) as caught:
         ControlClient("one").status()
     assert "4711" not in str(caught.value)
+
+
+def test_the_last_line_of_a_log_that_is_about_something_else_is_not_given_as_the_reason(state_home: Path) -> None:
+    with claim("one") as killed:
+        control_server.listen(killed).close()
+        killed.write("front.json", '{"pid": 4711}')
+        killed.write("front.log", "2026-01-01T00:00:00Z node-1 is Ready, the API server is https://127.0.0.1:1\n")
+    with pytest.raises(NotRunning, match="its log does not say why: it was probably killed") as caught:
+        ControlClient("one").status()
+    assert "Ready" not in str(caught.value)
 
 
 def test_a_claim_clears_what_a_killed_front_left(state_home: Path) -> None:

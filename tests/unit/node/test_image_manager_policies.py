@@ -172,7 +172,28 @@ def test_a_substitute_is_named() -> None:
 
     sink = run_virtual(main)
     assert sink.events[1][:2] == ("Normal", "ImageSubstituted")
+    assert "is host/busybox:1 on this machine" in sink.events[1][2]
     assert sink.records == ["ImageSubstituted"]
+
+
+def test_a_substitute_is_never_said_to_have_been_pulled() -> None:
+    async def main(world: World) -> Sink:
+        images, sink = Images(world, True, None), Sink()
+        images.image = Image("sha256:1", ("host/busybox:1",), annotations={SUBSTITUTE_FOR: "i:1"})
+        manager = PodImageManager(
+            world=world,
+            images=images,
+            events=sink,
+            recorder=sink,
+            features=status_features("1.36"),  # type: ignore[arg-type]
+        )
+        container = {"name": "app", "image": "i:1", "imagePullPolicy": "Always"}
+        await manager.ensure_image_exists({"metadata": {"uid": "u"}, "spec": {"containers": [container]}}, container)
+        return sink
+
+    sink = run_virtual(main)
+    assert [event[1] for event in sink.events] == ["Pulling", "Pulled", "ImageSubstituted"]
+    assert not [event for event in sink.events if "Successfully pulled" in event[2]]
 
 
 @pytest.mark.rule("node-semantics 15/policy")

@@ -84,4 +84,6 @@ def test_a_pod_that_never_ran(new_tape):
     tape = new_tape()
     tape.accepted()
     tape.over(0.01)
-    assert verdict(tape.ending()) == "No container of it ever ran, so nothing had to be stopped."
+    assert verdict(tape.ending()) == (
+        "No container of it ever ran (the DELETE came before it could), so nothing had to be stopped."
+    )

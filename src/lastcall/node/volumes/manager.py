@@ -67,6 +67,7 @@ class _PodVolumes:
     tokens: PodTokens = field(default_factory=PodTokens)
     prefetched: dict[str, asyncio.Task[Files | VolumeError]] = field(default_factory=dict)
     backoff: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
     refreshed_at: float = 0.0
     refreshing: bool = False
 
@@ -144,6 +145,10 @@ class HostVolumeManager:
                 self._events.event(
                     pod, "Warning", "FailedMount", f"MountVolume.SetUp failed for volume {go_quote(name)} : {error}"
                 )
+                if known.errors.get(name) != str(error):
+                    known.errors[name] = str(error)
+                    facts = {"volume": name, "error": str(error)}
+                    self._recorder.record(kinds.VOLUME_FAILED, pod_uid=uid_of(pod), rule=_MOUNT_RULE, facts=facts)
             else:
                 known.backoff.pop(name, None)
                 return

@@ -9,9 +9,9 @@ from lastcall.timeline.render.text import print_endings
 from lastcall.timeline.story import Ending
 
 
-def plain_text(endings: Sequence[Ending], width: int, *, explain: bool = False) -> str:
+def plain_text(endings: Sequence[Ending], width: int, *, explain: bool = False, with_steps: bool = True) -> str:
     """What `print_endings` prints, in `width` columns."""
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False, highlight=False)
-    print_endings(console, endings, explain=explain)
+    print_endings(console, endings, explain=explain, with_steps=with_steps)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())

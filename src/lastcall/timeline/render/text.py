@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lastcall.timeline import kinds
 from lastcall.timeline.explain import explain
+from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.owners import OWNER_KINDS
 from lastcall.timeline.render import bars
 from lastcall.timeline.render.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
@@ -49,24 +50,28 @@ _LABEL_WIDTH = 32
 _RULE_INDENT = 6
 
 
-def print_endings(console: Console, endings: Sequence[Ending], *, explain: bool = False) -> None:
-    """Print every story and, for more than one Pod, a line on each at the end."""
+def print_endings(
+    console: Console, endings: Sequence[Ending], *, explain: bool = False, with_steps: bool = True
+) -> None:
+    """Print every story and, for more than one Pod, a line on each at the end. `with_steps` False: who reads it has
+    just seen the steps happen."""
     for ending in endings:
         console.print()
-        console.print(story(ending, console.width, with_rules=explain))
+        console.print(story(ending, console.width, with_rules=explain, with_steps=with_steps))
     if len(endings) > 1:
         console.print()
         console.print(Group(*(_headline(ending) for ending in endings)))
 
 
-def story(ending: Ending, width: int, *, with_rules: bool = False) -> RenderableType:
+def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: bool = True) -> RenderableType:
     """One Pod's story for a console of `width` columns."""
     parts: list[RenderableType] = [_headline(ending), Text("─" * width, style="dim")]
     if because := why(ending):
         parts.append(Text(printable(because, 1000), style="bold"))
-    parts.append(_steps(ending, with_rules))
-    if not had_ended(ending):
-        parts += [Text(), *_lanes(ending, width)]
+    if with_steps:
+        parts.append(_steps(ending, with_rules))
+    lanes = [] if had_ended(ending) else _lanes(ending, width)
+    parts += [Text(), *lanes] if lanes and with_steps else lanes
     if ending.budget is not None:
         parts += [Text(), *_budget(ending, width)]
     parts += [Text(), _facts(ending)]
@@ -202,7 +207,10 @@ def _facts(ending: Ending) -> RenderableType:
     table.add_column(overflow="fold", ratio=1)
     ongoing = is_ongoing(ending)
     for container in ending.containers:
-        table.add_row(Text(container.name), Text(_container_words(container, ongoing)))
+        words = _container_words(container, ongoing)
+        if not container.started and container.exit_code is None and (kept := why_never_started(container, ending)):
+            words += f": {printable(kept)}"
+        table.add_row(Text(container.name), Text(words))
     for group in _by_endpoint(ending.endpoints):
         table.add_row(Text("endpoint"), Text(_endpoint_words(group)))
     if ending.gone is not None:

@@ -349,6 +349,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.POD_ADMITTED: _fixed("admitted", DETAIL),
     kinds.POD_REJECTED: _fixed("rejected: {reason}: {message}", STEP, "bad"),
     kinds.MIRROR_POD_CREATED: _fixed("mirror Pod {name} made in the API", DETAIL),
+    kinds.VOLUME_FAILED: _fixed("volume {volume} cannot be mounted: {error}", STEP, "bad"),
     kinds.VOLUMES_MOUNTED: _fixed("volumes mounted", DETAIL),
     kinds.ALL_CONTAINERS_RESTARTING: _fixed("exit {exitCode} restarts all containers of the Pod", STEP, "bad"),
     kinds.SANDBOX_CREATED: _fixed("sandbox created", DETAIL),

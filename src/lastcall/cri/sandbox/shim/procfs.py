@@ -95,6 +95,7 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
     return {
         "pid": pid,
         "containerPid": _container_pid(status, pid),
+        "name": status[6 : status.find("\n")],
         "exe": executable(pid),
         "signal": signal_name(number),
         "disposition": _disposition(number, blocked, ignored, caught),

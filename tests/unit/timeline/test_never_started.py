@@ -1,0 +1,105 @@
+"""What kept a container from starting."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.timeline import kinds as k
+from lastcall.timeline.pod_facts import status_problems
+from lastcall.timeline.render.plain import plain_text
+from lastcall.timeline.story import ContainerFacts, PodFacts
+from lastcall.timeline.verdict import verdict
+
+PULL = {"container": "app", "reason": "ImagePullBackOff", "message": 'Back-off pulling image "x:1"'}
+
+
+def status(tape: Any, at: float, **facts: Any) -> None:
+    tape.add(at, "apiserver", k.POD_STATUS_WRITTEN, phase="Pending", ready=False, reason="", **facts)
+
+
+def image(tape: Any) -> None:
+    status(tape, -3, waiting=[{**PULL, "reason": "ErrImagePull"}])
+    status(tape, -2, waiting=[PULL])
+
+
+def command(tape: Any) -> None:
+    status(tape, -2, waiting=[PULL])
+    tape.add(-1, "kubelet", k.CONTAINER_START_FAILED, "app", reason="RunContainerError", message="no such file")
+
+
+def rejected(tape: Any) -> None:
+    tape.add(-1, "kubelet", k.POD_REJECTED, reason="OutOfcpu", message="Node didn't have enough resource: cpu")
+
+
+def volume(tape: Any) -> None:
+    tape.add(-2, "apiserver", k.POD_BOUND, node="node-1")
+    tape.add(-1, "kubelet", k.VOLUME_FAILED, volume="config", error='configmap "settings" not found')
+
+
+def init_container(tape: Any) -> None:
+    tape.add(-2, "apiserver", k.POD_BOUND, node="node-1")
+    status(tape, -1, waiting=[{"container": "setup", "reason": "CrashLoopBackOff", "message": "back-off 10s"}])
+
+
+def init_container_runs(tape: Any) -> None:
+    tape.add(-2, "runtime", k.PROCESS_STARTED, "setup", pid=9)
+
+
+def unschedulable(tape: Any) -> None:
+    tape.add(-3, "apiserver", k.POD_CREATED, namespace="default", name="web", user="u", containers=[])
+    status(tape, -2, unschedulable="0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def nobody(tape: Any) -> None:
+    tape.add(-3, "apiserver", k.POD_CREATED, namespace="default", name="web", user="u", containers=[])
+
+
+def too_early(tape: Any) -> None:
+    tape.add(-0.001, "apiserver", k.POD_BOUND, node="node-1")
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        (image, 'ImagePullBackOff: Back-off pulling image "x:1"'),
+        (command, "RunContainerError: no such file"),
+        (rejected, "the node rejected the Pod: OutOfcpu: Node didn't have enough resource: cpu"),
+        (volume, 'volume config could not be mounted: configmap "settings" not found'),
+        (init_container, "setup comes before it: CrashLoopBackOff: back-off 10s"),
+        (init_container_runs, "init container setup had not succeeded"),
+        (unschedulable, "no node took the Pod: 0/1 nodes are available: 1 Insufficient cpu."),
+        (nobody, "the Pod was never bound to a node"),
+        (too_early, "the DELETE came before it could"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_story_says_what_kept_a_container_from_starting(new_tape: Any, story: Any, words: str) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("setup", "init"), ContainerFacts("app")))
+    story(tape)
+    tape.accepted()
+    tape.over(0.01, "Failed")
+    ending = tape.ending()
+    (found,) = [f for f in ending.findings if f.id == "neverStarted" and f.container == "app"]
+    assert f"app was never started ({words})" in found.text
+    assert words in " ".join(plain_text([ending], 200).split())
+    if story is not init_container_runs:
+        assert words in verdict(ending)
+
+
+def test_a_status_tells_of_what_waits_and_not_of_what_is_on_its_way() -> None:
+    waiting = {"reason": "ErrImagePull", "message": "x" * 1000}
+    made = {
+        "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}],
+        "initContainerStatuses": [{"name": "setup", "state": {"waiting": {"reason": "PodInitializing"}}}],
+        "containerStatuses": [
+            {"name": "app", "state": {"waiting": waiting}},
+            {"name": "other", "state": {"waiting": {"reason": "ContainerCreating"}}},
+            {"name": "third", "state": {"running": {}}},
+        ],
+    }
+    assert status_problems(made) == {
+        "waiting": [{"container": "app", "reason": "ErrImagePull", "message": "x" * 500}],
+        "unschedulable": "0/1 nodes",
+    }
+    assert status_problems({"conditions": [{"type": "PodScheduled", "status": "True"}]}) == {}
