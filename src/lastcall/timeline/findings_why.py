@@ -83,7 +83,7 @@ def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Ite
 def stop_signal_advice(c: ContainerEnding, version: str) -> str:
     """What to do about a PID 1 that does not get the stop signal."""
     if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
-        return _exec_advice(c)
+        return ""  # not_signalled says it
     if c.disposition == "ignored":
         return f"Take the program's {c.stop_signal} back from SIG_IGN (`trap - TERM` in a shell that starts it)."
     if c.disposition == "blocked":

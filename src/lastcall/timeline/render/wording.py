@@ -291,7 +291,9 @@ def _sockets_at_exit(facts: Facts) -> Words:
         parts.append(f"{facts['unread']} with data not read ({facts.get('unreadBytes')} bytes)")
     if facts.get("resets"):
         parts.append(f"{facts['resets']} reset")
-    return Words(", ".join(parts), STEP, "bad" if facts.get("resets") or facts.get("backlog") else "")
+    lost = any(facts.get(key) for key in ("resets", "backlog", "unread"))
+    level = STEP if lost or facts.get("connections") else DETAIL
+    return Words(", ".join(parts), level, "bad" if lost else "")
 
 
 def _processes_left(facts: Facts) -> Words:
