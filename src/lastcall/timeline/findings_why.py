@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from lastcall.timeline.node_facts import ProcessesLeft
-from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
+from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
 _PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
@@ -39,16 +39,14 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
             f"PID 1 of {c.name} is a shell{_by_name(c)}, and a shell does not pass {c.stop_signal} on: {names} {until}"
             f"{told}."
         )
-        yield Finding("shellKeepsSignal", _severity(killed), text, c.name, _exec_advice(c))
+        yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _exec_advice(c))
         return
     text = (
         f"{c.stop_signal} goes to PID 1 of {c.name}{_by_name(c)} alone: {names} {until}{told}. What they had begun was "
         "lost."
     )
-    if left.evidence != "observed":
-        text = text.replace(f" {until}", f" {until} (they lived at the last look before)")
     advice = "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does."
-    yield Finding("childrenNotSignalled", _severity(killed), text, c.name, advice)
+    yield Finding("childrenNotSignalled", "problem" if killed else "warning", text, c.name, advice)
 
 
 def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -254,10 +252,6 @@ def _names(left: ProcessesLeft) -> str:
     if others:
         told.append(f"{others} more")
     return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-
-
-def _severity(killed: bool) -> Severity:
-    return "problem" if killed else "warning"
 
 
 def _connections(count: int) -> str:

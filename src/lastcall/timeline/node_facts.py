@@ -28,8 +28,8 @@ class ProcessLeft:
 
 @dataclass(frozen=True, slots=True)
 class ProcessesLeft:
-    """Other processes of a container when it was killed (`when` SIGKILL: observed) or when PID 1 exited (exit: they
-    lived at the last look before, so it is inferred). `more` were too many to tell; `zombies` had ended already."""
+    """Other processes of a container that lived right before it was killed (`when` SIGKILL), or that the kernel killed
+    when PID 1 exited (exit). `more` were too many to tell; `zombies` had ended already."""
 
     when: str
     evidence: Evidence

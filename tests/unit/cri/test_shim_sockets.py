@@ -1,5 +1,6 @@
 """Sockets and processes as the shim reads them: the kernel's texts and messages, and the kernel itself."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -92,6 +93,22 @@ def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> N
         finally:
             sockets.close()
             sockets.close()
+
+
+def test_how_a_stranger_ended_is_told_by_its_pidfd_where_the_kernel_does() -> None:
+    read, write = os.pipe()
+    process = subprocess.Popen(["sh", "-c", "sleep 100 & echo $!; kill -9 $!; wait; exit 0"], stdout=write)
+    child = int(os.read(read, 100))
+    with contextlib.suppress(ProcessLookupError):  # it may be gone already
+        pidfd = os.pidfd_open(child)
+        process.wait()
+        assert procfs.wait_status(pidfd) in (signal.SIGKILL, None)
+        os.close(pidfd)
+    process.wait()
+    own = os.pidfd_open(os.getpid())
+    assert procfs.wait_status(own) is None
+    for fd in (own, read, write):
+        os.close(fd)
 
 
 def test_descendants_are_children_of_any_thread_and_their_children() -> None:

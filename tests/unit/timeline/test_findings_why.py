@@ -36,10 +36,9 @@ def killed(tape: Any, oom: int | None = 0) -> None:
 
 
 def left(tape: Any, *processes: dict[str, Any], when: str = "SIGKILL", at: float = 10.009, **more: Any) -> None:
-    evidence = "observed" if when == "SIGKILL" else "inferred"
     facts = {"more": 0, "zombies": 0, "secondsBefore": 0.0, **more}
     facts |= {"when": when, "signal": "SIGTERM", "processes": list(processes)}
-    tape.add(at, "runtime", k.PROCESSES_LEFT, "app", evidence=evidence, **facts)
+    tape.add(at, "runtime", k.PROCESSES_LEFT, "app", **facts)
 
 
 def at_stop(tape: Any, connections: int = 0, *listeners: dict[str, Any]) -> None:
@@ -195,10 +194,10 @@ TABLE = [
     (shell_with_child, "shellKeepsSignal", "problem", "sleep (pid 8) still ran at SIGKILL, so it never got SIGTERM",
      'command: ["sh", "-c", "exec node server.js"]'),
     (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", ""),
-    (shell_with_script, "shellKeepsSignal", "warning", "node (pid 9) was killed with it", "`exec`"),
+    (shell_with_script, "shellKeepsSignal", "info", "node (pid 9) was killed with it", "`exec`"),
     (supervisor_with_children, "childrenNotSignalled", "problem",
      "sleep (pid 8), node (pid 9) and 3 more still ran at SIGKILL", "tini -g"),
-    (children_die_with_it, "childrenNotSignalled", "warning", "(they lived at the last look before)", "tini"),
+    (children_die_with_it, "childrenNotSignalled", "warning", "sleep (pid 8) was killed with it by the kernel", "tini"),
     (with_zombies, "zombies", "info", "3 children that had ended (zombies)", "shareProcessNamespace"),
     (no_handler, "stopSignalNotHandled", "problem", "it did nothing", "shareProcessNamespace: true"),
     (handler_for_another, "stopSignalNotHandled", "problem", "it did nothing", "stopSignal: SIGINT"),

@@ -303,7 +303,8 @@ def _processes_left(facts: Facts) -> Words:
     dead = _count(facts.get("zombies"), "zombie") if facts.get("zombies") else ""
     if not names:
         return Words(f"at {facts.get('when')}: {dead or 'no other process'}", DETAIL)
-    return Words(f"still alive at {facts.get('when')}: {', '.join([*names, *([dead] if dead else [])])}", STEP, "bad")
+    who = ", ".join([*names, *([dead] if dead else [])])
+    return Words(f"{'still alive' if facts.get('when') == 'SIGKILL' else 'killed with PID 1'}: {who}", STEP, "bad")
 
 
 def _volume_busy(facts: Facts) -> Words:

@@ -253,7 +253,7 @@ class Container:
         self._end()
         self.on_exited()
         if self._witness is not None:
-            self._witness.after_exit()
+            self._witness.after_exit(killed=status.signal == "SIGKILL")
 
     def _infer_out_of_memory(self) -> None:
         kills = self._context.machine_kills.since_last()

@@ -9,6 +9,8 @@ that fails here may disturb an end: a fact that could not be read is not told.
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import time
 
 from lastcall.cri.sandbox.shim import procfs
@@ -70,6 +72,7 @@ class Witness:
         self._listening: dict[int, Socket] = {}
         self._open: list[Socket] = []
         self._family: list[dict[str, Any]] = []
+        self._pidfds: dict[int, int] = {}
         self._seen = 0
         self._killed = False
         self._drained = False
@@ -112,19 +115,21 @@ class Witness:
             self._tell_processes("SIGKILL", "observed")
             self._look_at_sockets(details=False)
 
-    def after_exit(self) -> None:
-        """What the end did to the connections, and who died with PID 1. Idempotent."""
+    def after_exit(self, *, killed: bool) -> None:
+        """What the end did to the connections, and who died with PID 1 (with one that was `killed` all do)."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._signalled:
             Witness._active -= 1
-            if not self._killed:
-                # They lived at the last look; nobody saw the moment.
-                self._tell_processes("exit", "inferred")
+            if not self._killed and not killed:
+                self._tell_who_died_with_it()
             with contextlib.suppress(*_UNREADABLE):
                 self._tell_sockets()
         self._signalled = 0
+        for pidfd in self._pidfds.values():
+            os.close(pidfd)
+        self._pidfds = {}
         if self._sockets is not None:
             self._sockets.close()
             self._sockets = None
@@ -155,6 +160,12 @@ class Witness:
         number = signal_number(self._signal)
         found = (procfs.describe(pid, number) for pid in procfs.descendants(self._watched.pid))
         self._family = [each for each in found if each is not None]
+        alive = {each["pid"] for each in self._family if each["state"] not in _DEAD}
+        for pid in [pid for pid in self._pidfds if pid not in alive]:
+            os.close(self._pidfds.pop(pid))
+        for pid in sorted(alive - self._pidfds.keys())[: _MOST_TOLD - len(self._pidfds)]:
+            with contextlib.suppress(OSError):
+                self._pidfds[pid] = os.pidfd_open(pid)
 
     def _first_look_at_sockets(self) -> None:
         sockets, watched = self._sockets, self._watched
@@ -194,10 +205,13 @@ class Witness:
         sockets = self._sockets
         if sockets is None:
             return
-        before, self._looked = self._looked, time.monotonic_ns()
-        last, self._last = self._last, sockets.count()
+        now, count = time.monotonic_ns(), sockets.count()
+        there = {each.inode: each for each in sockets.listeners()} if self._listening else {}
+        if procfs.exiting(self._watched.pid):
+            return  # what is closed by now the kernel may have closed
+        before, self._looked = self._looked, now
+        last, self._last = self._last, count
         if self._listening:
-            there = {each.inode: each for each in sockets.listeners()}
             for inode, listener in list(self._listening.items()):
                 if inode in there:
                     self._listening[inode] = there[inode]
@@ -222,10 +236,22 @@ class Witness:
         times = {"seconds": self._since(self._looked), "notBefore": max(0.0, self._since(before))}
         self._watched.record(kind, {**facts, **times}, "observed")
 
+    def _tell_who_died_with_it(self) -> None:
+        """When PID 1 ends, the kernel kills the others of its PID namespace: who has that wait status was not told.
+
+        Who lived at the last look may have ended before PID 1, by itself and well; so a kernel that does not tell wait
+        statuses leaves this unsaid.
+        """
+        statuses = {pid: procfs.wait_status(pidfd) for pid, pidfd in self._pidfds.items()}
+        self._family = [
+            each for each in self._family if each["state"] in _DEAD or statuses.get(each["pid"]) == signal.SIGKILL
+        ]
+        self._tell_processes("exit", "observed")
+
     def _tell_processes(self, when: str, evidence: Evidence) -> None:
         if not self._family:
             return
-        alive = [each for each in self._family if each["state"] not in ("Z", "X")]
+        alive = [each for each in self._family if each["state"] not in _DEAD]
         facts = {
             "when": when,
             "signal": self._signal,
@@ -260,4 +286,5 @@ class Witness:
         self._watched.record(kinds.SOCKETS_AT_EXIT, facts, "observed")
 
 
+_DEAD = ("Z", "X")
 _TOLD = ("pid", "containerPid", "name", "state", "disposition")
