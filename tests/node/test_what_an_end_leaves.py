@@ -80,18 +80,23 @@ async def test_a_child_that_the_kernel_killed_with_pid_1_is_told_and_one_that_en
 ) -> None:
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15):
         return  # the kernel tells nobody but the parent how a process ended
-    script = (
-        "trap 'kill $child; wait $child; sleep 0.3; exit 0' TERM; sleep 300 & sleep 200 & child=$!; echo ready; wait"
-    )
-    container = await world.start(await world.sandbox(), "sh", "-c", script)
-    await world.printed(container, "ready")
-    await world.runtime.stop_container(container, 20)
+    fork = """
+children = []
+for _ in range(2):
+    children.append(os.fork())
+    if not children[-1]: time.sleep(300)
+def stop(*_):
+    os.kill(children[1], signal.SIGTERM); os.waitpid(children[1], 0); time.sleep(0.3); os._exit(0)
+signal.signal(signal.SIGTERM, stop)
+"""
+    container = await serve(world, fork)
+    await world.runtime.stop_container(container, 30)
     status = await world.ended(container)
     assert status.exit_code == 0
     await world.until(lambda: world.find("ProcessesLeft"))
     (record,) = world.find("ProcessesLeft")
     assert (record.facts["when"], record.evidence) == ("exit", "observed")
-    assert [each["name"] for each in record.facts["processes"]] == ["sleep"]
+    assert [each["containerPid"] for each in record.facts["processes"]] == [2], "the first child, and not the second"
 
 
 @inside
