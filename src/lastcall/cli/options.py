@@ -24,6 +24,15 @@ def checked_size(context: click.Context, parameter: click.Parameter, value: str)
     return value
 
 
+def checked_versions(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """A click callback: one version or several with commas, each once."""
+    versions = tuple(dict.fromkeys(version.strip() for version in value.split(",")))
+    for version in versions:
+        if version not in KUBERNETES_VERSIONS:
+            raise click.BadParameter(f"{version!r} is not one of {', '.join(map(repr, KUBERNETES_VERSIONS))}.")
+    return versions
+
+
 def checked_log_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """A click callback: a quantity of bytes that is not 0."""
     from lastcall.api.quantity import parse_quantity
@@ -86,10 +95,12 @@ _OPTIONS = [
     feature_gates_option,
     click.option(
         "--kubernetes-version",
-        type=click.Choice(KUBERNETES_VERSIONS),
+        metavar="|".join(KUBERNETES_VERSIONS) + "[,…]",
+        callback=checked_versions,
         default="1.36",
         show_default=True,
-        help="Whose rules to follow.",
+        help="Whose rules to follow. Several (1.23,1.36) are run one after the other, and their ends are shown side by "
+        "side with what differs.",
     ),
     click.option(
         "--grace",
@@ -134,7 +145,7 @@ def run_options(command: F) -> F:
 
 
 def make_options(
-    kubernetes_version: str,
+    kubernetes_version: str | tuple[str, ...],
     output: str | None,
     output_file: Path | None,
     explain: bool,
@@ -147,9 +158,14 @@ def make_options(
 ) -> RunOptions:
     """The options as given on the command line. Raises click.UsageError."""
     settings = feature_gates or {}
-    check_feature_gates(kubernetes_version, settings)
+    versions = (kubernetes_version,) if isinstance(kubernetes_version, str) else kubernetes_version
+    for version in versions:
+        check_feature_gates(version, settings)
+    if keep and len(versions) > 1:
+        raise click.UsageError("--keep leaves one cluster running: give one --kubernetes-version with it")
     return RunOptions(
-        kubernetes_version=kubernetes_version,
+        kubernetes_version=versions[0],
+        versions=versions if len(versions) > 1 else (),
         output=checked_output(output, output_file),
         explain=explain,
         grace=grace,

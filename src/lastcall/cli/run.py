@@ -4,17 +4,18 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.cli import exit_status
+from lastcall.cli import exit_status, output
 from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
 from lastcall.cli.options import make_options, run_options
-from lastcall.cli.output import stdout_console, takes_stdout, tell
+from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.session import Cluster, RunOptions, Session
 from lastcall.timeline.story import Ending
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MakeCluster = Callable[[RunOptions], Cluster]
+
+Tell = Callable[[Sequence[Ending], int, str], None]
+"""Takes the stories, the exit status that they ask for, and the error that cut them short ("" for none)."""
 
 
 @click.command()
@@ -58,13 +62,22 @@ def run_manifests(
     manifests: Sequence[Manifest], options: RunOptions, make_cluster: MakeCluster = embedded_cluster
 ) -> int:
     """The whole run, from process tree to story; the exit status. Raises CommandError."""
+    if options.versions:
+        from lastcall.cli.side_by_side import run_versions
+
+        return run_versions(options, lambda one, tell: _run_one(manifests, one, make_cluster, tell))
+    return _run_one(manifests, options, make_cluster, None)
+
+
+def _run_one(manifests: Sequence[Manifest], options: RunOptions, make_cluster: MakeCluster, tell: Tell | None) -> int:
+    """One version. `tell` takes the story instead of showing it."""
     with Interrupts() as interrupts:
         cluster = make_cluster(options)
         try:
             interrupts.check()
             _start(cluster)
             interrupts.check()
-            return asyncio.run(_run(cluster, manifests, options, interrupts))
+            return asyncio.run(_run(cluster, manifests, options, interrupts, tell))
         except asyncio.CancelledError:
             raise interrupts.error() from None
         finally:
@@ -80,7 +93,9 @@ def _start(cluster: Cluster) -> None:
         raise start_failure(error) from error
 
 
-async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts) -> int:
+async def _run(
+    cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts, tell: Tell | None
+) -> int:
     from lastcall.cluster.errors import ClusterStartError
 
     task = asyncio.current_task()
@@ -93,10 +108,10 @@ async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOpti
     interrupts.on_first = cancel
     interrupts.check()
     out, progress = consoles(options)
-    timeline = progress if takes_stdout(options.output, options.output_file) else out
+    timeline = progress if tell is not None or takes_stdout(options.output, options.output_file) else out
     session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
     try:
-        return await _tell(session, manifests, options, out, interrupts)
+        return await _tell(session, manifests, options, tell or partial(show, out, options), interrupts)
     except ClusterStartError as error:
         raise start_failure(error) from error
     finally:
@@ -105,7 +120,7 @@ async def _run(cluster: Cluster, manifests: Sequence[Manifest], options: RunOpti
 
 
 async def _tell(
-    session: Session, manifests: Sequence[Manifest], options: RunOptions, out: "Console", interrupts: Interrupts
+    session: Session, manifests: Sequence[Manifest], options: RunOptions, tell: Tell, interrupts: Interrupts
 ) -> int:
     """Run, show the stories (what is known of them when something went wrong), stay if asked to."""
     try:
@@ -113,10 +128,10 @@ async def _tell(
     except CommandError as error:
         endings = session.endings()
         if endings:
-            show(out, endings, options, error.exit_status, str(error))
+            tell(endings, error.exit_status, str(error))
         raise
     status = exit_status.exit_status(endings)
-    show(out, endings, options, status)
+    tell(endings, status, "")
     if options.keep:
         await _keep(session, interrupts)
     return status
@@ -141,9 +156,9 @@ def consoles(options: RunOptions) -> tuple["Console", "Console"]:
     return stdout_console(), Console(stderr=True, highlight=False)
 
 
-def show(out: "Console", endings: Sequence[Ending], options: RunOptions, status: int, error: str = "") -> None:
+def show(out: "Console", options: RunOptions, endings: Sequence[Ending], status: int, error: str = "") -> None:
     """The stories as they were asked for."""
-    tell(
+    output.tell(
         out,
         endings,
         options.output,

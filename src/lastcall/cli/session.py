@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from lastcall.api.disabled_fields import dropped_fields
 from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, EVENTS, PODS, Resource
 from lastcall.cli.apply import apply_manifests
@@ -60,10 +62,12 @@ class Cluster(Protocol):
 class RunOptions:
     """`grace` None is the Pod's own. `after` and `timeout` are seconds, `state_size` is as mount(8) takes it.
 
+    `versions`, when there are any, are compared; `kubernetes_version` is the one that is run now.
     `output` is one of `lastcall.cli.output.FORMATS`; it goes to `output_file`, to stdout when that is None.
     """
 
     kubernetes_version: str = "1.36"
+    versions: tuple[str, ...] = ()
     output: str = "text"
     explain: bool = False
     grace: int | None = None
@@ -146,7 +150,7 @@ class Session:
         version = (await client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, self.options.grace)) for m in manifests]
         applied, notes = await apply_manifests(client, self.clock, manifests)
-        for note in notes:
+        for note in [*notes, *self._dropped(manifests)]:
             self._note(started, note)
         pods = [follower.follow(each.obj) for each in applied if each.resource == PODS]
         parents = [owners.follow(each.resource, each.obj) for each in applied if each.resource in OWNERS]
@@ -166,6 +170,16 @@ class Session:
         self.live.begin([pod_facts(pod.obj) for pod in self._told()])
         await self._delete(pods, parents, client, tasks)
         await self._wait_gone(follower)
+
+    def _dropped(self, manifests: Sequence[Manifest]) -> list[str]:
+        """Fields that this version does not know, or has switched off, and so leaves out without a word."""
+        version = self.options.kubernetes_version
+        gates = FeatureGates(version, self.options.feature_gates)
+        return [
+            f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: it does not know it"
+            for manifest in manifests
+            for path in dropped_fields(manifest.resource, manifest.obj, gates)
+        ]
 
     def _told(self) -> list[FollowedPod]:
         """The Pods of the story."""

@@ -1,0 +1,172 @@
+"""`--kubernetes-version 1.23,1.36`: each version's run, and what differs."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from lastcall.cli.commands import cli
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.manifests import load_manifests
+from lastcall.cli.run import run_manifests
+from lastcall.cli.session import RunOptions
+from lastcall.timeline.pod_facts import PodFacts
+from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending
+from lastcall.timeline.versions import VersionStory, compare, labelled
+
+BOTH = RunOptions(after=0, timeout=5, versions=("1.23", "1.36"))
+
+
+@pytest.fixture
+def run(pod_file, new_cluster):
+    """`run({"1.23": {...}}, options)`: each version's cluster is made with its keywords."""
+
+    def run(clusters, options=BOTH):
+        made = []
+
+        def make(one):
+            assert all(cluster.stopped for cluster in made), "one cluster at a time"
+            assert one.versions == ()
+            made.append(new_cluster(**clusters.get(one.kubernetes_version, {})))
+            return made[-1]
+
+        status = run_manifests(load_manifests([str(pod_file)]), options, make)
+        assert [cluster.stopped for cluster in made] == [1, 1]
+        return status
+
+    return run
+
+
+def test_both_versions_are_told_and_the_exit_status_is_the_worse_one(run, capsys):
+    assert run({"1.23": {"kill": True}}) == 3
+    out, err = capsys.readouterr()
+    assert out.count("default/web was killed") == 1
+    assert out.count("default/web ended gracefully") == 1
+    assert re.search(r"what differs for default/web\n +1\.23 +1\.36\n", out)
+    assert re.search(r"the Pod +was killed +ended gracefully", out)
+    assert [line for line in err.splitlines() if line.startswith("Kubernetes 1.")] == [
+        "Kubernetes 1.23:",
+        "Kubernetes 1.36:",
+    ]
+    assert "SIGTERM → pid 7" in err and "\x1b" not in out
+    assert run({}) == 0
+
+
+@pytest.mark.parametrize(("columns", "side_by_side"), [("80", False), ("140", True)])
+def test_a_wide_terminal_has_two_columns_and_a_narrow_one_one_story_under_the_other(
+    run, capsys, monkeypatch, columns, side_by_side
+):
+    monkeypatch.setenv("COLUMNS", columns)
+    run({"1.23": {"kill": True}})
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= int(columns)
+    assert any("was killed" in line and "ended gracefully" in line and "·" in line for line in out.splitlines()) is (
+        side_by_side
+    )
+
+
+def test_json_has_a_document_for_each_version_and_the_differences(run, capsys):
+    assert run({"1.36": {"kill": True}}, replace(BOTH, output="json")) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["exitStatus"]) == ("lastcall/versions/v1", 3)
+    told = [(each["schema"], each["kubernetesVersion"], each["exitStatus"]) for each in document["versions"]]
+    assert told == [("lastcall/ending/v1", "1.23", 0), ("lastcall/ending/v1", "1.36", 3)]
+    assert {
+        "namespace": "default",
+        "name": "web",
+        "container": None,
+        "what": "the Pod",
+        "values": {"1.23": "ended gracefully", "1.36": "was killed"},
+    } in document["differences"]
+
+
+@pytest.mark.parametrize("output", ["html", "chrome-trace"])
+def test_a_page_and_a_trace_name_the_version_of_each_pod(run, tmp_path, capsys, output):
+    file = tmp_path / "story"
+    assert run({}, replace(BOTH, output=output, output_file=file)) == 0
+    text = file.read_text()
+    assert "web (1.23)" in text and "web (1.36)" in text
+    assert "what differs for default/web" in capsys.readouterr().out
+
+
+def test_what_stops_one_version_is_told_beside_the_others_and_is_the_status(run, capsys):
+    """Sidecars before 1.29, say: the Pod never becomes Ready."""
+    options = replace(BOTH, timeout=0.2)
+    assert run({"1.23": {"ready": False}}, options) == 1
+    out = capsys.readouterr().out
+    assert "Kubernetes 1.23: not every Pod became Ready within 0.2 s" in out
+    assert "default/web ended gracefully" in out
+    assert "it did not come to an end" in out
+
+
+def test_when_no_version_has_anything_to_tell_the_first_error_is_the_command_s(pod_file, new_cluster):
+    with pytest.raises(WorldError, match="not every Pod became Ready"):
+        run_manifests(load_manifests([str(pod_file)]), replace(BOTH, timeout=0.1), lambda _: new_cluster(ready=False))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--kubernetes-version", "1.23,1.99"], "'1.99' is not one of '1.18', '1.23', '1.27', '1.36'"),
+        (["--kubernetes-version", "1.23,1.36", "--keep"], "--keep leaves one cluster running"),
+    ],
+)
+def test_options_that_cannot_be(arguments, words, pod_file):
+    ended = CliRunner().invoke(cli, ["run", str(pod_file), *arguments])
+    assert ended.exit_code == 2
+    assert words in " ".join(ended.output.split())
+
+
+# -- what differs -----------------------------------------------------------------------------------------------------
+
+
+def ending(name="web", *, gone=4.0, owner="", **container):
+    app = ContainerEnding("app", "container", started=True, **{"exit_code": 0, **container})
+    decided = DecidedBy("user", "deleted", "it was", owner=owner)
+    return Ending(
+        PodFacts("u", "default", name), 0, "DeleteAccepted", 0, 4, "graceful", containers=(app,), gone=gone,
+        budget=Budget("app", 4, 0, 0, gone, 0, 0), decided_by=decided,
+    )  # fmt: skip
+
+
+def differing(*endings):
+    (found,) = compare([VersionStory(str(n), (each,)) for n, each in enumerate(endings)])
+    return {each.what: each.values for each in found.differences}
+
+
+def test_times_within_half_a_second_are_the_same():
+    assert differing(ending(gone=4.0, term_at=0.0), ending(gone=4.4, term_at=0.3)) == {}
+    assert differing(ending(gone=4.0, term_at=0.0), ending(gone=4.6, term_at=0.9)) == {
+        "gone after": ("4.0 s", "4.6 s"),
+        "stop signal at": ("0.0 s", "0.9 s"),
+        "budget: drain": ("4.0 s", "4.6 s"),
+    }
+
+
+def test_what_only_one_version_did_is_a_difference():
+    found = differing(ending(kill_at=4.0, exit_code=137, signal="SIGKILL", stop_timeout=4.0), ending(stop_timeout=2.0))
+    assert found == {
+        "ended with": ("exit code 137, by SIGKILL", "exit code 0"),
+        "StopContainer timeout": ("4 s", "2 s"),
+        "SIGKILL at": ("4.0 s", "-"),
+    }
+
+
+def test_pods_that_an_owner_named_belong_together_by_their_order():
+    one = VersionStory("1.23", (ending("web-7d4b9c6f88-abcde".replace("abcde", "bcdfg"), owner="web"), ending("x")))
+    two = VersionStory("1.36", (ending("x"), ending("web-5f6d8c9bb4-zzxxw", owner="web")))
+    assert [[e.pod.name for e in each.endings] for each in compare([one, two])] == [
+        ["web-7d4b9c6f88-bcdfg", "web-5f6d8c9bb4-zzxxw"],
+        ["x", "x"],
+    ]
+    assert [each.pod.name for each in labelled([one, two])][2:] == ["x (1.23)", "x (1.36)"]
+
+
+def test_user_errors_of_every_version_stay_the_user_s(pod_file, new_cluster):
+    def refuse(_):
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        run_manifests(load_manifests([str(pod_file)]), BOTH, refuse)
