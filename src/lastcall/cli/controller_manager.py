@@ -35,7 +35,7 @@ LEASE = "kube-controller-manager"
     metavar="LIST",
     default="*",
     show_default=True,
-    help="Names with commas between: * is all, NAME one, -NAME leaves one out.",
+    help="Names with commas between: * is all that are on by default, NAME one, -NAME leaves one out.",
 )
 def controller_manager(kubeconfig: str, context: str, leader_elect: bool, controllers: str) -> None:
     """Run the controllers against an API server until Ctrl-C.
@@ -52,13 +52,17 @@ def chosen_controllers(text: str) -> list[str]:
     A name alone enables, with `-` before it disables; all others are as `*` says. Raises UserError.
     (`app.IsControllerEnabled`)
     """
+    from lastcall.controllers.manager import DISABLED_BY_DEFAULT
     from lastcall.controllers.manager import NAMES as names
 
     words = [word for word in (part.strip() for part in text.split(",")) if word]
     unknown = [word for word in words if word != "*" and word.removeprefix("-") not in names]
     if unknown:
         raise UserError(f"--controllers: no controller {unknown[0].removeprefix('-')!r}; there are {', '.join(names)}")
-    chosen = [name for name in names if name in words or ("*" in words and f"-{name}" not in words)]
+    by_default = [
+        name for name in names if "*" in words and name not in DISABLED_BY_DEFAULT and f"-{name}" not in words
+    ]
+    chosen = [name for name in names if name in words or name in by_default]
     if not chosen:
         raise UserError("--controllers: none is left to run: name one, or * for all")
     return chosen

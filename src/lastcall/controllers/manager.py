@@ -17,6 +17,7 @@ from lastcall.controllers.endpointslice_mirroring import EndpointSliceMirroringC
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job import JobController
+from lastcall.controllers.loadbalancer import LoadBalancerController
 from lastcall.controllers.namespace import NamespaceController
 from lastcall.controllers.nodelifecycle import NodeLifecycleController
 from lastcall.controllers.nodettl import NodeTTLController
@@ -58,12 +59,15 @@ CONTROLLERS: dict[str, MakeController] = {
     "job-controller": JobController,
     "ttl-after-finished-controller": TTLAfterFinishedController,
     "cronjob-controller": CronJobController,
+    "service-lb-controller": LoadBalancerController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
 _OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
 NAMES = (*CONTROLLERS, *_OF_OWN_CACHES)
 """All that `run_controllers` can run."""
+DISABLED_BY_DEFAULT = ("service-lb-controller",)
+"""What `lastcall controller-manager` runs only when it is named: another cluster's load balancers are not ours."""
 
 
 async def run_controllers(

@@ -1,5 +1,6 @@
 """Services: cluster IPs and node ports (pkg/registry/core/service/storage/alloc.go)."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from lastcall.api.errors import StatusError
@@ -21,6 +22,11 @@ def needs_cluster_ip(spec: Object) -> bool:
 def needs_node_ports(spec: Object) -> bool:
     type_ = spec.get("type")
     return type_ == "NodePort" or (type_ == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts", True))
+
+
+def needs_health_check_node_port(spec: Object) -> bool:
+    """pkg/api/service/util.go:NeedsHealthCheck."""
+    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 class ServiceStrategy(Strategy):
@@ -64,6 +70,11 @@ class ServiceStrategy(Strategy):
                 if not port.get("nodePort") and (kept := known.get((port.get("protocol"), port.get("port")))):
                     port["nodePort"] = kept
 
+        health = old_spec.get("healthCheckNodePort")
+        if needs_health_check_node_port(new_spec) and health and not new_spec.get("healthCheckNodePort"):
+            new_spec["healthCheckNodePort"] = health
+        _drop_type_dependent_fields(new_spec, old_spec)
+
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
         return self._allocate(obj, {})
 
@@ -99,6 +110,8 @@ class ServiceStrategy(Strategy):
                 self._allocate_address(service, _addresses(old), addresses)
             if needs_node_ports(spec):
                 self._allocate_ports(service, _ports(old), ports)
+            if needs_health_check_node_port(spec):
+                self._allocate_health_check(service, _ports(old), ports)
         except StatusError:
             undo()
             raise
@@ -137,6 +150,52 @@ class ServiceStrategy(Strategy):
                 raise _refused(service, f"spec.ports[{index}].nodePort", number, error) from None
             taken.append(number)
 
+    def _allocate_health_check(self, service: Object, held: list[int], taken: list[int]) -> None:
+        number = service["spec"].get("healthCheckNodePort") or 0
+        if number in held:
+            return
+        try:
+            if number:
+                self._node_ports.take(number)
+            else:
+                number = service["spec"]["healthCheckNodePort"] = self._node_ports.take_any()
+        except AllocationError as error:
+            raise _refused(service, "spec.healthCheckNodePort", number, error) from None
+        taken.append(number)
+
+
+def _drop_type_dependent_fields(new: Object, old: Object) -> None:
+    """What the old type needed and the new one does not goes, unless the user has just set it (then it is refused).
+
+    pkg/registry/core/service/strategy.go:dropTypeDependentFields.
+    """
+
+    def leaves(needs: Callable[[Object], bool], *fields: str) -> None:
+        if needs(old) and not needs(new) and all(new.get(field) == old.get(field) for field in fields):
+            for field in fields:
+                new.pop(field, None)
+
+    leaves(needs_cluster_ip, "clusterIP", "clusterIPs")
+    leaves(needs_cluster_ip, "ipFamilies", "ipFamilyPolicy")
+    leaves(needs_health_check_node_port, "healthCheckNodePort")
+    leaves(_is_load_balancer, "allocateLoadBalancerNodePorts")
+    leaves(_is_load_balancer, "loadBalancerClass")
+    leaves(_is_externally_accessible, "externalTrafficPolicy")
+    if needs_node_ports(old) and not needs_node_ports(new):
+        held = {port.get("nodePort") for port in old.get("ports") or []}
+        ports = new.get("ports") or []
+        if all(port.get("nodePort") in held for port in ports if port.get("nodePort")):
+            for port in ports:
+                port.pop("nodePort", None)
+
+
+def _is_load_balancer(spec: Object) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+def _is_externally_accessible(spec: Object) -> bool:
+    return spec.get("type") in ("LoadBalancer", "NodePort") or bool(spec.get("externalIPs"))
+
 
 def _addresses(service: Object) -> list[str]:
     spec = service.get("spec", {})
@@ -144,7 +203,9 @@ def _addresses(service: Object) -> list[str]:
 
 
 def _ports(service: Object) -> list[int]:
-    return [port["nodePort"] for port in service.get("spec", {}).get("ports") or [] if port.get("nodePort")]
+    spec = service.get("spec", {})
+    numbers = [port.get("nodePort") for port in spec.get("ports") or []]
+    return [number for number in (*numbers, spec.get("healthCheckNodePort")) if number]
 
 
 def _refused(service: Object, path: str, value: object, error: AllocationError) -> StatusError:
