@@ -25,6 +25,8 @@ ONLY_ON = {
     "crash/test_node_killed_while_pulling.py": "3.13",
     "crash/test_random_kills.py": "3.13",
     "node/test_images_that_drop_privileges.py": "3.11",
+    "node/test_service_in_a_cluster.py": "3.13",
+    "node/test_service_packets.py": "3.11",
     "node/test_log_rotation_on_the_kernel.py": "3.13",
     "scenarios/test_whole_manager_killed.py": "3.11",
     "scenarios/test_whole_rollout.py": "3.13",
