@@ -1,5 +1,6 @@
 """Restart policies of containers, rules by exit code, and the restart of all containers (node-semantics 21.2)."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -104,6 +105,30 @@ def test_a_sidecar_may_ask_for_it_and_a_pod_of_one_container_too() -> None:
         await cluster.wait_ready("b")
 
     run_cluster(scenario, by_attempt(watcher=[ASKS, RUNS], source=[ASKS, RUNS], app=[RUNS]))
+
+
+@pytest.mark.rule("node-semantics 21.2/restart-all")
+def test_an_exit_that_asks_for_it_again_and_again_is_held_back() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(
+            pod_manifest(restartPolicy="Never", containers=[container("source", **ALL_ON_42), container("other")])
+        )
+        await cluster.wait_until(lambda: cluster.container_status("other").get("restartCount") == 3)
+
+    asks_at_once = Program(exits_after=0.5, natural_exit_code=42)
+    cluster = run_cluster(scenario, {"source": asks_at_once, "other": RUNS})
+    at = [record.at_ns / 1e9 for record in cluster.records(kinds.PROCESS_STARTED, "other")]
+    apart = [later - before for before, later in pairwise(at)]
+    # The wait counts from the exit; the worker looks again up to half as late.
+    assert apart[0] < 2 and 10 <= apart[1] <= 17 and 20 <= apart[2] <= 32
+    waiting = [
+        status["state"]["waiting"]["reason"]
+        for seen in cluster.versions()
+        for status in seen.object["status"].get("containerStatuses") or []
+        if status["name"] == "source" and "waiting" in status["state"]
+    ]
+    assert "CrashLoopBackOff" in waiting
+    assert cluster.container_status("source")["restartCount"] == 3
 
 
 @pytest.mark.rule("node-semantics 21.2/restart-all")

@@ -230,9 +230,11 @@ def _without_record(
 def _removed_for_restart(status: Object, old: Object | None) -> None:
     """The record went because all containers restart: it waits, and counts as one more restart."""
     removed = {"reason": RESTARTING, "message": REMOVED}
-    before = (old or {}).get("state") or {}
-    if "running" not in before and "terminated" not in before:
-        return  # it never ran, or was told of already
+    before, last = (old or {}).get("state") or {}, (old or {}).get("lastState") or {}
+    if (before.get("waiting") or {}).get("reason") == RESTARTING:
+        return  # told already
+    if "running" not in before and "terminated" not in before and "terminated" not in last:
+        return  # it never ran
     status["state"] = {"waiting": removed}
     ended = {"exitCode": UNKNOWN_EXIT_CODE, **removed, "startedAt": None, "finishedAt": None}
     status["lastState"] = {"terminated": ended}

@@ -15,6 +15,7 @@ from lastcall.node.kill_pod import PodKiller
 from lastcall.node.pod_rules import (
     container_field_path,
     containers_of,
+    find_container,
     init_containers_of,
     is_host_network_pod,
     is_restartable_init_container,
@@ -71,6 +72,8 @@ class RuntimeManager:
         self._notices = notices
         self._events = events
         self._recorder = recorder
+        self._reset_for: dict[str, str] = {}
+        """Pod uid → the container that asked for the restart of all, while a reset that may go on has not ended."""
 
     async def sync_pod(self, pod: Object, pod_status: PodStatus, *, restart_all: bool = False) -> bool:
         """One pass; True when something was done. With `restart_all` nothing is started in it.
@@ -87,7 +90,7 @@ class RuntimeManager:
         if actions.empty:
             return False
         if actions.containers_to_reset:
-            await self._reset(pod, actions.containers_to_reset)
+            await self._reset(pod, pod_status, actions.containers_to_reset)
             return True
         if actions.create_sandbox and actions.sandbox_changed:
             message = "Pod sandbox changed, it will be killed and re-created."
@@ -116,9 +119,21 @@ class RuntimeManager:
             await self._start_containers(pod, pod_status, actions, *sandbox)
         return True
 
-    async def _reset(self, pod: Object, statuses: list[ContainerStatus]) -> None:
-        """Kill without hooks, with the least grace, and remove, one after the other; logs stay."""
-        source = statuses[-1]
+    async def _reset(self, pod: Object, pod_status: PodStatus, statuses: list[ContainerStatus]) -> None:
+        """Kill without hooks, with the least grace, and remove, one after the other; logs stay.
+
+        Exits that ask for it too often are held back like those of one container. Raises BackoffError, SyncPodError.
+        """
+        source, uid = statuses[-1], uid_of(pod)
+        container = find_container(pod, source.metadata.name)
+        if container is not None and self._reset_for.get(uid) != source.id:
+            try:
+                self._do_back_off(pod, container, pod_status)
+            except StartContainerError as error:
+                self._reasons.update(uid, container["name"], StartError(error.reason, str(error)))
+                _raise([error])
+            self._reasons.update(uid, container["name"], None)
+            self._reset_for[uid] = source.id
         cause_id = self._recorder.record(
             kinds.ALL_CONTAINERS_RESTARTING,
             pod_uid=uid_of(pod),
@@ -137,6 +152,7 @@ class RuntimeManager:
             except RuntimeServiceError as error:
                 name = go_quote(status.metadata.name)
                 raise SyncPodError(f'failed to "RemoveContainer" for {name}: {go_quote(str(error))}') from error
+        self._reset_for.pop(uid, None)
 
     # -- the sandbox ----------------------------------------------------------------------------------------------
 

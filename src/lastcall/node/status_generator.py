@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, FeatureGates
+from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, RESTART_ALL_CONTAINERS, FeatureGates
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.restart_rules import all_containers_could_restart
 from lastcall.cri.api import ContainerStatus
@@ -73,7 +73,8 @@ class PodStatusGenerator:
         uid = uid_of(pod)
         api_status: Object = pod.get("status") or {}
         old: Object = self._statuses.get_pod_status(uid) or api_status
-        restarting = all_containers_could_restart(pod) and should_restart_all(pod, pod_status, old)
+        may_restart_all = self._gates.enabled(RESTART_ALL_CONTAINERS) and all_containers_could_restart(pod)
+        restarting = may_restart_all and should_restart_all(pod, pod_status, old)
         status = self._convert(pod, pod_status, old, restarting=restarting)
         statuses = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
         regular = {c["name"] for c in containers_of(pod)}
@@ -101,7 +102,7 @@ class PodStatusGenerator:
         # Fills ready and started, which the conditions are made of.
         self._probes.update_pod_status(pod, status)
         status["conditions"] = self._conditions(pod, pod_status, old, status)
-        if all_containers_could_restart(pod):
+        if may_restart_all:
             generation = int(pod["metadata"].get("generation") or 0) if self._features.observed_generation else 0
             underway = restarting and not is_cleaned_up(pod, pod_status)
             condition = all_containers_restarting_condition(status["phase"], underway, generation)
