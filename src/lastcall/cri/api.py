@@ -120,13 +120,17 @@ class SecurityProfile:
 
 @dataclass(frozen=True, slots=True)
 class LinuxContainerSecurityContext:
-    """None for `run_as_user`/`run_as_group` means the image's own."""
+    """None for `run_as_user`/`run_as_group` means the image's own.
+
+    With `supplemental_groups_policy` Merge the user's groups in the image's /etc/group are added, with Strict not.
+    """
 
     privileged: bool = False
     capabilities: Capability = Capability()
     run_as_user: int | None = None
     run_as_group: int | None = None
     supplemental_groups: tuple[int, ...] = ()
+    supplemental_groups_policy: Literal["Merge", "Strict"] = "Merge"
     readonly_rootfs: bool = False
     no_new_privs: bool = False
     masked_paths: tuple[str, ...] = ()

@@ -38,6 +38,13 @@ def matches_node(node: Callable[[], Object]) -> AdmitHandler:
     return admit
 
 
+def matches_os(pod: Object, others: list[Object]) -> Rejection | None:
+    """This is a Linux node (kubelet lifecycle/handlers.go:NewPodAdmitHandler … PodOSNotSupported)."""
+    if ((pod["spec"].get("os") or {}).get("name") or "linux") == "linux":
+        return None
+    return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+
+
 @dataclass(frozen=True, slots=True)
 class Shortage:
     """Millicores of cpu, bytes of memory, Pods."""

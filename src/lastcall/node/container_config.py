@@ -199,6 +199,7 @@ def security_context(pod: Object, container: Object, target_id: str = "") -> Lin
         run_as_user=user if isinstance(user, int) else None,
         run_as_group=group if isinstance(group, int) else None,
         supplemental_groups=tuple(dict.fromkeys(groups)),
+        supplemental_groups_policy="Strict" if of_pod.get("supplementalGroupsPolicy") == "Strict" else "Merge",
         readonly_rootfs=bool(own.get("readOnlyRootFilesystem")),
         no_new_privs=own.get("allowPrivilegeEscalation") is False,
         masked_paths=() if unmasked else DEFAULT_MASKED_PATHS,

@@ -18,7 +18,7 @@ from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ContainerConfig, Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.active_deadline import ActiveDeadlineHandler
-from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node, shortages
+from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node, matches_os, shortages
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, PodConfig, PodUpdates
 from lastcall.node.config_file import FileConfig, ManifestDirectory
@@ -139,7 +139,7 @@ class Kubelet:
         self._config = config
         self._own_node = Informer(client, NODES, field_selector=f"metadata.name={config.node_name}", world=world)
         if admit_handlers is None:
-            admit_handlers = (matches_node(self._node), fits_node(config.allocatable))
+            admit_handlers = (matches_os, matches_node(self._node), fits_node(config.allocatable))
         self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._tasks = Tasks()
         self._takes_pods = asyncio.Event()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastcall.cri.api import Image
-from lastcall.node.admission import fits_node, matches_node
+from lastcall.node.admission import Rejection, fits_node, matches_node, matches_os
 from lastcall.node.container_config import (
     DEFAULT_MASKED_PATHS,
     DEFAULT_READONLY_PATHS,
@@ -311,3 +311,8 @@ def test_a_pod_for_another_kind_of_node_is_rejected():
     pod = {**POD, "spec": {**POD["spec"], "nodeSelector": {"disk": "ssd"}}}
     assert matches_node(lambda: {"metadata": {"labels": {"disk": "hdd"}}})(pod, []).reason == "NodeAffinity"
     assert matches_node(lambda: {"metadata": {"labels": {"disk": "ssd"}}})(pod, []) is None
+    windows = {**POD, "spec": {**POD["spec"], "os": {"name": "windows"}}}
+    assert matches_os(windows, []) == Rejection(
+        "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+    )
+    assert matches_os(POD, []) is None

@@ -113,6 +113,8 @@ def _security_context(context: Object, spec: Object) -> list[FieldError]:
         elif name in names:
             errors.append(duplicate(at, name))
         names.append(name)
+    groups_policy = context.get("supplementalGroupsPolicy")
+    errors += one_of(groups_policy, f"{path}.supplementalGroupsPolicy", ("Merge", "Strict"))
     policies = ("Always", "OnRootMismatch")
     return errors + one_of(context.get("fsGroupChangePolicy"), f"{path}.fsGroupChangePolicy", policies)
 

@@ -69,6 +69,7 @@ def start_spec(
             "gid": security.run_as_group,
             "name": image.user,
             "groups": list(security.supplemental_groups),
+            "strictGroups": security.supplemental_groups_policy == "Strict",
         },
         "rootfs": {
             "lowerdirs": list(root.lowerdirs),

@@ -45,7 +45,8 @@ class Identity:
 def resolve(user: dict[str, Any]) -> Identity:
     """Look the user up in this root's /etc/passwd and /etc/group. Raises SetupError for an unknown name.
 
-    `user`: `uid` and `gid` (None: the image's), `name` (the image's `user[:group]`), `groups` (supplementary, numbers).
+    `user`: `uid` and `gid` (None: the image's), `name` (the image's `user[:group]`), `groups` (supplementary, numbers),
+    `strictGroups` (the groups of /etc/group do not count).
     Source: containerd pkg/oci/spec_opts.go:WithUser, WithAdditionalGIDs; runc libcontainer/user.
     """
     name, _, group = str(user["name"]).partition(":")
@@ -74,6 +75,8 @@ def resolve(user: dict[str, Any]) -> Identity:
             raise SetupError(f"unable to find group {group}: no matching entries in group file")
         gid = int(found[2])
     member = [int(f[2]) for f in all_groups if login and login in f[3].split(",") and f[2].isdecimal()]
+    if user.get("strictGroups"):
+        member = []
     groups = list(dict.fromkeys([gid, *member, *user["groups"]]))
     return Identity(uid, gid, groups, entry[5] if entry and entry[5] else "/")
 
