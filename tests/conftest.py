@@ -29,6 +29,7 @@ ONLY_ON = {
     "node/test_service_packets.py": "3.11",
     "node/test_log_rotation_on_the_kernel.py": "3.13",
     "scenarios/test_whole_manager_killed.py": "3.11",
+    "scenarios/test_whole_node_loss.py": "3.13",
     "scenarios/test_whole_rollout.py": "3.13",
     "node/test_what_an_end_leaves.py": "3.13",
 }
