@@ -7,12 +7,14 @@ import ctypes
 from collections.abc import Mapping
 
 from lastcall.proxy import conntrack
-from lastcall.proxy.nft_objects import TABLE, Transaction
+from lastcall.proxy.nft_objects import TABLE, AddElements, Command, DeleteElements, Transaction
 from lastcall.proxy.nft_statements import FAMILY
 from lastcall.proxy.nft_text import text_of_transaction
 from lastcall.proxy.sink import RuleError
 
 LIBRARY = "libnftables.so.1"
+_MOST_ELEMENTS = 2500
+"""Of one run: a user namespace may send some 400 kB at once."""
 
 
 class LibnftablesSink:
@@ -34,7 +36,8 @@ class LibnftablesSink:
         self._library.nft_ctx_buffer_output(self._context)
 
     async def apply(self, transaction: Transaction) -> None:
-        self.run(text_of_transaction(transaction))
+        for piece in pieces(transaction):
+            self.run(text_of_transaction(piece))
 
     async def exists(self) -> bool:
         try:
@@ -58,3 +61,27 @@ class LibnftablesSink:
             raise RuleError(self._library.nft_ctx_get_error_buffer(self._context).decode(errors="replace").strip())
         output: bytes = self._library.nft_ctx_get_output_buffer(self._context)
         return output.decode()
+
+
+def pieces(transaction: Transaction, most: int = _MOST_ELEMENTS) -> list[Transaction]:
+    """Transactions of at most so many elements, in order; one, if that is enough."""
+    found: list[list[Command]] = [[]]
+    room = most
+    for command in transaction.commands:
+        if not isinstance(command, AddElements | DeleteElements):
+            found[-1].append(command)
+            continue
+        all_of_it = command.elements if isinstance(command, AddElements) else command.keys
+        start = 0
+        while start < len(all_of_it):
+            if room == 0:
+                found.append([])
+                room = most
+            end = start + min(room, len(all_of_it) - start)
+            if isinstance(command, AddElements):
+                found[-1].append(AddElements(command.set, command.elements[start:end]))
+            else:
+                found[-1].append(DeleteElements(command.set, command.keys[start:end]))
+            room -= end - start
+            start = end
+    return [Transaction(tuple(each), transaction.replace and number == 0) for number, each in enumerate(found)]

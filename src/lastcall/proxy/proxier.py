@@ -21,7 +21,7 @@ from lastcall.proxy.rules import PortRules
 from lastcall.proxy.services import ServiceKey
 from lastcall.proxy.sink import RuleError, RuleSink
 from lastcall.proxy.slice_records import SeenChange, SliceRecords
-from lastcall.proxy.table import backends_of, fragment_of, skeleton
+from lastcall.proxy.table import Fragment, backends_of, fragment_of, skeleton
 from lastcall.proxy.table_state import TableState
 from lastcall.proxy.topology import Node
 from lastcall.proxy.view import ServiceView, View, key_of
@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 FIRST_BACKOFF = 0.1
 MAX_BACKOFF = 30.0
 """Seconds between two tries to write rules that the kernel refused; 30 s is kube-proxy's full sync."""
+
+SLICE = 100
+"""Services that are looked at before others get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +184,10 @@ class Proxier:
                 backoff = FIRST_BACKOFF
 
     async def _sync(self) -> None:
-        changed = self._view.take_changed()
-        looks = {key: self._view.look(key) for key in changed}
-        transaction = self._state.change({key: fragment_of(look.rules) for key, look in looks.items()})
-        for key, look in looks.items():
+        fragments: dict[ServiceKey, Fragment] = {}
+        for number, key in enumerate(self._view.take_changed(), 1):
+            look = self._view.look(key)
+            fragments[key] = fragment_of(look.rules)
             # Noted before the write: should it fail, this is told and cleaned up after the next one.
             under_way = self._under_way.setdefault(key, _UnderWay(self._now(key)))
             under_way.changes += self._untold.pop(key, ())
@@ -192,6 +195,9 @@ class Proxier:
                 self._written.pop(key, None)
             else:
                 self._written[key] = look
+            if number % SLICE == 0:
+                await self._world.clock.sleep(0)  # thousands at the start: the kubelet shares this loop
+        transaction = self._state.change(fragments)
         if self._whole:
             transaction = self._state.everything()
             if not self._stands and not self._has_frontends() and not await self._sink.exists():

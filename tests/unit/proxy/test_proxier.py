@@ -291,6 +291,31 @@ def test_services_that_nobody_serves_have_no_records() -> None:
     run(story)
 
 
+def test_many_services_are_looked_at_in_slices_and_what_comes_meanwhile_is_written_after() -> None:
+    async def main(world: World) -> None:
+        place = Place(world)
+        for number in range(250):
+            name = f"s{number}"
+            place.api.put(SERVICES, service(name, f"10.96.1.{number}"))
+            place.put(endpoint(A), name=name, service=name)
+        async with Tasks() as tasks:
+            tasks.spawn(place.proxy().run(), name="proxy")
+            for _ in range(30):  # at every turn of the loop another change
+                place.put(endpoint(A, False, True, True), endpoint(B), name="s0", service="s0")
+                await place.wait(0.0)
+                place.put(endpoint(B), name="s0", service="s0")
+                await place.wait(0.0)
+            await place.wait()
+            tasks.cancel()
+        assert place.backends("10.96.1.0") == [B]
+        assert place.backends("10.96.1.249") == [A]
+        seen = [r for r in place.of(kinds.ENDPOINT_CHANGE_SEEN) if r["facts"]["service"] == "s0"]
+        written = [r for r in place.of(kinds.ENDPOINT_RULES_WRITTEN) if r["facts"]["service"] == "s0"]
+        assert len(seen) == len(written)
+
+    run_virtual(main)
+
+
 UDP = {"ports": [{"name": "dns", "protocol": "UDP", "port": 53}]}
 
 

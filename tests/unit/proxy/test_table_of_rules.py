@@ -8,6 +8,7 @@ from rule_kernel import Kernel
 from services import endpoint, endpoint_slice, service
 
 from lastcall.proxy.endpoints import endpoints_of
+from lastcall.proxy.libnftables_sink import pieces
 from lastcall.proxy.netlink_sink import in_batches
 from lastcall.proxy.nft_encode import batch
 from lastcall.proxy.nft_objects import AddSet, DeleteSet
@@ -125,3 +126,17 @@ def test_a_long_transaction_is_cut_between_messages_and_keeps_its_order() -> Non
     assert [m for piece in pieces for m in piece] == messages
     assert all(sum(16 + len(m.body) for m in piece) <= 100_000 for piece in pieces)
     assert in_batches([Message("one", 0, b"x" * 200)], 100) == [[Message("one", 0, b"x" * 200)]]
+
+
+def test_a_long_text_is_cut_between_elements_and_leads_to_the_same_table() -> None:
+    state = new_state()
+    state.change({n: fragment(service(f"s{n}", f"10.96.0.{n}"), "10.244.0.1", "10.244.0.3") for n in range(100)})
+    at_once, in_parts = Kernel(), Kernel()
+    at_once.apply(state.everything())
+    parts = pieces(state.everything(), most=70)
+    for part in parts:
+        in_parts.apply(part)
+    assert [part.replace for part in parts] == [True] + [False] * (len(parts) - 1)
+    assert len(parts) > 1
+    assert in_parts.holds() == at_once.holds()
+    assert pieces(state.everything()) == [state.everything()]
