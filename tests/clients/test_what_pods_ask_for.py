@@ -1,14 +1,21 @@
 """What a Pod may ask of its node, on the real kernel and with a real kubectl: one cluster, many small Pods."""
 
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import h2.config
+import h2.connection
 import pytest
 from kept_cluster import kept_cluster, make_images
 from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
+
+from lastcall.cri.sandbox.images import ImageStore, build_image
+from lastcall.cri.sandbox.spec import ImageConfig
 
 pytestmark = pytest.mark.real_kernel
 
@@ -16,10 +23,65 @@ NODE_IP = "172.18.0.2"
 SLEEPS = "trap 'exit 0' TERM; while true; do sleep 0.1; done"
 
 
+HEALTH = """
+#include <arpa/inet.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+static const unsigned char settings[] = {%s}, answer[] = {%s};
+static void leave(int number) { _exit(0); }
+static int take(int fd, unsigned char *to, int size) {
+    for (int got, at = 0; at < size; at += got) if ((got = read(fd, to + at, size - at)) <= 0) return 0;
+    return 1;
+}
+static void serve(int fd) {
+    unsigned char head[24], body[1 << 16];
+    if (!take(fd, head, 24)) return;
+    write(fd, settings, sizeof settings);
+    while (take(fd, head, 9)) {
+        if (!take(fd, body, head[1] << 8 | head[2])) return;
+        if (head[3] == 0) write(fd, answer, sizeof answer);
+    }
+}
+int main(void) {
+    static struct sigaction action, ignore;
+    action.sa_handler = leave, ignore.sa_handler = SIG_IGN;
+    sigaction(SIGUSR1, &action, 0), sigaction(SIGPIPE, &ignore, 0);
+    struct sockaddr_in all = {.sin_family = AF_INET, .sin_port = htons(9000)};
+    int server = socket(AF_INET, SOCK_STREAM, 0), fd;
+    if (bind(server, (struct sockaddr *)&all, sizeof all) || listen(server, 16)) return 1;
+    while ((fd = accept(server, 0, 0)) >= 0) serve(fd), close(fd);
+}
+"""
+"""Answers every HTTP/2 request with what a healthy gRPC service says; ends on SIGUSR1."""
+
+
+def make_health_image(root: Path) -> None:
+    """health:1, whose stop signal is SIGUSR1."""
+    speaker = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+    speaker.initiate_connection()
+    settings = speaker.data_to_send()
+    asker = h2.connection.H2Connection()
+    asker.initiate_connection()
+    asker.send_headers(1, [(":method", "POST"), (":path", "/"), (":scheme", "http"), (":authority", "a")])
+    speaker.receive_data(asker.data_to_send())
+    speaker.send_headers(1, [(":status", "200"), ("content-type", "application/grpc")])
+    speaker.send_data(1, b"\0\0\0\0\2\x08\1")
+    speaker.send_headers(1, [("grpc-status", "0")], end_stream=True)
+    source, program = root / "health.c", root / "health"
+    both = (",".join(map(str, data)) for data in (settings, speaker.data_to_send()))
+    source.write_text(HEALTH % tuple(both))
+    subprocess.run(["gcc", "-static", "-O1", "-w", "-o", str(program), str(source)], check=True, timeout=60)
+    store = ImageStore(root / "lastcall" / "images", unpacked=root / "unpacked")
+    config = ImageConfig(entrypoint=("/health",), stop_signal="SIGUSR1")
+    build_image(store, "health:1", {"/health": (str(program), 0o755)}, config)
+
+
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     data = tmp_path_factory.mktemp("data")
     make_images(data)
+    make_health_image(data)
     gates = {"ContainerStopSignals": True, "TCPSocketLifecycleHook": True}
     with kept_cluster(data, feature_gates=gates) as path:
         kubectl = Kubectl(CURRENT, path, str(tmp_path_factory.mktemp("home")), "default")
@@ -66,6 +128,11 @@ def once(name: str, script: str, spec: dict[str, Any] | None = None, **fields: A
 
 def field(path: str) -> dict[str, Any]:
     return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def health(port: int) -> Manifest:
+    """A container that is Ready when gRPC's health service at `port` says so."""
+    return {"name": "app", "image": "health:1", "readinessProbe": {"grpc": {"port": port}, "periodSeconds": 1}}
 
 
 ENVIRONMENT = [
@@ -191,6 +258,8 @@ POD_LIST: list[Manifest] = [
                   lifecycle={"stopSignal": "SIGUSR1"}),
         grace=30, os={"name": "linux"}, terminationGracePeriodSeconds=30,
     ),
+    pod("healthy", health(9000), grace=300),
+    pod("refusing", health(9001), grace=0),
     pod(
         "tcp-hook",
         container("app", f"nc -ll -p 8080 -e true & {SLEEPS}",
@@ -324,6 +393,22 @@ def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None
     kubectl("delete", "pod", "signalled", timeout=60)
     out, _ = follower.communicate(timeout=60)
     assert "got USR1" in out
+
+
+def test_a_grpc_probe_makes_a_pod_ready_and_a_refused_one_says_why(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/healthy", timeout=70)
+    address = kubectl.get("pod", "refusing")["status"]["podIP"]
+    expected = (
+        f'Unhealthy: Readiness probe failed: timeout: failed to connect service "{address}:9001" within 1s: '
+        "context deadline exceeded"
+    )
+    until(lambda: expected in events(kubectl, "refusing"))
+
+
+def test_the_stop_signal_of_the_image_is_the_one_that_is_sent(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/healthy", timeout=70)
+    assert kubectl.get("pod", "healthy")["status"]["containerStatuses"][0]["stopSignal"] == "SIGUSR1"
+    kubectl("delete", "pod", "healthy", "--timeout=60s", timeout=70)  # SIGTERM would find nobody for five minutes
 
 
 def test_a_tcp_hook_connects_and_a_refused_one_is_told(kubectl: Kubectl) -> None:
