@@ -366,3 +366,15 @@ def test_containers_are_entered_and_their_ports_forwarded(cluster: Kubectl) -> N
     forward.send_signal(signal.SIGINT)
     forward.communicate(timeout=20)
     cluster("delete", "pod", "entered")
+
+
+def test_an_ephemeral_container_sees_the_processes_of_its_target(cluster: Kubectl) -> None:
+    cluster.create(pod("debugged", container("app", f"sleep 43211 & {EXITS_ON_TERM}"), grace=1))
+    cluster.ready("debugged")
+    script = 'until ps -o args | grep -q "^sleep 43211"; do sleep 0.1; done; echo seen; sleep 3600'
+    cluster("debug", "debugged", "--image=busybox:1.36", "-c", "probe", "--target=app", "--", "sh", "-c", script)
+    deadline = time.monotonic() + 60
+    while "seen" not in (cluster.start("logs", "debugged", "-c", "probe").communicate(timeout=40)[0]):
+        assert time.monotonic() < deadline, cluster.get("pod", "debugged")["status"]
+        time.sleep(0.2)
+    cluster("delete", "pod", "debugged", timeout=60)

@@ -68,7 +68,7 @@ def test_an_exit_by_its_rule_restarts_every_container_in_the_same_sandbox() -> N
     term, kill = cluster.signals("other")
     assert (term[1], kill[1]) == ("SIGTERM", "SIGKILL") and kill[0] - term[0] == pytest.approx(2, abs=0.01)
     (restarting,) = cluster.records(kinds.ALL_CONTAINERS_RESTARTING)
-    assert restarting.facts["containers"] == ["init", "proxy", "other", "done", "source"]
+    assert restarting.facts["containers"] == ["other", "done", "init", "proxy", "source"]
     assert (restarting.container, restarting.facts["exitCode"]) == ("source", 42)
 
     versions = [seen.object["status"] for seen in cluster.versions()]

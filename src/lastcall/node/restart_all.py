@@ -60,10 +60,13 @@ def is_cleaned_up(pod: Object, pod_status: PodStatus) -> bool:
 
 
 def containers_to_reset(pod: Object, pod_status: PodStatus) -> list[ContainerStatus]:
-    """What has to go, in this order: containers that asked for it come last, so that they still do if we die."""
+    """What has to go: regular, then init containers in the order of the spec (getContainersToReset).
+
+    Those that asked for it come last, so that they still do if we die on the way.
+    """
     sources: list[ContainerStatus] = []
     targets: list[ContainerStatus] = []
-    for container in (*init_containers_of(pod), *containers_of(pod)):
+    for container in (*containers_of(pod), *init_containers_of(pod)):
         own = [each for each in pod_status.container_statuses if each.metadata.name == container["name"]]
         newest = pod_status.find(container["name"])
         for each in own:
