@@ -6,9 +6,10 @@ Sources: kuberuntime/legacy.go, logs/container_log_manager.go:Clean.
 """
 
 import os
-import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+
+from lastcall.world.remove_tree import remove_tree
 
 LONGEST_NAME = 255
 SUFFIX = ".log"
@@ -45,10 +46,8 @@ def remove_log(log_path: str) -> None:
 
 def remove_log_directory(path: str) -> None:
     """A Pod's logs. A link in its place is removed itself."""
-    if os.path.islink(path):
-        os.unlink(path)
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        remove_tree(path)
 
 
 class LogLinks:

@@ -10,7 +10,6 @@ died: its containers have ended then and its sandboxes are gone.
 import asyncio
 import logging
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -41,6 +40,7 @@ from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStrea
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
+from lastcall.world.remove_tree import remove_tree
 from lastcall.world.world import World
 
 _CREATE_FAILED = (
@@ -263,7 +263,7 @@ class SandboxRuntime:
         with suppress(FileNotFoundError):
             for entry in os.scandir(self._state_dir):
                 if len(entry.name) == _ID_LENGTH and entry.name not in known:
-                    shutil.rmtree(entry.path, ignore_errors=True)
+                    _remove(entry.path)
 
     def _on_connected(self, hello: dict[str, Any]) -> None:
         """Bring every sandbox and container to what the shim has of it."""
@@ -319,7 +319,7 @@ class SandboxRuntime:
         """Nobody asked to start it: whoever wanted it creates it again."""
         del self._containers[container.id]
         self._forget_records(container.id)
-        shutil.rmtree(container.directory, ignore_errors=True)  # of which nothing but the directory was made
+        _remove(container.directory)  # of which nothing but the directory was made
         self._emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
     def _end_stranger(self, identity: str, facts: dict[str, Any]) -> None:
@@ -483,7 +483,7 @@ class SandboxRuntime:
             self._save_container(container)
         except OSError as error:
             self._records.remove("container", identity)
-            shutil.rmtree(directory, ignore_errors=True)
+            _remove(directory)
             raise RuntimeServiceError(f"failed to create container: {error}") from error
         self._containers[identity] = container
         self._emit(identity, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
@@ -562,7 +562,7 @@ class SandboxRuntime:
             return  # someone else was quicker
         self._forget_records(container_id)
         self._shim.post("remove", id=container_id)
-        await asyncio.to_thread(shutil.rmtree, container.directory, ignore_errors=True)
+        await asyncio.to_thread(_remove, container.directory)
         self._emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
     async def reopen_container_log(self, container_id: str) -> None:
@@ -781,3 +781,11 @@ class SandboxRuntime:
         }
         with suppress(OSError):
             self._records.save("status", container.id, state)
+
+
+def _remove(directory: str) -> None:
+    """What a container has written. What cannot go is told; the next node process tries again."""
+    try:
+        remove_tree(directory)
+    except OSError as error:
+        log.warning("the directory %s of a container cannot be removed: %s", directory, error)

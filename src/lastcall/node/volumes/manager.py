@@ -8,11 +8,9 @@ Source: volumemanager/volume_manager.go, with its reconciler's back-off per volu
 """
 
 import asyncio
-import contextlib
 import errno
 import logging
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +26,7 @@ from lastcall.node.volumes.atomic_writer import write_payload
 from lastcall.node.volumes.downward import field_value
 from lastcall.node.volumes.holders import MOST_HOLDERS, holders_of
 from lastcall.node.volumes.host_volumes import check_host_path, set_up_empty_dir
+from lastcall.node.volumes.orphans import orphaned, take_down, tell, unmount_below
 from lastcall.node.volumes.pod_files import ClusterDNS, dns_config_of, hostname_of, hosts_file, resolv_conf
 from lastcall.node.volumes.sources import Files, PodTokens, VolumeSources
 from lastcall.node.volumes.subpath import bind_sub_path
@@ -35,6 +34,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import linux
 from lastcall.world.clock import monotonic
+from lastcall.world.remove_tree import remove_tree
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -294,7 +294,7 @@ class HostVolumeManager:
         names: list[str] = []
         directory = self._root / "pods" / uid
         if (directory / "volume-subpaths").exists():
-            _unmount_below(directory / "volume-subpaths")
+            unmount_below(str(directory / "volume-subpaths"))
             await self._remove(directory / "volume-subpaths")
         for plugin in _entries(directory / "volumes"):
             for volume in _entries(plugin):
@@ -328,10 +328,13 @@ class HostVolumeManager:
 
     async def remove_orphans(self, known_uids: set[str]) -> None:
         """Remove the directories of Pods that nobody knows any more (kubelet_volumes.go:cleanupOrphanedPodDirs)."""
-        for directory in _entries(self._root / "pods"):
-            if directory.name not in known_uids and directory.name not in self._pods:
-                _unmount_below(directory)
-                await self._remove(directory)
+        pods, errors = self._root / "pods", []
+        for uid in orphaned(str(pods), known_uids | set(self._pods)):
+            big = _count(pods / uid, MANY_FILES) >= MANY_FILES
+            error = await asyncio.to_thread(take_down, str(pods), uid) if big else take_down(str(pods), uid)
+            if error:
+                errors.append(error)
+        tell(errors)
         for uid in [uid for uid in self._pods if uid not in known_uids]:
             for task in self._pods.pop(uid).prefetched.values():
                 task.cancel()
@@ -339,9 +342,9 @@ class HostVolumeManager:
     async def _remove(self, directory: Path) -> None:
         """Remove a tree; a big one in a thread, so that nobody waits for it on the loop."""
         if _count(directory, MANY_FILES) < MANY_FILES:
-            _remove_tree(directory)
+            remove_tree(str(directory))
         else:
-            await asyncio.to_thread(_remove_tree, directory)
+            await asyncio.to_thread(remove_tree, str(directory))
 
     def _known(self, pod: Object) -> _PodVolumes:
         return self._pods.setdefault(uid_of(pod), _PodVolumes())
@@ -394,31 +397,3 @@ def _count(directory: Path, limit: int) -> int:
         if total >= limit:
             return limit
     return total
-
-
-def _unmount_below(directory: Path) -> None:
-    """Unmount whatever is mounted under a directory, the deepest first."""
-    prefix = str(directory.resolve()) + "/"
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
-        points = [line.split(" ")[4] for line in mounts]
-    for point in reversed(points):
-        path = point.encode("utf-8", "surrogateescape").decode("unicode_escape")
-        if path.startswith(prefix):
-            with contextlib.suppress(OSError):
-                linux.umount2(path, linux.MNT_DETACH | linux.UMOUNT_NOFOLLOW)
-
-
-def _remove_tree(directory: Path) -> None:
-    """Remove a tree whose directories a container may have made unreadable."""
-
-    def make_writable(function: Callable[..., object], path: str, error: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
-            if os.path.isdir(path) and not os.path.islink(path):
-                os.chmod(path, 0o700)
-            function(path)
-
-    if directory.is_symlink():
-        directory.unlink(missing_ok=True)
-        return
-    shutil.rmtree(directory, onerror=make_writable)

@@ -1,0 +1,95 @@
+"""Removing a directory tree that somebody hostile has filled.
+
+No link is followed, no mount is entered, however deep the tree is neither the stack nor the descriptors run out, and
+directories that their owner made unreadable are no obstacle. Only the one directory is looked into at a time: what it
+holds of directories is moved up to the top first.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+_MOVED = ".removing-{}"
+
+
+def remove_tree(path: str) -> None:
+    """Remove what is at `path`, be it a file, a link or a tree; nothing being there is no error.
+
+    Raises OSError: EBUSY for a tree in which something is mounted (a part of it may be gone then), and ENOENT when
+    somebody else removes it at the same time.
+    """
+    parent, name = os.path.split(path)
+    try:
+        above = os.open(parent or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not _unlink(name, above):
+            with _opened(name, above, path) as top:
+                _empty(top, path)
+            os.rmdir(name, dir_fd=above)
+    finally:
+        os.close(above)
+
+
+def _empty(top: int, path: str) -> None:
+    waiting = _remove_files(top)
+    taken = frozenset(waiting)  # a removal that was cut off may have left such names
+    names = (name for name in map(_MOVED.format, count()) if name not in taken)
+    while waiting:
+        name = waiting.pop()
+        with _opened(name, top, path) as directory:
+            for child in _remove_files(directory):
+                waiting.append(next(names))
+                try:
+                    os.rename(child, waiting[-1], src_dir_fd=directory, dst_dir_fd=top)
+                except OSError as error:  # EBUSY: something is mounted on it
+                    raise OSError(error.errno, error.strerror, path) from error
+        os.rmdir(name, dir_fd=top)
+
+
+def _remove_files(directory: int) -> list[str]:
+    """Remove what is no directory; answer the names of those."""
+    with os.scandir(directory) as entries:
+        names = [entry.name for entry in entries]
+    return [name for name in names if not _unlink(name, directory)]
+
+
+def _unlink(name: str, directory: int) -> bool:
+    """False for a directory."""
+    try:
+        os.unlink(name, dir_fd=directory)
+    except IsADirectoryError:
+        return False
+    except FileNotFoundError:
+        return True
+    return True
+
+
+@contextmanager
+def _opened(name: str, above: int, path: str) -> Iterator[int]:
+    """A directory, made accessible, if nothing is mounted on it."""
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        if _mount_of(place) != _mount_of(above):
+            raise OSError(errno.EBUSY, "something is mounted in it", path)
+        if os.fstat(place).st_mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{place}", 0o700)
+        directory = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(place)
+    try:
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _mount_of(fd: int) -> bytes:
+    """The number of the mount that a descriptor is in."""
+    info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return next(line for line in os.read(info, 4096).splitlines() if line.startswith(b"mnt_id:"))
+    finally:
+        os.close(info)
