@@ -42,6 +42,7 @@ from lastcall.node.server import KubeletServer
 from lastcall.node.shutdown import ShutdownNotSupported
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
+from lastcall.proxy.first_service import first_service, left_rules
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world.netlink import new_local_network
 from lastcall.world.tasks import Tasks
@@ -162,15 +163,19 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
-        tasks.spawn(_proxy(world, plan, layout, recorder), name="service proxy")
+        tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
         NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
         tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
 
 
-async def _proxy(world: World, plan: Plan, layout: NodeLayout, recorder: RingRecorder) -> None:
-    """With a client of its own, as kube-proxy; it starts last, for no first Pod waits for it."""
+async def _proxy(
+    world: World, plan: Plan, layout: NodeLayout, kubelet_client: HTTPClient, recorder: RingRecorder
+) -> None:
+    """With a client of its own, as kube-proxy. It comes with the first Service, and costs nothing before."""
+    if not left_rules():
+        await first_service(world, kubelet_client)
     from lastcall.proxy.health import HTTPHealthServers
     from lastcall.proxy.netlink_sink import NetlinkSink
     from lastcall.proxy.proxier import Proxier, ProxyConfig

@@ -7,7 +7,8 @@ import ctypes
 from collections.abc import Mapping
 
 from lastcall.proxy import conntrack
-from lastcall.proxy.nft_objects import TABLE, AddElements, Command, DeleteElements, Transaction
+from lastcall.proxy.names import TABLE
+from lastcall.proxy.nft_objects import AddElements, Command, DeleteElements, Transaction
 from lastcall.proxy.nft_statements import FAMILY
 from lastcall.proxy.nft_text import text_of_transaction
 from lastcall.proxy.sink import RuleError

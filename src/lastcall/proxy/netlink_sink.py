@@ -1,12 +1,12 @@
 """Writes transactions to the kernel's nf_tables over netlink, without a library: nothing has to be installed."""
 
 import asyncio
-import errno
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from lastcall.proxy import conntrack, nft_encode
+from lastcall.proxy.names import TABLE
 from lastcall.proxy.nft_objects import Transaction
 from lastcall.proxy.sink import RuleError
 from lastcall.world import netlink
@@ -40,7 +40,7 @@ class NetlinkSink:
         await self._run(lambda: self.apply_now(transaction))
 
     async def exists(self) -> bool:
-        return await self._run(self._exists)
+        return await self._run(lambda: netlink.has_nftables_table(TABLE))
 
     async def forget_udp_flows(self, frontends: Mapping[conntrack.UDPFrontend, frozenset[str]]) -> int:
         return await self._run(lambda: conntrack.clean(frontends))
@@ -70,15 +70,6 @@ class NetlinkSink:
             self._socket = netlink.NetlinkSocket(netlink.NETLINK_NETFILTER)
             self._largest = self._socket.widen(_LARGEST)
         return self._socket
-
-    def _exists(self) -> bool:
-        try:
-            self._opened().transact([nft_encode.get_table()])
-        except netlink.NetlinkError as error:
-            if error.errno == errno.ENOENT:
-                return False
-            raise
-        return True
 
     def _close(self) -> None:
         if self._socket is not None:

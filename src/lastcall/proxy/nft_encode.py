@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from socket import inet_aton
 
+from lastcall.proxy.names import TABLE
 from lastcall.proxy.nft_objects import (
-    TABLE,
     AddChain,
     AddElements,
     AddRule,
@@ -28,7 +28,7 @@ from lastcall.proxy.nft_statements import FAMILY_NUMBER, PROTOCOLS, verdict_data
 from lastcall.world.netlink import Message, attribute
 
 _SUBSYSTEM = 10 << 8
-_NEWTABLE, _GETTABLE, _DELTABLE = 0, 1, 2
+_NEWTABLE, _DELTABLE = 0, 2
 _NEWCHAIN, _DELCHAIN, _NEWRULE, _DELRULE = 3, 5, 6, 8
 _NEWSET, _DELSET, _NEWSETELEM, _DELSETELEM = 9, 11, 12, 14
 _CREATE, _APPEND = 0x400, 0x800
@@ -74,11 +74,6 @@ def batch(transaction: Transaction) -> list[Message]:
 
 def _table(what: str, kind: int, flags: int = 0) -> Message:
     return Message(f"{what} table {TABLE}", _SUBSYSTEM | kind, _HEADER + _name(1, TABLE), flags)
-
-
-def get_table() -> Message:
-    """ENOENT is the answer when there is none."""
-    return _table("look for", _GETTABLE)
 
 
 def _message(what: str, kind: int, body: bytes, flags: int = 0) -> Message:

@@ -8,8 +8,6 @@ from typing import Literal
 
 from lastcall.proxy.nft_statements import Rule
 
-TABLE = "lastcall-proxy"
-
 Shape = Literal["addresses", "address pairs", "services", "service verdicts", "service slots", "sources"]
 """
 addresses: ip. address pairs: ip . ip. services: ip . protocol . port, bare or with a verdict. service slots: the same

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from lastcall.proxy.names import TABLE
 from lastcall.proxy.nft_objects import (
-    TABLE,
     AddChain,
     AddElements,
     AddRule,

@@ -22,7 +22,7 @@ from lastcall.proxy.services import ServiceKey
 from lastcall.proxy.sink import RuleError, RuleSink
 from lastcall.proxy.slice_records import SeenChange, SliceRecords
 from lastcall.proxy.table import Fragment, backends_of, fragment_of, skeleton
-from lastcall.proxy.table_state import TableState
+from lastcall.proxy.table_state import Owner, TableState
 from lastcall.proxy.topology import Node
 from lastcall.proxy.view import ServiceView, View, key_of
 from lastcall.timeline.kinds import RULES_REFUSED
@@ -184,7 +184,7 @@ class Proxier:
                 backoff = FIRST_BACKOFF
 
     async def _sync(self) -> None:
-        fragments: dict[ServiceKey, Fragment] = {}
+        fragments: dict[Owner, Fragment] = {}
         for number, key in enumerate(self._view.take_changed(), 1):
             look = self._view.look(key)
             fragments[key] = fragment_of(look.rules)

@@ -184,6 +184,19 @@ def nftables_table(name: str) -> list[Message]:
     ]
 
 
+def has_nftables_table(name: str) -> bool:
+    """Whether this network namespace has such an IPv4 table. Raises OSError where it cannot be asked."""
+    table = struct.pack(">BBH", socket.AF_INET, 0, 0) + attribute(1, name.encode() + b"\0")
+    with NetlinkSocket(NETLINK_NETFILTER) as netfilter:
+        try:
+            netfilter.transact([Message(f"look for table {name}", (10 << 8) | 1, table)])
+        except NetlinkError as error:
+            if error.errno == errno.ENOENT:
+                return False
+            raise
+    return True
+
+
 class NetlinkSocket:
     """A netlink socket of one network namespace. Not for use by several threads at once."""
 

@@ -10,6 +10,7 @@ from services import endpoint, endpoint_slice, service
 
 from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
 from lastcall.client.api import ConnectionLost
+from lastcall.proxy.first_service import first_service
 from lastcall.proxy.health import ServiceHealth, answer
 from lastcall.proxy.propagation import Propagation
 from lastcall.proxy.proxier import Proxier, ProxyConfig
@@ -112,6 +113,21 @@ def test_the_kernel_is_left_alone_until_there_is_a_service_to_serve() -> None:
         assert list(place.sink.kernel.sets["node-services"]) == [("10.96.0.1",)]
 
     run(story)
+
+
+def test_the_proxy_is_waited_for_by_the_first_service_that_needs_it() -> None:
+    async def main(world: World) -> None:
+        api = FakeAPI(world)
+        api.put(SERVICES, service("kubernetes", "10.96.0.1"))
+        async with Tasks() as tasks:
+            waiting = tasks.spawn(first_service(world, api), name="first Service")
+            await world.clock.sleep(60.0)
+            assert not waiting.done()
+            api.put(SERVICES, service())
+            await world.clock.sleep(0.01)
+            assert waiting.done()
+
+    run_virtual(main)
 
 
 def test_what_comes_at_once_is_written_at_once() -> None:

@@ -1,0 +1,39 @@
+"""Waits until a node has something to route: until then the proxy itself is not even imported (30 ms, 2 MB)."""
+
+import asyncio
+from contextlib import suppress
+
+from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.resources import SERVICES
+from lastcall.client.api import Client
+from lastcall.client.informer import Informer
+from lastcall.proxy.names import TABLE
+from lastcall.world.netlink import has_nftables_table
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+API_SERVER = ("default", "kubernetes")
+"""The Service that every cluster has; its address needs no rule."""
+
+
+async def first_service(world: World, client: Client) -> None:
+    """Return when there is a Service besides the API server's."""
+    found = asyncio.Event()
+
+    def added(service: Object) -> None:
+        if (namespace_of(service), name_of(service)) != API_SERVER:
+            found.set()
+
+    services = Informer(client, SERVICES, world=world)
+    services.add_handler(added)
+    async with Tasks() as tasks:
+        tasks.spawn(services.run(), name="first Service")
+        await found.wait()
+        tasks.cancel()
+
+
+def left_rules() -> bool:
+    """Whether an earlier process of this node left rules; they have to be looked after at once."""
+    with suppress(OSError):  # a kernel that cannot be asked has none
+        return has_nftables_table(TABLE)
+    return False
