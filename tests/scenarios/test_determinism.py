@@ -56,6 +56,52 @@ print(len(data), hashlib.sha256(data).hexdigest())
 """
 
 
+WHOLE = """
+import hashlib, logging, sys
+sys.path.insert(0, sys.argv[1])
+logging.disable(logging.CRITICAL)
+from lastcall.api.resources import NAMESPACES
+from virtual_cluster import run_cluster, service
+from workloads import template, workload
+def named(kind, name, **spec):
+    made = workload(kind, name=name, pods={"metadata": {"labels": {"app": name}}, "spec": template()["spec"]}, **spec)
+    made["spec"]["selector"] = {"matchLabels": {"app": name}}
+    return made
+def job(**spec):
+    pods = {"spec": {"containers": [{"name": "main", "image": "once:1"}], "restartPolicy": "Never"}}
+    return {"template": pods, **spec}
+async def scenario(cluster):
+    selector = {"selector": {"matchLabels": {"app": "web"}}}
+    await cluster.create(
+        named("Deployment", "web", replicas=9), named("StatefulSet", "db", serviceName="db", replicas=3),
+        named("DaemonSet", "agent"), service("svc", app="web"),
+        {"kind": "Job", "metadata": {"name": "j"}, "spec": job(completions=4, parallelism=2)},
+        {"kind": "CronJob", "metadata": {"name": "c"},
+         "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job(ttlSecondsAfterFinished=30)}}},
+        {"kind": "PodDisruptionBudget", "metadata": {"name": "guard"}, "spec": {"maxUnavailable": 1, **selector}},
+    )
+    await cluster.sleep(30)
+    changed = named("Deployment", "web")["spec"]["template"]
+    changed["spec"]["containers"][0]["image"] = "app:2"
+    await cluster.patch("deployment/web", {"spec": {"template": changed}})
+    await cluster.sleep(0.01)
+    await cluster.kill_manager()
+    cluster.start_manager()
+    await cluster.sleep(60)
+    for name in ("node-2", "node-3"):
+        await cluster.kill_kubelet(name)
+    await cluster.sleep(420)
+    cluster.start_kubelet("node-2")
+    await cluster.delete("deployment/web", propagation="Foreground")
+    await cluster.delete("statefulset/db", propagation="Orphan")
+    await cluster.client.delete(NAMESPACES, "shop")
+    await cluster.sleep(60)
+cluster = run_cluster(scenario, seed=int(sys.argv[2]), nodes=5, namespace="shop")
+data = cluster.serialised()
+print(len(data), hashlib.sha256(data).hexdigest())
+"""
+
+
 def run(hash_seed: str, seed: int = 0, script: str = SCRIPT, names: tuple[str, ...] = NAMES) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script, str(SUPPORT), str(seed), *names],
@@ -79,6 +125,12 @@ def test_several_nodes_are_as_deterministic_as_one() -> None:
     first = run("1", script=NODES, names=())
     assert int(first.split()[0]) > 100_000
     assert first == run("2", script=NODES, names=())
+
+
+def test_a_whole_cluster_with_owners_of_every_kind_is_deterministic() -> None:
+    first = run("1", script=WHOLE, names=())
+    assert int(first.split()[0]) > 1_000_000
+    assert first == run("2", script=WHOLE, names=())
 
 
 def test_another_seed_gives_other_names_and_delays() -> None:
