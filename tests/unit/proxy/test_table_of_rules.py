@@ -1,5 +1,6 @@
 """From any table to any other: each transaction is one that the kernel would take, and leads where it should."""
 
+import asyncio
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,8 +14,9 @@ from lastcall.proxy.netlink_sink import in_batches
 from lastcall.proxy.nft_encode import batch
 from lastcall.proxy.nft_objects import AddSet, DeleteSet
 from lastcall.proxy.nft_text import text_of_transaction
-from lastcall.proxy.rules import rules_of
+from lastcall.proxy.rules import PortRules, rules_of
 from lastcall.proxy.services import parse_service
+from lastcall.proxy.sink import RecordingSink
 from lastcall.proxy.table import Fragment, fragment_of, skeleton
 from lastcall.proxy.table_state import TableState
 from lastcall.proxy.topology import Node
@@ -27,7 +29,7 @@ def fragment(obj: dict[str, Any] | None, *addresses: str, node: Node = NODE) -> 
     parsed = parse_service(obj) if obj is not None else None
     if parsed is None:
         return {}
-    slices = [endpoint_slice(*(endpoint(a, node="node-1" if int(a[-1]) % 2 else "node-2") for a in addresses))]
+    slices = [endpoint_slice(*map(placed, addresses))]
     return fragment_of(rules_of(parsed, endpoints_of(slices), node))
 
 
@@ -140,3 +142,38 @@ def test_a_long_text_is_cut_between_elements_and_leads_to_the_same_table() -> No
     assert len(parts) > 1
     assert in_parts.holds() == at_once.holds()
     assert pieces(state.everything()) == [state.everything()]
+
+
+@given(changes)
+@settings(max_examples=60, deadline=None)
+def test_the_recording_sink_knows_where_a_connection_goes(steps: list[dict[int, Any]]) -> None:
+    """It answers for the last step what the rules themselves say."""
+    state, sink = new_state(), RecordingSink()
+    asyncio.run(sink.apply(state.everything()))
+    rules: dict[int, tuple[PortRules, ...]] = {}
+    for step in steps:
+        fragments: dict[Any, Fragment] = {}
+        for number, wanted in step.items():
+            spec = {k: v for k, v in wanted[0].items() if k not in SHARED} if wanted else {}
+            spec["externalIPs"] = [f"192.0.2.{number}"]  # its own: nothing collides
+            parsed = parse_service(service(f"s{number}", f"10.96.0.{number}", **spec))
+            assert parsed is not None
+            slices = [endpoint_slice(*map(placed, wanted[1] if wanted else ()))]
+            rules[number] = rules_of(parsed, endpoints_of(slices), NODE)
+            fragments[number] = fragment_of(rules[number])
+        asyncio.run(sink.apply(state.change(fragments)))
+    for each in rules.values():
+        for port in each:
+            for frontend in port.frontends:
+                where = (frontend.address, frontend.protocol, frontend.port)
+                assert sink.target(*where) == frontend.inside
+                wanted_outside = frontend.inside if frontend.outside is None else frontend.outside
+                assert sink.target(*where, outside=True) == wanted_outside
+    assert sink.target("10.96.0.77", "TCP", 80) is None
+
+
+SHARED = ("externalIPs", "ports", "ingress")
+
+
+def placed(address: str) -> dict[str, Any]:
+    return endpoint(address, node="node-1" if int(address[-1]) % 2 else "node-2")
