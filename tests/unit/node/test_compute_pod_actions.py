@@ -216,6 +216,9 @@ def test_a_new_sandbox_starts_with_the_first_init_container():
         pytest.param((status(I1, EXITED, 1),), "OnFailure", [0], [], False, id="failed, OnFailure"),
         pytest.param((status(I1, EXITED, 1),), "Never", [], [], True, id="failed, Never"),
         pytest.param((status(I1, EXITED, 0, "OOMKilled"),), "Never", [], [], True, id="OOMKilled with 0 is a failure"),
+        pytest.param((status(I1, EXITED, 0, "OOMKilled"),), "OnFailure", [0], [], False, id="OOMKilled with 0, again"),
+        pytest.param((status(I1, UNKNOWN),), "Always", [0], [], False, id="unknown, restart"),
+        pytest.param((status(I1, UNKNOWN),), "Never", [], [], True, id="unknown, Never"),
         pytest.param((status(I1, CREATED),), "Always", [0], [], False, id="created but not started"),
     ],
 )
@@ -224,6 +227,16 @@ def test_how_far_initialisation_has_come(statuses, policy, starts, regular, kill
     assert actions.init_containers_to_start == starts
     assert actions.containers_to_start == regular
     assert actions.kill_pod == kill
+
+
+@pytest.mark.rule("node-semantics 9.2/unknown")
+def test_an_init_container_in_unknown_state_is_killed_before_it_is_run_again():
+    actions = init_actions(status(I1, UNKNOWN))
+    (kill,) = actions.containers_to_kill
+    assert kill.message == 'Init container is in "unknown" state, try killing it before restart'
+    own = spec("i1", restartPolicy="Never")
+    again = init_actions(status(own, UNKNOWN), policy="Never", init=(own, I2))
+    assert again.init_containers_to_start == [0] and not again.kill_pod  # nobody knows how it ended
 
 
 def test_init_containers_do_not_run_again_once_a_regular_container_was_created():
@@ -256,9 +269,12 @@ def test_a_sidecar_with_a_startup_probe_counts_only_once_it_succeeded():
 
 @pytest.mark.rule("node-semantics 8/restart")
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
-def test_an_ended_sidecar_is_restarted_whatever_the_pod_s_policy(policy):
-    actions = init_actions(status(A), status(B), status(S1, EXITED, 1), status(S2), init=SIDECARS, policy=policy)
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_ended_sidecar_is_restarted_whatever_the_pod_s_policy(policy, code):
+    actions = init_actions(status(A), status(B), status(S1, EXITED, code), status(S2), init=SIDECARS, policy=policy)
     assert actions.init_containers_to_start == [0] and not actions.containers_to_start
+    first = init_actions(status(S1, EXITED, code), init=SIDECARS, policy=policy)
+    assert first.init_containers_to_start == [0], "before the app ran, too"
 
 
 def test_sidecars_are_not_restarted_when_the_app_has_ended_for_good():

@@ -118,6 +118,10 @@ def test_plain_init_containers_come_first(policy: str, statuses: list[dict[str, 
         ([running("s", started=False), running("a")], True, "Running"),
         ([ended("s", 137), ended("a")], True, "Succeeded"),
         ([waiting("s"), running("a")], True, "Pending"),
+        ([waiting("s", last=1), running("a")], True, "Running"),
+        ([waiting("s", last=1), ended("a")], True, "Succeeded"),
+        ([running("a")], True, "Pending"),  # nobody knows of the sidecar
+        ([{"name": "s", "state": {}}, running("a")], True, "Pending"),
     ],
 )
 def test_sidecars_count_while_they_run_but_not_by_their_exit_code(

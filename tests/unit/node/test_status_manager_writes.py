@@ -12,7 +12,16 @@ from lastcall.client.api import ConnectionLost
 from lastcall.node.conditions import make_condition
 from lastcall.node.status_features import status_features
 from lastcall.node.status_manager import PodStatusManager
-from lastcall.node.status_merge import can_be_deleted, merge_patch, merge_pod_status, prepare_status, terminated_status
+from lastcall.node.status_merge import (
+    can_be_deleted,
+    has_pod_initialized,
+    illegal_transition,
+    merge_patch,
+    merge_pod_status,
+    prepare_status,
+    terminated_status,
+    with_container_started,
+)
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -424,6 +433,93 @@ def test_termination_marks_init_containers_up_to_the_last_one_that_started() -> 
     assert [next(iter(c["state"])) for c in last["initContainerStatuses"]] == ["terminated", "terminated", "waiting"]
     assert "waiting" in last["containerStatuses"][0]["state"]
     assert last["phase"] == "Failed"
+
+
+DONE, FAILED = {"terminated": {"exitCode": 0}}, {"terminated": {"exitCode": 1}}
+
+
+@pytest.mark.rule("node-semantics 11.4/unknown")
+@pytest.mark.parametrize(
+    ("init", "app", "initialised"),
+    [
+        ([], {}, True),
+        ([{}], {}, False),
+        ([{"state": DONE}], {}, True),
+        ([{"state": FAILED}], {}, False),
+        ([{"state": {"waiting": {}}, "lastState": DONE}], {}, True),
+        ([{"state": DONE}, {"state": {"waiting": {}}}], {}, False),
+        ([{"state": FAILED}], {"state": {"running": {}}}, True),
+        ([{"state": FAILED}], {"state": {"waiting": {}}, "lastState": FAILED}, True),
+        ([{"sidecar": True, "state": {"running": {}}, "started": True}], {}, True),
+        ([{"sidecar": True, "state": {"running": {}}, "started": False}], {}, False),
+        ([{"sidecar": True, "state": {"waiting": {}}, "started": True}], {}, False),
+        ([{"sidecar": True, "state": DONE}], {}, False),
+    ],
+)
+def test_when_a_pod_counts_as_initialised(init: list[dict[str, Any]], app: dict[str, Any], initialised: bool) -> None:
+    named = [(f"i{number}", each) for number, each in enumerate(init)]
+    specs = [{"name": name, **({"restartPolicy": "Always"} if each.get("sidecar") else {})} for name, each in named]
+    status = {
+        "initContainerStatuses": [{"name": name, **each} for name, each in named],
+        "containerStatuses": [{"name": "app", "state": {"waiting": {}}, **app}],
+    }
+    pod = make_pod(initContainers=specs)
+    assert has_pod_initialized(pod, status) is initialised
+    assert has_pod_initialized(pod, {}) is not bool(init)
+
+
+@pytest.mark.rule("node-semantics 3/readiness")
+def test_a_startup_result_changes_one_container_and_only_once() -> None:
+    status = {
+        "containerStatuses": [
+            {"name": "a", "containerID": "lastcall://1"},
+            {"name": "b", "containerID": "lastcall://2"},
+        ]
+    }
+    changed = with_container_started(status, "2", True)
+    assert changed is not None and [c.get("started") for c in changed["containerStatuses"]] == [None, True]
+    assert with_container_started(changed, "2", True) is None
+    back = with_container_started(changed, "2", False)
+    assert back is not None and back["containerStatuses"][1]["started"] is False
+    assert with_container_started(status, "3", True) is None
+
+
+@pytest.mark.rule("node-semantics 11.1/illegal")
+def test_a_sidecar_may_start_again_and_what_is_gone_is_no_transition() -> None:
+    pod = make_pod(restartPolicy="Never", initContainers=[{"name": "s", "restartPolicy": "Always"}, {"name": "i"}])
+
+    def status(*statuses: dict[str, Any]) -> dict[str, Any]:
+        return {"phase": "Running", "initContainerStatuses": list(statuses), "containerStatuses": []}
+
+    assert illegal_transition(pod, status(init_status("s", **DONE)), status(init_status("s", running={}))) == ""
+    assert illegal_transition(pod, status(init_status("i", **DONE)), status()) == ""
+    text = "terminated container i attempted illegal transition to non-terminated state"
+    assert illegal_transition(pod, status(init_status("i", **DONE)), status(init_status("i", running={}))) == text
+
+
+@pytest.mark.rule("node-semantics 11.3/needs, 11.3/older")
+@pytest.mark.parametrize(
+    ("features", "deleting", "phase", "finished", "reclaimed", "running", "goes"),
+    [
+        (NOW, True, "Failed", True, False, True, True),
+        (NOW, False, "Failed", True, True, False, False),
+        (NOW, True, "Running", True, True, False, False),
+        (NOW, True, "Succeeded", False, True, False, False),
+        (OLD, True, "Running", True, True, False, True),
+        (OLD, True, "Running", True, False, False, False),
+        (OLD, True, "Running", True, True, True, False),
+        (OLD, False, "Running", True, True, False, False),
+    ],
+)
+def test_what_the_last_delete_needs(
+    features: Any, deleting: bool, phase: str, finished: bool, reclaimed: bool, running: bool, goes: bool
+) -> None:
+    pod = make_pod()
+    pod["status"]["phase"] = phase
+    if deleting:
+        pod["metadata"]["deletionTimestamp"] = "t"
+    status = make_status(state={"running": {}} if running else DONE)
+    assert can_be_deleted(pod, status, finished, reclaimed, features) is goes
 
 
 @pytest.mark.rule("node-semantics 11.3/mirrors")
