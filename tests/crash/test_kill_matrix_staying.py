@@ -203,6 +203,32 @@ async def test_all_three_killed_at_once_come_back(cluster: StayingCluster) -> No
     assert cluster.container()["state"]["terminated"]["exitCode"] == 0
 
 
+MEMORY = {"name": "m", "emptyDir": {"medium": "Memory"}}
+MOUNTS = [{"name": "m", "mountPath": "/m"}, {"name": "m", "mountPath": "/sub", "subPath": "deep"}]
+
+
+@staying
+@pytest.mark.parametrize("stage", ["start", "drain"])
+async def test_an_orphan_of_a_killed_node_goes_with_its_mounts_sandbox_and_logs(
+    cluster: StayingCluster, stage: str
+) -> None:
+    """Nobody knows of it any more but the shim and the directories."""
+    app = container("app", APP, volumeMounts=MOUNTS)
+    await cluster.create(pod("p", app, grace=6, volumes=[MEMORY]))
+    if stage == "start":
+        await cluster.until(lambda: cluster.find("ContainerCreated"))
+    else:
+        await cluster.ready()
+        await cluster.delete()
+        await cluster.until(lambda: [r for r in cluster.find("SignalSent") if r.facts["signal"] == "SIGTERM"])
+    await cluster.kill("node-1", signal.SIGSTOP)
+    assert any(each.startswith("mount ") for each in cluster.left())
+    await cluster.delete(grace_period_seconds=0)
+    await cluster.gone()
+    await cluster.kill_and_wait("node-1")
+    await cluster.nothing_left()
+
+
 @staying
 async def test_a_pod_that_was_deleted_for_good_while_the_node_was_away_ends_too(cluster: StayingCluster) -> None:
     await reach(cluster, "idle")

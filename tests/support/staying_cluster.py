@@ -175,6 +175,7 @@ class StayingCluster:
             *(f"journal {path}" for path in (root / "shim-1/processes").glob("*")),
             *(f"sandbox {path}" for path in (root / "shim-1/sandboxes").glob("*")),
             *(f"volumes {path}" for path in (root / "pods/pods").glob("*")),
+            *(f"log {path}" for path in (root / "log").glob("*/*")),
         ]
 
     def _cgroups(self) -> list[str]:

@@ -188,6 +188,7 @@ def compress_log(path: str) -> None:
     try:
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(source, "rb") as plain, gzip.open(temporary, "wb", compresslevel=1) as packed:
+            os.chmod(temporary, os.fstat(source).st_mode & 0o777)
             shutil.copyfileobj(plain, packed, 1 << 20)
         os.rename(temporary, path + COMPRESSED)
     except BaseException:

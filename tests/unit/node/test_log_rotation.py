@@ -43,8 +43,10 @@ def test_what_a_rotation_removes_and_compresses(rotated, max_files, expected):
 
 def test_a_compressed_log_takes_the_place_of_the_plain_one(tmp_path):
     (tmp_path / "l").write_bytes(b"text\n" * 1000)
+    (tmp_path / "l").chmod(0o640)
     compress_log(f"{tmp_path}/l")
     assert os.listdir(tmp_path) == ["l.gz"]
+    assert (tmp_path / "l.gz").stat().st_mode & 0o777 == 0o640
     assert gzip.decompress((tmp_path / "l.gz").read_bytes()) == b"text\n" * 1000
 
 
