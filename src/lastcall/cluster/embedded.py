@@ -14,7 +14,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastcall.api import pods
 from lastcall.api.resources import NODES
@@ -36,6 +36,9 @@ from lastcall.world import linux, needs
 from lastcall.world.clock import RealClock
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.tasks import unless
+
+if TYPE_CHECKING:
+    from lastcall.cluster.load import LoadClient
 
 T = TypeVar("T")
 
@@ -70,6 +73,13 @@ def _node(plan: Plan, own: NodePlan) -> None:
 
     gc.freeze()
     node.main(plan, own)
+
+
+def _load(plan: Plan) -> None:
+    from lastcall.cluster import load
+
+    gc.freeze()
+    load.main(plan)
 
 
 class EmbeddedCluster:
@@ -130,10 +140,12 @@ class EmbeddedCluster:
             ours.close()
             for each in plan.nodes:
                 each.close_front()
+            if plan.load is not None:
+                plan.load[0].close()
             if os.read(go_read, 1) == b"":
                 os._exit(70)
             os.close(go_read)
-            init.run_init(plan, theirs, _control_plane, _node)
+            init.run_init(plan, theirs, _control_plane, _node, _load)
         self._init_pid = pid
         theirs.close()
         os.close(go_read)
@@ -149,6 +161,8 @@ class EmbeddedCluster:
         plan.api_socket.close()
         for each in plan.nodes:
             each.close_node()
+        if plan.load is not None:
+            plan.load[1].close()
         ours.setblocking(False)
         self._readers = [RingReader(ring) for ring in plan.rings.values()]
 
@@ -190,6 +204,8 @@ class EmbeddedCluster:
             for each in self._plan.nodes:
                 each.close_front()
                 each.close_node()
+            for sock in self._plan.load or ():
+                sock.close()
             self._plan.cgroups.remove()
 
     # -- inside asyncio ----------------------------------------------------------------------------------------------
@@ -348,6 +364,14 @@ class EmbeddedCluster:
         """Ask a node's process (`cluster/node_control.py`); what it says until it is done. Raises ControlError."""
         return self._nodes[node].ask(action, **arguments)
 
+    async def load(self) -> "LoadClient":
+        """What sends requests in this cluster (`ClusterOptions.load`). Once, and the caller closes it."""
+        assert self._plan is not None
+        assert self._plan.load is not None
+        from lastcall.cluster.load import LoadClient
+
+        return await LoadClient.over(self._plan.load[0])
+
     async def set_link(self, node: str, connected: bool) -> None:
         """Cut the link of a node's network namespace to the control plane's, or mend it. Raises ControlError."""
         if self._options.nodes == 1:
@@ -405,7 +429,7 @@ class EmbeddedCluster:
             found["init"] = self._init_pid
             with suppress(OSError):
                 for child in _children(self._init_pid):
-                    found[_role_name(child, roles(self._options.nodes))] = child
+                    found[_role_name(child, roles(self._options.nodes, self._options.load))] = child
         return found
 
 

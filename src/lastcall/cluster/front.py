@@ -136,7 +136,7 @@ class Front:
     @property
     def roles(self) -> tuple[str, ...]:
         """The cluster's processes."""
-        return roles(self.options.nodes)
+        return roles(self.options.nodes, self.options.load)
 
     @property
     def nodes(self) -> list[str]:

@@ -23,7 +23,7 @@ from time import gmtime
 from typing import NoReturn
 
 from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
-from lastcall.cluster.layout import NodeLayout
+from lastcall.cluster.layout import LOAD, NodeLayout
 from lastcall.cluster.node_network import connect, disconnect, make_node_networks
 from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.cluster.orphans import Orphans
@@ -46,10 +46,12 @@ ControlPlane = Callable[[Plan], None]
 Node = Callable[[Plan, NodePlan], None]
 
 
-def run_init(plan: Plan, channel: socket.socket, control_plane: ControlPlane, node: Node) -> NoReturn:
+def run_init(
+    plan: Plan, channel: socket.socket, control_plane: ControlPlane, node: Node, load: ControlPlane
+) -> NoReturn:
     """The child's side of the clone, from the moment the id maps are written. Never returns.
 
-    `control_plane` and `node` are what the forked roles run.
+    `control_plane`, `node` and `load` are what the forked roles run.
     """
     writer = ChannelWriter(channel)
     try:
@@ -66,7 +68,7 @@ def run_init(plan: Plan, channel: socket.socket, control_plane: ControlPlane, no
             _make_directories(each.layout)
         if plan.options.nodes > 1:
             plan.netns.update(make_node_networks([each.layout for each in plan.nodes], [KUBERNETES_SERVICE_IP]))
-        _Init(plan, writer, control_plane, node).run()
+        _Init(plan, writer, control_plane, node, load).run()
     except BaseException as error:
         if os.environ.get("LASTCALL_DEBUG"):
             traceback.print_exc()
@@ -77,12 +79,15 @@ def run_init(plan: Plan, channel: socket.socket, control_plane: ControlPlane, no
 
 
 class _Init:
-    def __init__(self, plan: Plan, writer: ChannelWriter, control_plane: ControlPlane, node: Node) -> None:
+    def __init__(
+        self, plan: Plan, writer: ChannelWriter, control_plane: ControlPlane, node: Node, load: ControlPlane
+    ) -> None:
         self._plan = plan
         self._writer = writer
         self._reader = ChannelReader(writer.socket)
         self._control_plane = control_plane
         self._node = node
+        self._load = load
         self._nodes = {each.layout.name: each for each in plan.nodes}
         self._shims = {each.layout.shim: each.layout for each in plan.nodes}
         self._children: dict[int, str] = {}
@@ -104,7 +109,7 @@ class _Init:
         addresses = [API_INSIDE, *(each.layout.api_server for each in self._plan.nodes)]
         for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
             self._plan.inside_sockets.append(_listen(address))
-        for role in (*self._shims, "control-plane", *self._nodes):
+        for role in (*self._shims, "control-plane", *self._nodes, *((LOAD,) if self._plan.options.load else ())):
             self._start(role)
         self._wait()
 
@@ -114,6 +119,8 @@ class _Init:
         elif role in self._nodes:
             node = self._nodes[role]
             pid = self._fork(role, node.layout, lambda: self._node(self._plan, node))
+        elif role == LOAD:
+            pid = self._fork(role, self._plan.nodes[0].layout, lambda: self._load(self._plan))
         else:
             pid = self._fork(role, None, lambda: self._control_plane(self._plan))
         self._children[pid] = role

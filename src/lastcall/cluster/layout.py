@@ -85,6 +85,11 @@ def layouts(count: int) -> tuple[NodeLayout, ...]:
     return tuple(NodeLayout(number, count) for number in range(1, count + 1))
 
 
-def roles(count: int) -> tuple[str, ...]:
+LOAD = "load"
+"""The role that sends requests (`cluster/load.py`), in the first node's network namespace."""
+
+
+def roles(count: int, load: bool = False) -> tuple[str, ...]:
     """The processes of a cluster of `count` nodes, in the order in which people are told of them."""
-    return ("front", "init", "control-plane", *(role for each in layouts(count) for role in (each.shim, each.name)))
+    nodes = (role for each in layouts(count) for role in (each.shim, each.name))
+    return ("front", "init", "control-plane", *nodes, *((LOAD,) if load else ()))

@@ -178,6 +178,7 @@ async def _proxy(
         await first_service(world, kubelet_client)
     from lastcall.proxy.health import HTTPHealthServers
     from lastcall.proxy.netlink_sink import NetlinkSink
+    from lastcall.proxy.propagation import Propagation
     from lastcall.proxy.proxier import Proxier, ProxyConfig
     from lastcall.proxy.topology import Node
 
@@ -195,6 +196,7 @@ async def _proxy(
         client=client,
         recorder=recorder.for_actor("kube-proxy"),
         sink=NetlinkSink(routes),
+        propagation=Propagation(api_to_proxy=plan.options.propagation),
         config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR),
         health=HTTPHealthServers((layout.ip,)),
     ).run()

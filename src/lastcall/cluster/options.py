@@ -31,7 +31,8 @@ class ClusterOptions:
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
-    `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are.
+    `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are. `load`: with
+    a process that sends requests. `propagation` is how many seconds a change of endpoints takes to reach the proxies.
     `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
     no rotation) and containerLogMaxFiles. `feature_gates` are settings that `api.feature_gates` has checked.
     """
@@ -48,3 +49,5 @@ class ClusterOptions:
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
     nodes: int = 1
+    load: bool = False
+    propagation: float = 0.0

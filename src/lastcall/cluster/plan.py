@@ -91,7 +91,8 @@ class Plan:
 
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
     in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
-    `netns` has the nodes' network namespaces, opened by init, where they have their own.
+    `load` are front's and the load generator's ends of what they say to each other, where there is one. `netns` has the
+    nodes' network namespaces, opened by init, where they have their own.
     """
 
     options: ClusterOptions
@@ -102,6 +103,7 @@ class Plan:
     logs: dict[str, int]
     wake_fd: int
     nodes: tuple[NodePlan, ...]
+    load: tuple[socket.socket, socket.socket] | None = None
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
     netns: dict[str, int] = field(default_factory=dict)
@@ -147,7 +149,7 @@ def make_plan(options: ClusterOptions, identity: Identity | None = None, api_por
     """
     api_socket = _listen(api_port)
     wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-    nodes, names = layouts(options.nodes), roles(options.nodes)
+    nodes, names = layouts(options.nodes), roles(options.nodes, options.load)
     return Plan(
         options=options,
         credentials=issue_credentials(identity or Identity.new(), nodes),
@@ -159,6 +161,7 @@ def make_plan(options: ClusterOptions, identity: Identity | None = None, api_por
         boot_id=World().new_uid(),
         cgroups=make_place(options.name),
         nodes=tuple(NodePlan.make(each) for each in nodes),
+        load=socket.socketpair() if options.load else None,
     )
 
 

@@ -295,20 +295,23 @@ class NetlinkSocket:
 
         Raises NetlinkError for an unknown link.
         """
+        answer = self.ask(f"look at link {index}", _RTM_GETLINK, _INFO.pack(0, 0, index, 0, 0))
+        return _attributes(answer, _INFO.size).get(_IFLA_OPERSTATE) == bytes([_IF_OPER_UP])
+
+    def ask(self, what: str, kind: int, body: bytes) -> bytes:
+        """The body of the one message that answers a request. Raises NetlinkError."""
         self._sequence += 1
-        body = _INFO.pack(0, 0, index, 0, 0)
         length = _NLMSG_HEADER.size + len(body)
-        header = _NLMSG_HEADER.pack(length, _RTM_GETLINK, _NLM_F_REQUEST, self._sequence, 0)
-        self._socket.sendto(header + body, (0, 0))
+        self._socket.sendto(_NLMSG_HEADER.pack(length, kind, _NLM_F_REQUEST, self._sequence, 0) + body, (0, 0))
         while True:
             data = self._socket.recv(65536)
-            _, kind, _, sequence, _ = _NLMSG_HEADER.unpack_from(data)
+            size, answer, _, sequence, _ = _NLMSG_HEADER.unpack_from(data)
             if sequence != self._sequence:
                 continue
-            if kind == _NLMSG_ERROR:
+            if answer == _NLMSG_ERROR:
                 code = -struct.unpack_from("=i", data, _NLMSG_HEADER.size)[0]
-                raise NetlinkError(code, f"look at link {index}: {os.strerror(code)}")
-            return _attributes(data, _NLMSG_HEADER.size + _INFO.size).get(_IFLA_OPERSTATE) == bytes([_IF_OPER_UP])
+                raise NetlinkError(code, f"{what}: {os.strerror(code)}")
+            return data[_NLMSG_HEADER.size : size]
 
     def close(self) -> None:
         self._socket.close()

@@ -1,0 +1,215 @@
+"""`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from lastcall.cli.errors import WorldError, start_failure
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.manifests import Manifest, load_manifests
+from lastcall.cli.options import KUBERNETES_VERSIONS
+from lastcall.cli.output import stdout_console
+from lastcall.traffic.outcome import KINDS, Kind
+
+DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
+LOSES = 3
+"""Exit status when requests were lost."""
+INCONCLUSIVE = 4
+"""Exit status when some were lost before anything was disrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOptions:
+    """`rates` are requests per second by kind; `propagation`, `control`, `settle` and `timeout` are seconds."""
+
+    disrupt: str = "rollout"
+    rates: dict[Kind, float] = field(default_factory=dict)
+    path: str = "/"
+    slow_path: str = "/slow"
+    service: str = ""
+    port: str = ""
+    propagation: float = 0.0
+    control: float = 2.0
+    settle: float = 2.0
+    request_timeout: float = 10.0
+    timeout: float = 120.0
+    output: str = "text"
+    apply_advice: bool = False
+    kubernetes_version: str = "1.36"
+
+
+def _parsed_load(context: click.Context, parameter: click.Parameter, value: str) -> dict[Kind, float]:
+    """`fresh=150,keep-alive=50`, or a number for the two of them together."""
+    try:
+        return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
+    except ValueError:
+        pass
+    rates: dict[Kind, float] = {}
+    for part in value.split(","):
+        name, _, rate = part.partition("=")
+        kind = next((each for each in KINDS if each == name.strip()), None)
+        try:
+            number = float(rate)
+        except ValueError:
+            number = -1.0
+        if kind is None or not 0 < number <= 5000:
+            raise click.BadParameter(
+                f"{part!r}: write requests per second (200), or by kind, as in fresh=150,keep-alive=50; "
+                f"kinds: {', '.join(KINDS)}; at most 5000 a second each"
+            )
+        rates[kind] = number
+    return rates
+
+
+def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    """`1s`, `250ms`, `1.5`."""
+    text = value.strip().lower()
+    scale = 0.001 if text.endswith("ms") else 1.0
+    try:
+        seconds = float(text.removesuffix("ms").removesuffix("s")) * scale
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:
+        raise click.BadParameter(f"{value!r} is not a time: write 1s, 250ms or 1.5, at most 3600s")
+    return seconds
+
+
+@click.command()
+@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+@click.option(
+    "--disrupt",
+    type=click.Choice(DISRUPTIONS),
+    default="rollout",
+    show_default=True,
+    help="What happens under load: an update of all Pods, half of the replicas taken away, one Pod deleted, the node "
+    "drained, or one Pod evicted.",
+)
+@click.option(
+    "--load",
+    "rates",
+    metavar="RATE",
+    default="200",
+    show_default=True,
+    callback=_parsed_load,
+    help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10.",
+)
+@click.option("--path", default="/", show_default=True, help="What is asked for.")
+@click.option("--slow-path", default="/slow", show_default=True, help="What slow requests ask for.")
+@click.option("--service", default="", help="The Service to send to, where the manifests have several.")
+@click.option("--port", default="", help="Its port, by name or number, where it has several.")
+@click.option(
+    "--propagation",
+    metavar="TIME",
+    default="0s",
+    show_default=True,
+    callback=_parsed_seconds,
+    help="How long a change of endpoints takes to reach the node's kernel, as in a large cluster.",
+)
+@click.option(
+    "--control",
+    metavar="TIME",
+    default="2s",
+    show_default=True,
+    callback=_parsed_seconds,
+    help="How long requests are sent before anything is disrupted: what is lost then makes the verdict inconclusive.",
+)
+@click.option(
+    "--settle",
+    metavar="TIME",
+    default="2s",
+    show_default=True,
+    callback=_parsed_seconds,
+    help="How long they are sent after it is over.",
+)
+@click.option("--request-timeout", metavar="TIME", default="10s", show_default=True, callback=_parsed_seconds)
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    default="120s",
+    show_default=True,
+    callback=_parsed_seconds,
+    help="For the Pods to become Ready, and for the disruption to be over.",
+)
+@click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
+@click.option("--output", "-o", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--kubernetes-version", type=click.Choice(KUBERNETES_VERSIONS), default="1.36", show_default=True)
+def rollout(manifests: tuple[str, ...], **options: Any) -> None:
+    """Disrupt the workload of MANIFEST… under load, and account for every request.
+
+    The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods.
+    A cluster is started for it and gone afterwards. Exit status: 0 nothing was lost, 3 requests were lost, 4 requests
+    were lost before anything was disrupted, 2 bad input, 1 anything else.
+    """
+    raise SystemExit(run_rollout(load_manifests(manifests), RolloutOptions(**options)))
+
+
+def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
+    """The experiment, and a second one with the advice applied where that is asked for; the exit status."""
+    from lastcall.cli.rollout_report import as_json, tell_text
+    from lastcall.cli.rollout_session import with_advice
+
+    result = _experiment(manifests, options)
+    results = [result]
+    patch = result.judgement.advice[0].patch if result.judgement.advice else {}
+    if options.apply_advice and patch:
+        results.append(_experiment(with_advice(manifests, result.owner, patch), options))
+    if options.output == "json":
+        import json
+
+        click.echo(json.dumps(as_json(results), indent=1))
+    else:
+        for index, each in enumerate(results):
+            tell_text(stdout_console(), each, with_advice=index > 0)
+    return {"nothing lost": 0, "requests lost": LOSES, "inconclusive": INCONCLUSIVE}[results[-1].judgement.verdict]
+
+
+def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
+    if sys.platform != "linux":
+        raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
+    from lastcall.cli.rollout_session import RolloutSession, find_target
+
+    target = find_target(manifests, options)
+    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.errors import ClusterStartError
+    from lastcall.cluster.options import ClusterOptions
+
+    cluster = EmbeddedCluster(
+        ClusterOptions(
+            kubernetes_version=options.kubernetes_version,
+            load=True,
+            propagation=options.propagation,
+            nodes=2 if options.disrupt == "drain" else 1,
+        )
+    )
+    with Interrupts() as interrupts:
+        try:
+            interrupts.check()
+            cluster.start()
+            interrupts.check()
+            session = RolloutSession(cluster, options, target)
+
+            async def run() -> Any:
+                task, loop = asyncio.current_task(), asyncio.get_running_loop()
+                assert task is not None
+
+                def cancel() -> None:
+                    loop.call_soon_threadsafe(task.cancel)
+
+                interrupts.on_first = cancel
+                interrupts.check()
+                try:
+                    return await session.run(manifests)
+                finally:
+                    interrupts.on_first = None
+
+            return asyncio.run(run())
+        except ClusterStartError as error:
+            raise start_failure(error) from error
+        except asyncio.CancelledError:
+            raise interrupts.error() from None
+        finally:
+            cluster.stop()

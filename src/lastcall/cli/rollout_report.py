@@ -1,0 +1,137 @@
+"""How a rollout's experiment is told: text and JSON (`lastcall/rollout/v1`)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lastcall import __version__
+from lastcall.cli.rollout_session import Result
+from lastcall.traffic.account import WHY, LostRequest
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "lastcall/rollout/v1"
+SHOWN = 12
+"""Lost requests in the text; the JSON has all."""
+
+
+def tell_text(console: "Console", result: Result, *, with_advice: bool = False) -> None:
+    """One experiment for people."""
+    from rich.table import Table
+    from rich.text import Text
+
+    found = result.account
+    head = f"{result.what} · {result.disrupt} under load · endpoint lag {result.propagation:g} s"
+    console.print()
+    console.print(Text(f"{head} · with the advice applied" if with_advice else head, style="bold"))
+    rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
+    console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
+    console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
+    if found.lost:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("lost", "kind of request", "how", "why"):
+            table.add_column(name, justify="right" if name == "lost" else "left")
+        counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
+        for (kind, how, cause), count in counts.most_common():
+            table.add_row(str(count), kind, how, WHY[cause])
+        console.print()
+        console.print(table)
+        console.print()
+        for each in found.lost[:SHOWN]:
+            console.print(Text(f"  {_line(each)}", style="dim"))
+        if len(found.lost) > SHOWN:
+            console.print(Text(f"  … and {len(found.lost) - SHOWN} more (--output json has all)", style="dim"))
+    console.print()
+    style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
+    console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
+    for advice in result.judgement.advice[1:]:
+        console.print(f"  also, for {advice.saves}: {advice.sentence}")
+    if result.judgement.advice and result.judgement.advice[0].patch:
+        console.print()
+        console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
+        console.print(Text("\n".join(f"    {line}" for line in _yaml(result.judgement.advice[0].patch))))
+
+
+def _line(lost: LostRequest) -> str:
+    outcome = lost.outcome
+    where = f"{lost.pod} ({lost.phase})" if lost.pod else "no Pod"
+    between = " and ".join(name for name in lost.between if name)
+    text = f"{lost.at:7.3f} s  {outcome.kind} request {outcome.id}: {outcome.lost}, {where}"
+    text += f", between {between}" if between else ""
+    return text if lost.seen == "unknown" else f"{text}; the application saw it {_SEEN[lost.seen]}"
+
+
+_SEEN = {"never": "never", "begun": "and did not answer", "answered": "and answered"}
+
+
+def _yaml(patch: dict[str, Any]) -> list[str]:
+    import yaml
+
+    text: str = yaml.safe_dump(patch, sort_keys=False, default_flow_style=False)
+    return text.rstrip().splitlines()
+
+
+def as_json(results: Sequence[Result]) -> dict[str, Any]:
+    """The document; `experiments` has a second entry when the advice was tried."""
+    return {"schema": SCHEMA, "lastcall": __version__, "experiments": [_experiment(each) for each in results]}
+
+
+def _experiment(result: Result) -> dict[str, Any]:
+    found = result.account
+    return {
+        "workload": result.what,
+        "service": result.service,
+        "disrupt": result.disrupt,
+        "propagationSeconds": result.propagation,
+        "seconds": round(result.seconds, 6),
+        "verdict": result.judgement.verdict,
+        "sentence": result.judgement.sentence,
+        "total": found.total,
+        "lost": len(found.lost),
+        "upperBound": found.upper_bound,
+        "byKind": {kind: {"total": count, "lost": found.losses.get(kind, 0)} for kind, count in found.totals.items()},
+        "byCause": dict(found.causes),
+        "byPod": dict(found.by_pod),
+        "control": {"total": found.control_total, "lost": found.control_lost},
+        "unaccounted": list(found.unaccounted),
+        "advice": [{"sentence": a.sentence, "saves": a.saves, "patch": a.patch} for a in result.judgement.advice],
+        "lostRequests": [_lost(each) for each in found.lost],
+        "pods": [
+            {
+                "name": life.name,
+                "ip": life.ip,
+                **{
+                    key: None if at is None else round(at - result.began, 6)
+                    for key, at in (
+                        ("ready", life.ready),
+                        ("deleted", life.deleted),
+                        ("preStop", life.hook),
+                        ("term", life.term),
+                        ("listenerClosed", life.listener_closed),
+                        ("exited", life.exited),
+                        ("unrouted", life.unrouted),
+                    )
+                },
+                "killed": life.killed,
+            }
+            for life in result.lives
+        ],
+    }
+
+
+def _lost(lost: LostRequest) -> dict[str, Any]:
+    outcome = lost.outcome
+    return {
+        "id": outcome.id,
+        "kind": outcome.kind,
+        "at": round(lost.at, 6),
+        "class": outcome.lost,
+        "status": outcome.status or None,
+        "connectionAge": round(outcome.age, 6),
+        "pod": lost.pod or None,
+        "phase": lost.phase or None,
+        "cause": lost.cause,
+        "between": list(lost.between),
+        "application": lost.seen,
+    }

@@ -1,0 +1,302 @@
+"""One experiment of `lastcall rollout`: apply, wait, control period, disrupt under load, account."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICES, STATEFULSETS
+from lastcall.cli.apply import apply_manifests
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.manifests import Manifest
+from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.traffic.account import Account, account
+from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.generator import Load
+from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.outcome import Outcome
+from lastcall.world.clock import RealClock, monotonic, now, rfc3339
+from lastcall.world.tasks import Tasks
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout import RolloutOptions
+    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.load import LoadClient
+
+WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
+_LOOK_SECONDS = 0.05
+_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is disrupted, and the port of the Service that requests go to."""
+
+    workload: Manifest
+    service: Manifest
+    port: Object
+
+    @property
+    def container_port(self) -> int | str:
+        port: int | str = self.port.get("targetPort") or self.port["port"]
+        return port
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one experiment found. `began` is the moment of the disruption, seconds of the monotonic clock."""
+
+    account: Account
+    judgement: Judgement
+    lives: Sequence[PodLife]
+    outcomes: Sequence[Outcome]
+    owner: Object
+    what: str
+    service: str
+    disrupt: str
+    propagation: float
+    began: float
+    seconds: float
+
+
+def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
+    """The one workload and its Service. Raises UserError."""
+    workloads = [each for each in manifests if each.resource in WORKLOADS]
+    if len(workloads) != 1:
+        found = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in workloads) or "none"
+        raise UserError(f"the manifests must hold one Deployment, StatefulSet, DaemonSet or ReplicaSet: {found}")
+    labels = workloads[0].obj["spec"]["template"]["metadata"].get("labels") or {}
+    services = [
+        each
+        for each in manifests
+        if each.resource == SERVICES
+        and (selector := each.obj["spec"].get("selector"))
+        and all(labels.get(key) == value for key, value in selector.items())
+        and options.service in ("", name_of(each.obj))
+    ]
+    if len(services) != 1:
+        found = ", ".join(name_of(each.obj) for each in services)
+        what = f"{found} do: choose with --service" if services else "none does: add one, or name it with --service"
+        raise UserError(f"one Service must select the Pods of {name_of(workloads[0].obj)}: {what}")
+    ports = [
+        port
+        for port in services[0].obj["spec"].get("ports") or []
+        if port.get("protocol", "TCP") == "TCP" and options.port in ("", port.get("name"), str(port.get("port")))
+    ]
+    if len(ports) != 1:
+        raise UserError(f"Service {name_of(services[0].obj)} has {len(ports)} TCP ports to choose from: use --port")
+    return Target(workloads[0], services[0], ports[0])
+
+
+def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> list[Manifest]:
+    """The manifests with the patch in the workload."""
+    changed = []
+    for each in manifests:
+        if each.resource in WORKLOADS and name_of(each.obj) == name_of(owner):
+            each = replace(each, obj=strategic_merge_patch(each.resource, each.obj, patch))
+        changed.append(each)
+    return changed
+
+
+@dataclass(slots=True)
+class RolloutSession:
+    """`run` once, on a cluster that was started with a load generator."""
+
+    cluster: "EmbeddedCluster"
+    options: "RolloutOptions"
+    target: Target
+    clock: RealClock = field(default_factory=RealClock)
+    records: list[Record] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    _death: str = ""
+    _died: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, manifests: Sequence[Manifest]) -> Result:
+        """Raises UserError, WorldError, ClusterStartError."""
+        self.cluster.on_record(self.records.append)
+        self.cluster.on_process_died(self._process_died)
+        await self.cluster.connect()
+        try:
+            return await self._run(manifests)
+        except ConnectionLost as error:
+            raise WorldError(self._death or f"the API server cannot be reached: {error}") from error
+        finally:
+            with suppress(ConnectionLost, OSError):
+                await self.cluster.client.close()
+
+    async def _run(self, manifests: Sequence[Manifest]) -> Result:
+        client = self.cluster.client
+        await self.cluster.wait_node_ready()
+        applied, _ = await apply_manifests(client, self.clock, manifests)
+        created = {(each.resource, name_of(each.obj)): each.obj for each in applied}
+        service = created[SERVICES, name_of(self.target.service.obj)]
+        owner = created[self.target.workload.resource, name_of(self.target.workload.obj)]
+        await self._until(self._settled, "its Pods are Ready")
+        await self._until(self._routed, "the node's rules name them")
+        load = await self.cluster.load()
+        address = service["spec"]["clusterIP"], self.target.port["port"]
+        async with Tasks() as tasks:
+            load.start(
+                Load(
+                    target=address,
+                    rates=self.options.rates,
+                    host=f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local",
+                    path=self.options.path,
+                    slow_path=self.options.slow_path,
+                    timeout=self.options.request_timeout,
+                )
+            )
+            collecting = tasks.spawn(self._collect(load), name="outcomes")
+            await self.clock.sleep(self.options.control)
+            began = monotonic(self.clock)
+            await self._disrupt()
+            await self._until(self._over, "the disruption is over")
+            seconds = monotonic(self.clock) - began
+            await self.clock.sleep(self.options.propagation + self.options.settle)
+            load.stop()
+            await collecting
+        load.close()
+        await self.cluster.drain_records(0.2)
+        lives = pod_lives(self.records)
+        found = account(self.outcomes, lives, self._output(), began)
+        return Result(
+            account=found,
+            judgement=judge(found, lives, owner, self.target.container_port),
+            lives=lives,
+            outcomes=self.outcomes,
+            owner=owner,
+            what=f"{self.target.workload.resource.kind} {name_of(owner)}",
+            service=name_of(service),
+            disrupt=self.options.disrupt,
+            propagation=self.options.propagation,
+            began=began,
+            seconds=seconds,
+        )
+
+    async def _collect(self, load: "LoadClient") -> None:
+        async for outcome in load.outcomes():
+            self.outcomes.append(outcome)
+
+    def _output(self) -> list[str]:
+        """What the Pods printed; nothing where some of it was left out, for then it proves nothing."""
+        lines = [record for record in self.records if record.kind == kinds.OUTPUT]
+        if any(record.facts.get("dropped") for record in lines):
+            return []
+        return [str(record.facts.get("text")) for record in lines]
+
+    # -- what is waited for --------------------------------------------------------------------------------------------
+
+    async def _until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
+        """Until `condition` answers "", which else says what is missing. Raises WorldError."""
+        deadline = monotonic(self.clock) + self.options.timeout
+        while missing := await condition():
+            if self._died.is_set():
+                raise WorldError(self._death)
+            if monotonic(self.clock) > deadline:
+                raise WorldError(f"not within {self.options.timeout:g} s (--timeout): {what}: {missing}")
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    async def _settled(self) -> str:
+        """Every replica is of the newest template and Ready, and nothing older is left."""
+        workload = self.target.workload
+        found: Object = await self.cluster.client.get(
+            workload.resource, name_of(workload.obj), namespace_of(workload.obj)
+        )
+        status = found.get("status") or {}
+        if (status.get("observedGeneration") or 0) < found["metadata"].get("generation", 0):
+            return "its controller has not seen it"
+        if workload.resource == DAEMONSETS:
+            wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
+            updated, all_ = status.get("updatedNumberScheduled", 0), wanted
+        else:
+            wanted, ready = found["spec"].get("replicas", 1), status.get("availableReplicas", 0)
+            all_ = status.get("replicas", 0)
+            updated = all_ if workload.resource == REPLICASETS else status.get("updatedReplicas", 0)
+        if ready < wanted or updated < wanted or all_ > wanted:
+            return f"{ready} of {wanted} Pods are available, {updated} are up to date"
+        return ""
+
+    async def _routed(self) -> str:
+        pods = await self._pods()
+        routed = {
+            record.pod_uid
+            for record in self.records
+            if record.kind == kinds.ENDPOINT_RULES_WRITTEN and record.facts.get("receives")
+        }
+        missing = [name_of(pod) for pod in pods if pod["metadata"]["uid"] not in routed]
+        return f"not {', '.join(missing)}" if missing or not pods else ""
+
+    async def _over(self) -> str:
+        missing = await self._settled()
+        leaving = [name_of(pod) for pod in await self._pods() if "deletionTimestamp" in pod["metadata"]]
+        return missing or (f"{', '.join(leaving)} are ending" if leaving else "")
+
+    async def _pods(self) -> list[Object]:
+        workload = self.target.workload.obj
+        labels = workload["spec"]["template"]["metadata"].get("labels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        listed = await self.cluster.client.list(PODS, namespace_of(workload), label_selector=selector)
+        return listed.items
+
+    # -- what is done --------------------------------------------------------------------------------------------------
+
+    async def _disrupt(self) -> None:
+        client, workload = self.cluster.client, self.target.workload
+        name, namespace = name_of(workload.obj), namespace_of(workload.obj)
+        pods = sorted(await self._pods(), key=name_of)
+        match self.options.disrupt:
+            case "rollout":
+                annotations = {_RESTARTED_AT: rfc3339(now(self.clock))}
+                patch: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+                await client.patch(workload.resource, name, patch, namespace, content_type=STRATEGIC_MERGE_PATCH)
+            case "scale-in":
+                if workload.resource == DAEMONSETS:
+                    raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
+                replicas = {"spec": {"replicas": max(1, len(pods) // 2)}}
+                await client.patch(workload.resource, name, replicas, namespace)
+            case "delete":
+                await client.delete(PODS, name_of(pods[0]), namespace)
+            case "evict":
+                await self._evict(pods[0])
+            case "drain":
+                await self._drain(pods)
+
+    async def _drain(self, pods: Sequence[Object]) -> None:
+        """`kubectl drain` of the node that has the most of the Pods."""
+        nodes = [str(pod["spec"].get("nodeName")) for pod in pods]
+        node = max(sorted(dict.fromkeys(nodes)), key=nodes.count)
+        await self.cluster.client.patch(NODES, node, {"spec": {"unschedulable": True}})
+        for pod in pods:
+            if pod["spec"].get("nodeName") == node:
+                await self._evict(pod)
+
+    async def _evict(self, pod: Object) -> None:
+        """As kubectl does it: asked again every while that a budget says no."""
+        eviction = {"metadata": {"name": name_of(pod), "namespace": namespace_of(pod)}}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", **eviction}
+        deadline = monotonic(self.clock) + self.options.timeout
+        while True:
+            try:
+                await self.cluster.client.create(
+                    PODS, body, namespace_of(pod), name=name_of(pod), subresource="eviction"
+                )
+                return
+            except StatusError as error:
+                if is_not_found(error):
+                    return
+                if error.code != 429 or monotonic(self.clock) > deadline:
+                    raise WorldError(f"{name_of(pod)} cannot be evicted: {error.message}") from error
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
+        if role == "orphan" or self._death:
+            return
+        how = f"was killed by signal {number}" if number else f"exited with {exit_code}"
+        self._death = f"the cluster's {role} {how}: {self.cluster.last_words(role, 1)}"
+        self._died.set()

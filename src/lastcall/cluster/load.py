@@ -1,0 +1,102 @@
+"""The load generator's process, and front's side of it.
+
+A process of its own: a generator that shares a loop with somebody else measures that somebody. Over a stream socket
+pair made before the clone go JSON objects, a line each: `{"start": …}` and `{"stop": true}` to it; `{"outcomes": [[…],
+…]}` and at the end `{"done": true}` back.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Self
+
+import uvloop
+
+from lastcall.cluster.errors import ControlError
+from lastcall.cluster.plan import Plan
+from lastcall.traffic.generator import Generator, Load
+from lastcall.traffic.outcome import Outcome
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+REPORT_SECONDS = 0.1
+_LINE = 1 << 24
+
+
+def main(plan: Plan) -> None:
+    """Run until killed."""
+    assert plan.load is not None
+    uvloop.run(_serve(plan.load[1]))
+
+
+async def _serve(sock: socket.socket) -> None:
+    reader, writer = await asyncio.open_connection(sock=sock, limit=_LINE)
+    while line := await reader.readline():
+        message = json.loads(line)
+        if "start" in message:
+            start = message["start"]
+            await _run(Load(**{**start, "target": tuple(start["target"])}), reader, writer)
+
+
+async def _run(load: Load, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    world = World()
+    waiting: list[list[Any]] = []
+    generator = Generator(world, load, lambda outcome: waiting.append(outcome.to_wire()))
+
+    async def stop() -> None:
+        await reader.readline()  # there is only one thing to say, and a front that is gone says it, too
+        generator.stop()
+
+    async def report() -> None:
+        while True:
+            await world.clock.sleep(REPORT_SECONDS)
+            if waiting:
+                writer.write(json.dumps({"outcomes": waiting}).encode() + b"\n")
+                waiting.clear()
+
+    async with Tasks() as tasks:
+        tasks.spawn(report(), name="reports")
+        tasks.spawn(stop(), name="stop")
+        await generator.run()
+        tasks.cancel()
+    writer.write(json.dumps({"outcomes": waiting, "done": True}).encode() + b"\n")
+
+
+class LoadClient:
+    """`start`, then follow `outcomes` until they end, which they do after `stop`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, sock: socket.socket) -> Self:
+        return cls(*await asyncio.open_connection(sock=sock, limit=_LINE))
+
+    def start(self, load: Load) -> None:
+        """Send requests from now on."""
+        self._say({"start": asdict(load)})
+
+    def stop(self) -> None:
+        """Send no more; answers under way are waited for."""
+        self._say({"stop": True})
+
+    async def outcomes(self) -> AsyncIterator[Outcome]:
+        """Every outcome. Raises ControlError when the process died."""
+        while line := await self._reader.readline():
+            message = json.loads(line)
+            for values in message["outcomes"]:
+                yield Outcome.from_wire(values)
+            if message.get("done"):
+                return
+        raise ControlError("the load generator's process ended")
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _say(self, message: dict[str, Any]) -> None:
+        with suppress(ConnectionError):
+            self._writer.write(json.dumps(message).encode() + b"\n")

@@ -1,0 +1,1 @@
+"""Load and what became of each request."""

@@ -1,0 +1,166 @@
+"""Accounts for every request: which were lost, at which Pod, in which phase of its end, and why. Pure.
+
+The client's side says what it got; the Pods' own output says which requests they saw (an application that prints the
+`X-Request-ID` when it begins and when it has answered). Every request that was planned is in exactly one row.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lastcall.traffic.bounds import upper_bound
+from lastcall.traffic.lives import Phase, PodLife, by_address
+from lastcall.traffic.outcome import Kind, Outcome
+
+Cause = Literal[
+    "late endpoint",
+    "cut off",
+    "killed",
+    "stale connection",
+    "not listening yet",
+    "no endpoint",
+    "server error",
+    "unexplained",
+]
+
+WHY: Mapping[Cause, str] = {
+    "late endpoint": "sent to a Pod that had already stopped listening: the node's rules still named it",
+    "cut off": "under way when the container exited by itself on its stop signal, without answering them",
+    "killed": "under way when the container was killed because its grace period was over",
+    "stale connection": "sent on a kept connection that the ending Pod closed at that moment",
+    "not listening yet": "sent to a Pod that did not listen yet and was taken for ready",
+    "no endpoint": "refused by the node: the Service had no Pod to send them to",
+    "server error": "answered with an error",
+    "unexplained": "lost without a Pod's end that would explain it",
+}
+
+_ID = re.compile(r"\blc-(\d+)\b")
+
+Seen = Literal["never", "begun", "answered", "unknown"]
+"""By the application: not at all, begun and not answered, answered (and the answer was lost); unknown where it does not
+print what it sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostRequest:
+    """`at` is when it was known to be lost, seconds after the disruption began. `between`: the kinds of two records."""
+
+    outcome: Outcome
+    at: float
+    pod: str
+    phase: Phase | Literal[""]
+    cause: Cause
+    between: tuple[str, str]
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`totals` and `losses` are by kind. `unaccounted`: ids that an application saw and no client knows of."""
+
+    totals: Mapping[Kind, int]
+    losses: Mapping[Kind, int]
+    lost: tuple[LostRequest, ...]
+    unaccounted: tuple[int, ...]
+    control_total: int
+    control_lost: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.totals.values())
+
+    @property
+    def upper_bound(self) -> float:
+        """Of the share of lost requests, with 95 % confidence."""
+        return upper_bound(len(self.lost), self.total)
+
+    @property
+    def causes(self) -> list[tuple[Cause, int]]:
+        """The most frequent first."""
+        return Counter(each.cause for each in self.lost).most_common()
+
+    @property
+    def by_pod(self) -> list[tuple[str, int]]:
+        return Counter(each.pod or "no Pod" for each in self.lost).most_common()
+
+
+def account(outcomes: Sequence[Outcome], lives: Sequence[PodLife], output: Iterable[str], disrupted: float) -> Account:
+    """`output` is what the Pods printed; `disrupted` the moment from which requests count, before it is control."""
+    seen = _seen(output)
+    counted = [each for each in outcomes if each.planned >= disrupted]
+    control = [each for each in outcomes if each.planned < disrupted]
+    addresses = by_address(lives)
+    lost = [_explain(each, _life(each, addresses, lives), seen, disrupted) for each in counted if each.lost]
+    known = {each.id for each in outcomes}
+    return Account(
+        totals=Counter(each.kind for each in counted),
+        losses=Counter(each.kind for each in counted if each.lost),
+        lost=tuple(sorted(lost, key=lambda each: each.at)),
+        unaccounted=tuple(sorted(number for number in seen if number not in known)),
+        control_total=len(control),
+        control_lost=sum(1 for each in control if each.lost),
+    )
+
+
+def _seen(output: Iterable[str]) -> dict[int, int]:
+    """Id → how often the applications printed it."""
+    found: Counter[int] = Counter()
+    for line in output:
+        found.update({int(number) for number in _ID.findall(line)})
+    return found
+
+
+def _explain(outcome: Outcome, life: PodLife | None, seen: Mapping[int, int], disrupted: float) -> LostRequest:
+    at = outcome.finished
+    how_seen: Seen = "unknown"
+    if seen:
+        how_seen = ("never", "begun", "answered")[min(seen.get(outcome.id, 0), 2)]
+    return LostRequest(
+        outcome=outcome,
+        at=at - disrupted,
+        pod=life.name if life is not None else "",
+        phase=life.phase(at) if life is not None else "",
+        cause=decide_cause(outcome, life),
+        between=life.between(at) if life is not None else ("", ""),
+        seen=how_seen,
+    )
+
+
+def _life(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]], lives: Sequence[PodLife]) -> PodLife | None:
+    """The Pod a lost request led to: by its address, the last one that had it.
+
+    The kernel forgets at once where a refused connection led to. Then it is the Pod that the rules named and that did
+    not listen at that moment, the one that has been ending for the longest time if there are several: inferred.
+    """
+    if outcome.served_by:
+        those = addresses.get(outcome.served_by, ())
+        there = [life for life in those if not life.records or life.records[0].at_ns / 1e9 <= outcome.sent]
+        return there[-1] if there else (those[0] if those else None)
+    if outcome.lost not in NEVER_CONNECTED:
+        return None
+    deaf = [life for life in lives if life.refuses(outcome.sent)]
+    return min(deaf, key=lambda life: life.term or life.exited or 0.0) if deaf else None
+
+
+NEVER_CONNECTED = ("refused", "unreachable", "connect timeout")
+
+
+def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
+    """Why a request was lost."""
+    if outcome.lost == "5xx":
+        return "server error"
+    if life is None:
+        return "no endpoint" if outcome.lost in NEVER_CONNECTED else "unexplained"
+    if outcome.lost in NEVER_CONNECTED:
+        return "late endpoint" if life.deleted is not None and outcome.finished >= life.deleted else "not listening yet"
+    if life.exited is None or life.term is None or outcome.finished < life.term:
+        return "unexplained"
+    if outcome.sent >= life.exited:
+        return "stale connection" if outcome.age > 0.01 else "late endpoint"
+    if life.killed:
+        return "killed"
+    if outcome.kind == "keep-alive" and outcome.sent >= life.term and outcome.lost.endswith("before bytes"):
+        return "stale connection"
+    return "cut off"

@@ -1,0 +1,157 @@
+"""The smallest change of a manifest that would have saved the lost requests, and the verdict in a sentence. Pure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lastcall.traffic.account import WHY, Account, Cause
+from lastcall.traffic.lives import PodLife
+
+SPARE_SECONDS = 1.0
+"""Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
+
+Verdict = Literal["nothing lost", "requests lost", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
+    of the lost requests it is for."""
+
+    sentence: str
+    saves: int
+    patch: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: Verdict
+    sentence: str
+    advice: tuple[Advice, ...]
+
+
+def judge(account: Account, lives: Sequence[PodLife], owner: dict[str, Any], port: int | str) -> Judgement:
+    """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service."""
+    if account.control_lost:
+        return Judgement(
+            "inconclusive",
+            f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted: "
+            "mend that first",
+            (),
+        )
+    share = f"at most {_percent(account.upper_bound)} with 95 % confidence"
+    if not account.lost:
+        return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
+    causes = account.causes
+    most, count = causes[0]
+    advice = tuple(_advice(causes, lives, owner, port))
+    sentence = f"{len(account.lost)} of {account.total} requests were lost ({share}); {count} of them were {WHY[most]}"
+    return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
+
+
+def _advice(
+    causes: Sequence[tuple[Cause, int]], lives: Sequence[PodLife], owner: dict[str, Any], port: int | str
+) -> list[Advice]:
+    found: list[Advice] = []
+    counts = dict(causes)
+    routing = counts.get("late endpoint", 0) + counts.get("cut off", 0)
+    if counts.get("late endpoint"):
+        found.append(_sleep_before_stop(routing, lives, owner))
+    elif counts.get("cut off"):
+        found.append(_drain(counts["cut off"], lives, owner))
+    for cause, count in causes:
+        if cause == "killed":
+            found.append(_more_grace(count, lives, owner))
+        elif cause == "not listening yet":
+            found.append(_readiness_probe(count, owner, port))
+        elif cause == "no endpoint":
+            found.append(_never_fewer(count, owner))
+        elif cause == "stale connection":
+            found.append(
+                Advice(
+                    "No manifest can save a request on a kept connection that is closed: let the application answer "
+                    "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
+                    count,
+                )
+            )
+        elif cause == "server error":
+            found.append(Advice("The application answered errors while it ended: see its log.", count))
+    return sorted(found, key=lambda each: -each.saves)
+
+
+def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+    """What was cut off came while the rules still named the Pod, or is the application's own to finish."""
+    if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in lives):
+        return _sleep_before_stop(count, lives, owner)
+    return Advice(
+        "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer what is "
+        "under way, and leave then.",
+        count,
+    )
+
+
+def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+    lag = max((life.routing_lag or 0.0 for life in lives), default=0.0)
+    seconds = max(1, math.ceil(lag + SPARE_SECONDS))
+    spec = owner["spec"]["template"]["spec"]
+    grace = int(spec.get("terminationGracePeriodSeconds", 30))
+    drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
+    needed = math.ceil(seconds + drain + SPARE_SECONDS)
+    serving = [each for each in spec["containers"] if each.get("ports")] or spec["containers"][:1]
+    patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds) for each in serving]}
+    more = ""
+    if grace < needed:
+        patch["terminationGracePeriodSeconds"] = needed
+        more = f" and terminationGracePeriodSeconds: {needed}"
+    sentence = (
+        f"A preStop hook `sleep: {{seconds: {seconds}}}`{more} would have saved them: the rules changed up to "
+        f"{lag:.2f} s after the DELETE, and the Pod would have gone on serving so long."
+    )
+    return Advice(sentence, count, _in_template(patch))
+
+
+def _with_sleep(container: str, seconds: int) -> dict[str, Any]:
+    """`$retainKeys`: it takes the place of a hook of another kind."""
+    hook = {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}}
+    return {"name": container, "lifecycle": {"preStop": hook}}
+
+
+def _more_grace(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+    grace = int(owner["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
+    wanted = grace * 2
+    return Advice(
+        f"terminationGracePeriodSeconds: {wanted} would give the application time to finish; {grace} were too few.",
+        count,
+        _in_template({"terminationGracePeriodSeconds": wanted}),
+    )
+
+
+def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advice:
+    first = owner["spec"]["template"]["spec"]["containers"][0]["name"]
+    probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+    return Advice(
+        "A readinessProbe would keep requests away until the container listens.",
+        count,
+        _in_template({"containers": [{"name": first, "readinessProbe": probe}]}),
+    )
+
+
+def _never_fewer(count: int, owner: dict[str, Any]) -> Advice:
+    replicas = owner["spec"].get("replicas", 1)
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    if owner.get("kind") != "Deployment":
+        return Advice("More replicas would leave a Pod to serve.", count, {"spec": {"replicas": replicas + 1}})
+    return Advice(
+        "maxUnavailable: 0 would keep the old Pods until the new ones are ready.",
+        count,
+        {"spec": {"strategy": strategy}},
+    )
+
+
+def _in_template(pod_spec: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": pod_spec}}}
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2g} %"

@@ -1,0 +1,200 @@
+"""The load: requests at a fixed rate, whatever becomes of those before them (an open loop), one outcome for each.
+
+A closed loop would wait for slow answers and send less just when it matters. Requests that come while all connections
+of the keep-alive kind are busy open another one, as the pools of HTTP clients do.
+"""
+
+import asyncio
+import errno
+import socket
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lastcall.traffic.conntrack import Address, Connections
+from lastcall.traffic.http1 import exchange
+from lastcall.traffic.outcome import Kind, Lost, Outcome
+from lastcall.world.clock import monotonic
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+CONNECT_SECONDS = 3.0
+"""A first SYN that is lost is sent again after 1 s, then after 2 s."""
+IDLE_SECONDS = 60.0
+"""An idle connection older than this is closed by the client, as by most pools (Go 90 s, Java and nginx 60 s)."""
+
+_REFUSED: Mapping[int, Lost] = {
+    errno.ECONNREFUSED: "refused",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.ENETUNREACH: "unreachable",
+    errno.ETIMEDOUT: "connect timeout",
+    errno.ECONNRESET: "refused",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is asked of the generator. `rates` are requests per second by kind; `timeout` is seconds for one answer."""
+
+    target: Address
+    rates: Mapping[Kind, float]
+    host: str = ""
+    path: str = "/"
+    slow_path: str = "/slow"
+    timeout: float = 10.0
+
+
+@dataclass(slots=True)
+class _Connection:
+    number: int
+    opened: float
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    served_by: str = ""
+    idle_since: float = 0.0
+
+
+class Generator:
+    """`run` sends until `stop` is called, then waits for the answers that are under way."""
+
+    def __init__(self, world: World, load: Load, report: Callable[[Outcome], None]) -> None:
+        """`report` gets every outcome, in the order in which they are known."""
+        self._world = world
+        self._clock = world.clock
+        self._load = load
+        self._report = report
+        self._last_id = 0
+        self._last_connection = 0
+        self._idle: deque[_Connection] = deque()
+        self._stopped = asyncio.Event()
+        self._tracking = _connections()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        async with Tasks() as tasks:
+            for kind, rate in self._load.rates.items():
+                if rate > 0:
+                    tasks.spawn(self._send(kind, 1.0 / rate, tasks), name=f"load {kind}")
+        for connection in self._idle:
+            connection.writer.close()
+        if self._tracking is not None:
+            self._tracking.close()
+
+    async def _send(self, kind: Kind, every: float, tasks: Tasks) -> None:
+        planned = monotonic(self._clock)
+        while not self._stopped.is_set():
+            wait = planned - monotonic(self._clock)
+            if wait > 0:
+                await self._clock.sleep(wait)
+            self._last_id += 1
+            tasks.spawn(self._one(self._last_id, kind, planned), name=f"request {self._last_id}")
+            planned += every
+
+    async def _one(self, number: int, kind: Kind, planned: float) -> None:
+        sent = monotonic(self._clock)
+        connection = self._take_idle() if kind == "keep-alive" else None
+        if connection is None:
+            opened = await self._connect()
+            if not isinstance(opened, _Connection):
+                at = monotonic(self._clock)
+                self._report(Outcome(number, kind, planned, sent, at, 0, 0.0, 0, opened[1], opened[0]))
+                return
+            connection = opened
+        age = monotonic(self._clock) - connection.opened
+        status, lost, reusable = await self._ask(number, kind, connection)
+        served_by = self._served_by(connection)
+        at = monotonic(self._clock)
+        if reusable and kind == "keep-alive":
+            connection.idle_since = at
+            self._idle.append(connection)
+        else:
+            connection.writer.close()
+        self._report(Outcome(number, kind, planned, sent, at, connection.number, age, status, served_by, lost))
+
+    async def _ask(self, number: int, kind: Kind, connection: _Connection) -> tuple[int, Lost | Literal[""], bool]:
+        load = self._load
+        try:
+            async with asyncio.timeout(load.timeout):
+                if kind == "tcp":
+                    return (0, await _echo(connection, number), False)
+                done = await exchange(
+                    connection.reader,
+                    connection.writer,
+                    host=load.host or load.target[0],
+                    path=load.slow_path if kind == "slow" else load.path,
+                    request_id=f"lc-{number}",
+                    close=kind != "keep-alive",
+                )
+        except TimeoutError:
+            return (0, "timeout", False)
+        return (done.status, done.lost, done.reusable)
+
+    def _take_idle(self) -> _Connection | None:
+        """The connection that was used last, if the server has not closed it meanwhile."""
+        now = monotonic(self._clock)
+        while self._idle:
+            connection = self._idle.pop()
+            ended = connection.reader.at_eof() or connection.reader.exception() is not None
+            if not ended and not connection.writer.is_closing() and now - connection.idle_since < IDLE_SECONDS:
+                return connection
+            connection.writer.close()
+        return None
+
+    async def _connect(self) -> _Connection | tuple[Lost, str]:
+        """A connection; or how it was lost, and the endpoint that refused it."""
+        local: Address | None = None
+        self._last_connection += 1
+        number = self._last_connection
+        loop = asyncio.get_running_loop()
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                try:
+                    await loop.sock_connect(sock, self._load.target)
+                finally:
+                    local = sock.getsockname()
+            reader, writer = await asyncio.open_connection(sock=sock)
+        except TimeoutError:
+            sock.close()
+            return "connect timeout", self._endpoint(local)
+        except OSError as error:
+            sock.close()
+            return _REFUSED.get(error.errno or 0, "refused"), self._endpoint(local)
+        return _Connection(number, monotonic(self._clock), reader, writer)
+
+    def _served_by(self, connection: _Connection) -> str:
+        if not connection.served_by:
+            connection.served_by = self._endpoint(connection.writer.get_extra_info("sockname"))
+        return connection.served_by
+
+    def _endpoint(self, local: Address | None) -> str:
+        if self._tracking is None or local is None:
+            return ""
+        return self._tracking.endpoint(local, self._load.target)
+
+
+async def _echo(connection: _Connection, number: int) -> Lost | Literal[""]:
+    """A line, and the same line back."""
+    line = b"lc-%d\n" % number
+    try:
+        connection.writer.write(line)
+        answer = await connection.reader.readline()
+    except (ConnectionError, OSError):
+        return "reset before bytes"
+    if not answer:
+        return "closed before bytes"
+    return "" if answer.endswith(b"\n") else "truncated"
+
+
+def _connections() -> Connections | None:
+    """None where the kernel does not track: then nobody knows which endpoint a lost connection led to."""
+    try:
+        return Connections()
+    except OSError:
+        return None

@@ -1,0 +1,55 @@
+"""One HTTP/1.1 exchange on an open connection, told as precisely as sockets tell it. Parsing is h11's."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+import h11
+
+from lastcall.traffic.outcome import Lost
+
+READ_SIZE = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """`lost` is "" for a whole answer below 500. `reusable`: the connection takes another request."""
+
+    status: int
+    lost: Lost | Literal[""]
+    reusable: bool
+
+
+async def exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, host: str, path: str, request_id: str, close: bool
+) -> Exchange:
+    """GET `path`. Never raises for what the network or the server does; cancelling is the caller's timeout."""
+    connection = h11.Connection(h11.CLIENT)
+    headers = [("Host", host), ("User-Agent", "lastcall"), ("X-Request-ID", request_id)]
+    if close:
+        headers.append(("Connection", "close"))
+    data = connection.send(h11.Request(method="GET", target=path, headers=headers))
+    assert data is not None
+    data += connection.send(h11.EndOfMessage()) or b""
+    status, seen = 0, False
+    try:
+        writer.write(data)
+        while True:
+            event = connection.next_event()
+            if event is h11.NEED_DATA:
+                received = await reader.read(READ_SIZE)
+                seen = seen or received != b""
+                if not received and not seen:
+                    return Exchange(0, "closed before bytes", False)
+                connection.receive_data(received)
+            elif isinstance(event, h11.Response):
+                status = event.status_code
+            elif isinstance(event, h11.EndOfMessage):
+                reusable = connection.our_state is h11.DONE and connection.their_state is h11.DONE
+                return Exchange(status, "5xx" if status >= 500 else "", reusable)
+            elif isinstance(event, h11.ConnectionClosed):
+                return Exchange(status, "truncated", False)
+    except h11.RemoteProtocolError:
+        return Exchange(status, "truncated", False)
+    except (ConnectionError, OSError):
+        return Exchange(status, "reset after bytes" if seen else "reset before bytes", False)

@@ -1,0 +1,117 @@
+"""When what happened to each Pod, from the timeline's records, in seconds of the monotonic clock. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+
+Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "after its exit"]
+
+
+@dataclass(slots=True)
+class PodLife:
+    """Of one Pod; None for what did not happen, or was not seen.
+
+    `routed` and `unrouted` are when a node's kernel began, and the last one stopped, to send it new connections.
+    `killed`: a container was ended by SIGKILL.
+    """
+
+    uid: str
+    name: str = ""
+    ip: str = ""
+    ready: float | None = None
+    deleted: float | None = None
+    hook: float | None = None
+    term: float | None = None
+    listener_closed: float | None = None
+    exited: float | None = None
+    routed: float | None = None
+    unrouted: float | None = None
+    killed: bool = False
+    records: list[Record] = field(default_factory=list)
+
+    def phase(self, at: float) -> Phase:
+        """What it was doing at a moment."""
+        if self.exited is not None and at >= self.exited:
+            return "after its exit"
+        if self.term is not None and at >= self.term:
+            return "draining"
+        if self.deleted is not None and at >= self.deleted:
+            return "preStop hook" if self.hook is not None else "draining"
+        if self.ready is None or at < self.ready:
+            return "before it was ready"
+        return "ready"
+
+    def refuses(self, at: float) -> bool:
+        """Whether the rules named it at a moment when it did not listen, or may not have listened any more."""
+        if self.routed is None or at < self.routed or (self.unrouted is not None and at > self.unrouted):
+            return False
+        ends = [each for each in (self.term, self.listener_closed, self.exited) if each is not None]
+        return bool(ends) and at >= min(ends)
+
+    @property
+    def routing_lag(self) -> float | None:
+        """From the DELETE to the moment from which no new connection came, in seconds."""
+        if self.deleted is None or self.unrouted is None:
+            return None
+        return self.unrouted - self.deleted
+
+    def between(self, at: float) -> tuple[str, str]:
+        """The kinds of the records before and after a moment, "" where there is none."""
+        before = [each.kind for each in self.records if seconds(each) <= at]
+        after = [each.kind for each in self.records if seconds(each) > at]
+        return (before[-1] if before else "", after[0] if after else "")
+
+
+def seconds(record: Record) -> float:
+    return record.at_ns / 1e9
+
+
+def pod_lives(records: Iterable[Record]) -> list[PodLife]:
+    """Of every Pod that the records tell of, in order of appearance."""
+    lives: dict[str, PodLife] = {}
+    for record in sorted(records, key=lambda each: (each.at_ns, each.id)):
+        if not record.pod_uid:
+            continue
+        life = lives.setdefault(record.pod_uid, PodLife(record.pod_uid))
+        if record.kind != kinds.OUTPUT:
+            life.records.append(record)
+        _note(life, record, seconds(record))
+    return list(lives.values())
+
+
+def _note(life: PodLife, record: Record, at: float) -> None:
+    facts = record.facts
+    match record.kind:
+        case kinds.POD_CREATED:
+            life.name = str(facts.get("name"))
+        case kinds.NETWORK_ATTACHED:
+            life.ip = str(facts.get("ip"))
+        case kinds.POD_STATUS_WRITTEN if facts.get("ready") and life.ready is None:
+            life.ready = at
+        case kinds.DELETE_ACCEPTED if life.deleted is None:
+            life.deleted = at
+        case kinds.PRE_STOP_STARTED if life.hook is None:
+            life.hook = at
+        case kinds.SIGNAL_SENT if facts.get("signal") == "SIGKILL":
+            life.killed = life.killed or facts.get("why") == "grace over"
+        case kinds.SIGNAL_SENT if life.term is None and facts.get("why") == "StopContainer":
+            life.term = at
+        case kinds.LISTENER_CLOSED if life.listener_closed is None:
+            life.listener_closed = at
+        case kinds.PROCESS_EXITED:
+            life.exited = at
+        case kinds.ENDPOINT_RULES_WRITTEN if facts.get("receives"):
+            life.routed = at if life.routed is None else life.routed
+        case kinds.ENDPOINT_RULES_WRITTEN if facts.get("received") and not facts.get("receives"):
+            life.unrouted = at
+
+
+def by_address(lives: Sequence[PodLife]) -> dict[str, list[PodLife]]:
+    """Address → the Pods that had it, one after the other."""
+    found: dict[str, list[PodLife]] = {}
+    for life in lives:
+        found.setdefault(life.ip, []).append(life)
+    return found

@@ -1,0 +1,173 @@
+"""Every request in one row: who lost it, in which phase of its end, why, and what would have saved it."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.resources import DEPLOYMENTS
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.traffic.account import account, decide_cause
+from lastcall.traffic.advice import judge
+from lastcall.traffic.bounds import upper_bound
+from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.outcome import Outcome
+
+
+def life(**times: Any) -> PodLife:
+    """A Pod that is deleted at 10, gets SIGTERM at 12, exits at 15 and is in the rules from 1 to 11."""
+    usual = {"ready": 0.5, "routed": 1.0, "deleted": 10.0, "hook": 10.0, "term": 12.0, "exited": 15.0, "unrouted": 11.0}
+    return PodLife("u", name="web-1", ip="10.244.0.2", **{**usual, **times})
+
+
+def request(sent: float, finished: float | None = None, lost: str = "", kind: str = "fresh", **more: Any) -> Outcome:
+    values = {"id": 1, "connection": 1, "age": 0.0, "status": 200, "served_by": "10.244.0.2", **more}
+    at = sent if finished is None else finished
+    return Outcome(kind=kind, planned=sent, sent=sent, finished=at, lost=lost, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("at", "phase"),
+    [(0.2, "before it was ready"), (5, "ready"), (10.5, "preStop hook"), (13, "draining"), (15, "after its exit")],
+)
+def test_a_moment_falls_into_one_phase_of_a_pods_end(at: float, phase: str) -> None:
+    assert life().phase(at) == phase
+
+
+def test_without_a_hook_the_drain_begins_with_the_delete() -> None:
+    assert life(hook=None).phase(10.5) == "draining"
+
+
+CAUSES = [
+    ("answered with an error", request(5, 6, "5xx", status=503), life(), "server error"),
+    ("refused while its end was under way", request(12.5, lost="refused"), life(unrouted=14.0), "late endpoint"),
+    ("a SYN that nobody answered", request(16, 19, "connect timeout"), life(unrouted=17.0), "late endpoint"),
+    ("refused before the application listened", request(0.7, lost="refused"), life(ready=None), "not listening yet"),
+    ("refused with nobody behind the Service", request(5, lost="refused", served_by=""), None, "no endpoint"),
+    ("under way at an exit on SIGTERM", request(14, 15, "reset after bytes"), life(), "cut off"),
+    ("under way at a kill", request(14, 15, "reset before bytes"), life(killed=True), "killed"),
+    ("on a kept connection while it drains", request(14, 15, "closed before bytes", "keep-alive", age=5.0), life(),
+     "stale connection"),
+    ("on a kept connection after the exit", request(15.1, 15.2, "reset before bytes", "keep-alive", age=5.0), life(),
+     "stale connection"),
+    ("begun on a kept one before SIGTERM", request(11, 15, "truncated", "keep-alive", age=5.0), life(), "cut off"),
+    ("broken by a Pod that nothing ended", request(5, 6, "truncated"), life(), "unexplained"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("outcome", "pod", "cause"), [row[1:] for row in CAUSES], ids=[row[0] for row in CAUSES])
+def test_each_lost_request_has_a_cause(outcome: Outcome, pod: PodLife | None, cause: str) -> None:
+    assert decide_cause(outcome, pod) == cause
+
+
+def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_did_not_listen() -> None:
+    ending, healthy = life(unrouted=14.0), PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
+    outcome = request(12.5, lost="refused", served_by="")
+    (lost,) = account([outcome], [healthy, ending], [], 5.0).lost
+    assert (lost.pod, lost.phase, lost.cause, lost.at) == ("web-1", "draining", "late endpoint", 7.5)
+    assert (
+        account([request(14.5, lost="refused", served_by="")], [healthy, ending], [], 5.0).lost[0].cause
+        == "no endpoint"
+    )
+
+
+def test_an_address_that_was_handed_on_belongs_to_the_last_pod_that_had_it() -> None:
+    def records(uid: str, at: int) -> list[Record]:
+        facts = ({"namespace": "d", "name": uid}, {"ip": "10.244.0.2"})
+        made = (kinds.POD_CREATED, kinds.NETWORK_ATTACHED)
+        return [Record(f"{uid}{i}", at * 10**9, 0, "a", kind, uid, facts=facts[i]) for i, kind in enumerate(made)]
+
+    lives = pod_lives([*records("old", 1), *records("new", 20)])
+    found = account([request(2, 3, "truncated"), request(21, 22, "truncated")], lives, [], 0.0)
+    assert [each.pod for each in found.lost] == ["old", "new"]
+
+
+def test_requests_are_reconciled_with_what_the_applications_printed() -> None:
+    outcomes = [request(11, 15, "truncated", id=1), request(11, 15, "truncated", id=2), request(11, 12, id=3),
+                request(11, 15, "truncated", id=4)]  # fmt: skip
+    printed = ["lc-1 begun", "GET / lc-3 begun", "lc-3 answered", "lc-4 begun", "lc-4 answered", "lc-99 begun"]
+    found = account(outcomes, [life()], printed, 10.0)
+    assert [(each.outcome.id, each.seen) for each in found.lost] == [(1, "begun"), (2, "never"), (4, "answered")]
+    assert found.unaccounted == (99,)
+    assert {each.seen for each in account(outcomes, [life()], [], 10.0).lost} == {"unknown"}
+
+
+def test_every_planned_request_is_counted_once() -> None:
+    outcomes = [request(at, at + 0.1, lost, id=at) for at, lost in ((1, ""), (2, "refused"), (11, ""), (12, "timeout"))]
+    found = account(outcomes, [life()], [], 10.0)
+    assert (found.control_total, found.control_lost, found.total, len(found.lost)) == (2, 1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("lost", "total", "bound"),
+    [(0, 300, 0.00994), (0, 3000, 0.000998), (1, 100, 0.0466), (5, 100, 0.1023), (50, 100, 0.5868), (3, 3, 1.0),
+     (0, 0, 1.0)],
+)  # fmt: skip
+def test_the_upper_bound_is_that_of_clopper_and_pearson(lost: int, total: int, bound: float) -> None:
+    assert upper_bound(lost, total) == pytest.approx(bound, rel=0.01)
+
+
+# -- advice ------------------------------------------------------------------------------------------------------------
+
+
+def deployment(**pod: Any) -> dict[str, Any]:
+    containers = [{"name": "log"}, {"name": "app", "ports": [{"containerPort": 8080}]}]
+    spec = {"replicas": 3, "template": {"spec": {"containers": containers, **pod}}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def judged(*outcomes: Outcome, owner: dict[str, Any] | None = None, pod: PodLife | None = None) -> Any:
+    pod = pod or life()
+    return judge(account(outcomes, [pod], [], 5.0), [pod], owner or deployment(), 8080)
+
+
+def test_a_sleep_as_long_as_the_lag_is_advised_for_requests_that_came_too_late() -> None:
+    pod = life(hook=None, term=10.0, exited=10.1, unrouted=12.3)
+    found = judged(request(10.5, lost="refused"), request(6), pod=pod)
+    assert found.verdict == "requests lost" and found.sentence.startswith("1 of 2 requests were lost (at most ")
+    assert "sleep: {seconds: 4}" in found.sentence and "up to 2.30 s after the DELETE" in found.sentence
+    patched = strategic_merge_patch(DEPLOYMENTS, deployment(), found.advice[0].patch)
+    log, app = patched["spec"]["template"]["spec"]["containers"]
+    assert "lifecycle" not in log and app["lifecycle"] == {"preStop": {"sleep": {"seconds": 4}}}
+
+
+def test_the_advised_sleep_takes_the_place_of_another_hook_and_fits_into_the_grace_period() -> None:
+    owner = deployment(terminationGracePeriodSeconds=3)
+    app = owner["spec"]["template"]["spec"]["containers"][1]
+    app["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", "1"]}}}
+    pod = life(term=11.0, exited=11.5, unrouted=12.3)
+    found = judged(request(12, lost="refused"), owner=owner, pod=pod)
+    spec = strategic_merge_patch(DEPLOYMENTS, owner, found.advice[0].patch)["spec"]["template"]["spec"]
+    assert spec["containers"][1]["lifecycle"] == {"preStop": {"sleep": {"seconds": 4}}}
+    assert spec["terminationGracePeriodSeconds"] == 6
+
+
+@pytest.mark.parametrize(
+    ("outcome", "pod", "words", "path"),
+    [
+        (request(14, 15, "truncated"), life(killed=True), "GracePeriodSeconds: 60", "terminationGracePeriodSeconds"),
+        (request(0.7, 6, "refused"), life(ready=None, deleted=None), "readinessProbe", "containers"),
+    ],
+)  # fmt: skip
+def test_the_advice_follows_the_cause(outcome: Outcome, pod: PodLife, words: str, path: str) -> None:
+    late = Outcome(**{**{slot: getattr(outcome, slot) for slot in Outcome.__slots__}, "planned": 6.0})
+    found = judged(late, pod=pod)
+    assert words in found.advice[0].sentence and path in found.advice[0].patch["spec"]["template"]["spec"]
+
+
+def test_what_no_manifest_can_save_has_no_patch() -> None:
+    found = judged(request(14, 15, "closed before bytes", "keep-alive", age=5.0))
+    assert found.advice[0].patch == {} and "Connection: close" in found.sentence
+
+
+def test_losses_without_a_disruption_make_the_verdict_inconclusive() -> None:
+    found = judged(request(2, 3, "refused"), request(11, 12, "refused"))
+    assert found.verdict == "inconclusive" and found.advice == ()
+
+
+def test_nothing_lost_says_how_sure_that_is() -> None:
+    found = judged(*(request(6 + index / 1000, id=index) for index in range(3000)))
+    assert (found.verdict, found.sentence) == (
+        "nothing lost", "none of 3000 requests was lost (at most 0.1 % with 95 % confidence)",
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""The load generator against servers on loopback that answer, refuse, break off, and say nothing."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lastcall.traffic.generator import Generator, Load
+from lastcall.traffic.outcome import KINDS, Kind, Outcome
+from lastcall.world.world import World
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n"
+
+
+async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(asyncio.IncompleteReadError):
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(ANSWER)
+
+
+async def echoes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(await reader.readline())
+
+
+def after_the_request(answer: bytes, *, reset: bool = False) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        if reset:
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            sock = writer.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        writer.close()
+
+    return serve
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def load(serve: Serve | None, kind: Kind, *, count: int = 1, timeout: float = 0.3) -> list[Outcome]:
+    """What becomes of at least `count` requests."""
+    server = await asyncio.start_server(serve or answers, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    if serve is None:
+        server.close()
+        await server.wait_closed()
+    found: list[Outcome] = []
+
+    def report(outcome: Outcome) -> None:
+        found.append(outcome)
+        if len(found) >= count:
+            generator.stop()
+
+    generator = Generator(World(), Load((host, port), {kind: 50.0}, timeout=timeout), report)
+    async with asyncio.timeout(20):
+        await generator.run()
+    server.close()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_good_answer_is_not_lost_whatever_the_kind(kind: Kind) -> None:
+    found = await load(echoes if kind == "tcp" else answers, kind, count=5)
+    assert [each.lost for each in found] == [""] * len(found) and len(found) >= 5
+    assert {each.status for each in found} == {0 if kind == "tcp" else 200}
+    assert [each.id for each in sorted(found, key=lambda each: each.planned)] == list(range(1, len(found) + 1))
+
+
+async def test_kept_connections_are_used_again_and_fresh_ones_are_not() -> None:
+    kept, fresh = await load(answers, "keep-alive", count=8), await load(answers, "fresh", count=8)
+    assert len({each.connection for each in kept}) < len(kept) and max(each.age for each in kept) > 0.01
+    assert len({each.connection for each in fresh}) == len(fresh)
+
+
+LOST = [
+    ("nobody listens", None, "refused"),
+    ("closed without a byte", after_the_request(b""), "closed before bytes"),
+    ("reset without a byte", after_the_request(b"", reset=True), "reset before bytes"),
+    ("closed within the answer", after_the_request(ANSWER[:-2]), "truncated"),
+    ("closed within the head", after_the_request(b"HTTP/1.1 200 O"), "truncated"),
+    ("reset within the answer", after_the_request(ANSWER[:-2], reset=True), "reset after bytes"),
+    ("an answer that is none", after_the_request(b"220 mail.example ESMTP\r\n\r\n"), "truncated"),
+    ("an error", after_the_request(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), "5xx"),
+    ("silence", silent, "timeout"),
+]
+
+
+@pytest.mark.parametrize(("serve", "lost"), [row[1:] for row in LOST], ids=[row[0] for row in LOST])
+async def test_what_happened_to_a_lost_request_is_told(serve: Serve | None, lost: str) -> None:
+    assert {each.lost for each in await load(serve, "fresh")} == {lost}
+
+
+async def test_a_connection_that_the_server_closed_while_idle_is_no_loss() -> None:
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(ANSWER)
+        writer.close()
+
+    found = await load(once, "keep-alive", count=6)
+    assert {each.lost for each in found} == {""} and len({each.connection for each in found}) == len(found)
+
+
+async def test_slow_answers_do_not_slow_the_rate_down() -> None:
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.5)
+        writer.write(ANSWER)
+
+    found = await load(slow, "slow", count=1, timeout=10.0)
+    assert len(found) > 10 and {each.lost for each in found} == {""}
+
+
+def test_an_outcome_travels_as_it_is() -> None:
+    outcome = Outcome(1, "fresh", 1.0, 1.1, 1.2, 3, 0.5, 200, "10.244.0.2", "")
+    assert Outcome.from_wire(outcome.to_wire()) == outcome
