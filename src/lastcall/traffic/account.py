@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.traffic.bounds import upper_bound
-from lastcall.traffic.lives import Phase, PodLife, by_address
+from lastcall.traffic.lives import SKEW_SECONDS, Phase, PodLife, by_address
 from lastcall.traffic.outcome import Kind, Outcome
 
 Cause = Literal[
@@ -155,7 +155,7 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
         return "no endpoint" if outcome.lost in NEVER_CONNECTED else "unexplained"
     if outcome.lost in NEVER_CONNECTED:
         return "late endpoint" if life.deleted is not None and outcome.finished >= life.deleted else "not listening yet"
-    if life.exited is None or life.term is None or outcome.finished < life.term:
+    if life.exited is None or life.term is None or outcome.finished + SKEW_SECONDS < life.term:
         return "unexplained"
     if outcome.sent >= life.exited:
         return "stale connection" if outcome.age > 0.01 else "late endpoint"

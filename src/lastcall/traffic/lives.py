@@ -7,6 +7,9 @@ from typing import Literal
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
+SKEW_SECONDS = 0.01
+"""A record is written a moment after what it tells of; what a client sees may lie between."""
+
 Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "after its exit"]
 
 
@@ -46,10 +49,12 @@ class PodLife:
 
     def refuses(self, at: float) -> bool:
         """Whether the rules named it at a moment when it did not listen, or may not have listened any more."""
-        if self.routed is None or at < self.routed or (self.unrouted is not None and at > self.unrouted):
+        if self.routed is None or at < self.routed:
+            return False
+        if self.unrouted is not None and at > self.unrouted + SKEW_SECONDS:
             return False
         ends = [each for each in (self.term, self.listener_closed, self.exited) if each is not None]
-        return bool(ends) and at >= min(ends)
+        return bool(ends) and at + SKEW_SECONDS >= min(ends)
 
     @property
     def routing_lag(self) -> float | None:

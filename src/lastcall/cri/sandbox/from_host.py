@@ -9,13 +9,16 @@ import re
 import stat
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, Files, ImageContent
 from lastcall.cri.sandbox.spec import ImageConfig
 
-BINDABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc/alternatives")
-"""The only directories of the host that an image may ask for, always read-only."""
+_DIRECTORIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc/alternatives")
+_PYTHON = os.path.realpath(sys.base_prefix)
+BINDABLE = (*_DIRECTORIES, _PYTHON)
+"""The only directories of the host that an image may ask for, always read-only; the last one is this Python's."""
 
 _BUSYBOX = ("/bin/busybox", "/usr/bin/busybox", "/sbin/busybox", "/usr/sbin/busybox", "/usr/local/bin/busybox")
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -72,7 +75,7 @@ def host_directories() -> ImageContent:
     """A skeleton with the host's program and library directories; links among them (a merged /usr) stay links."""
     files: dict[str, tuple[bytes | str | Path, int]] = dict(_SKELETON)
     binds: list[str] = []
-    for path in BINDABLE:
+    for path in _DIRECTORIES:
         name = path.lstrip("/")
         if os.path.islink(path):
             files[name] = (os.fsencode(os.readlink(path)), _LINK | 0o777)
@@ -82,6 +85,25 @@ def host_directories() -> ImageContent:
     made_from = f"the host's {', '.join(binds)} (bound read-only)"
     annotations = {HOST_BINDS: ":".join(binds), MADE_FROM: made_from}
     return ImageContent(_with_parents(files), ImageConfig(cmd=("sh",), env=(_PATH,)), annotations)
+
+
+def python_image() -> ImageContent:
+    """The host's directories, and the Python that runs this program as `python` and `python3`."""
+    host = host_directories()
+    interpreter = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
+    binds = host.annotations[HOST_BINDS].split(":")
+    files = dict(host.files)
+    if not any(each == _PYTHON or _PYTHON.startswith(f"{each}/") for each in binds):
+        files[_PYTHON.lstrip("/")] = (b"", _DIRECTORY | 0o755)
+        binds.append(_PYTHON)
+    for name in ("python", "python3"):
+        files[f"opt/python/bin/{name}"] = (os.fsencode(interpreter), _LINK | 0o777)
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    config = ImageConfig(
+        cmd=("python3",), env=(_PATH.replace("=", "=/opt/python/bin:", 1), f"PYTHON_VERSION={version}")
+    )
+    annotations = {HOST_BINDS: ":".join(binds), MADE_FROM: f"the host's Python {version}, bound read-only"}
+    return ImageContent(_with_parents(files), config, annotations)
 
 
 def _with_parents(files: Files) -> Files:

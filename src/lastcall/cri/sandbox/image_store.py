@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lastcall.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, Mount, RuntimeServiceError
-from lastcall.cri.sandbox.from_host import BINDABLE, host_image
+from lastcall.cri.sandbox.from_host import BINDABLE, host_image, python_image
 from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, ImageContent, write_image
 from lastcall.cri.sandbox.image_layers import NeedsMerge, merge_layer, unpack_layer
 from lastcall.cri.sandbox.image_layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
@@ -29,8 +29,8 @@ from lastcall.cri.sandbox.unpacked_images import UnpackedImages
 Substitutes = Mapping[str, Callable[[], ImageContent]]
 """Repository as people write it (`busybox`) → what makes an image to stand in for any tag of it."""
 
-HOST_SUBSTITUTES: Substitutes = {"busybox": host_image}
-"""The host's own programs stand in for busybox."""
+HOST_SUBSTITUTES: Substitutes = {"busybox": host_image, "python": python_image}
+"""The host's own programs stand in for busybox, and its Python for python."""
 
 Pulls = Callable[[ImageLayout, Reference, AuthConfig | None], Awaitable[object]]
 """(layout, reference, credentials): brings an image into the layout under its name. Raises RuntimeServiceError."""

@@ -1,0 +1,67 @@
+"""`lastcall rollout` on the real kernel: real servers, a real service proxy, and every request accounted for."""
+
+import json
+from pathlib import Path
+
+import ordinary_user
+import pytest
+from staying import Place
+
+pytestmark = pytest.mark.real_kernel
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "rollout"
+LOAD = ("--propagation", "1s", "--load", "fresh=60,keep-alive=20", "--control", "1s", "--settle", "1s", "-o", "json")
+
+
+def experiments(place: Place, name: str, *options: str) -> tuple[int, list[dict]]:
+    result = place.run("rollout", str(EXAMPLES / f"{name}.yaml"), *LOAD, *options, timeout=110)
+    assert result.out, result.err
+    document = json.loads(result.out)
+    assert document["schema"] == "lastcall/rollout/v1"
+    return result.status, document["experiments"]
+
+
+@pytest.fixture(params=ordinary_user.USERS)
+def place(request: pytest.FixtureRequest):
+    with Place(request.param) as made:
+        yield made
+
+
+def test_a_server_that_drains_behind_a_sleeping_hook_loses_nothing(place: Place) -> None:
+    status, (found,) = experiments(place, "polite")
+    assert (status, found["verdict"], found["lost"], found["lostRequests"]) == (0, "nothing lost", 0, [])
+    assert found["total"] > 200 and 0 < found["upperBound"] < 0.015 and found["control"]["lost"] == 0
+    ended = [pod for pod in found["pods"] if pod["deleted"] is not None]
+    assert len(ended) == 3 and not any(pod["killed"] for pod in ended)
+    for pod in ended:
+        # The lag is there, and the hook outlasts it.
+        assert pod["unrouted"] - pod["deleted"] >= 0.95 and pod["term"] > pod["unrouted"]
+
+
+def test_a_server_that_leaves_at_once_loses_requests_and_the_advice_saves_them() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        only_fresh = ("--load", "fresh=80", "--apply-advice")
+        status, (before, after) = experiments(place, "naive", *only_fresh)
+    assert before["verdict"] == "requests lost" and before["lost"] == len(before["lostRequests"]) > 0
+    assert before["byCause"].get("late endpoint", 0) > 0 and before["unaccounted"] == []
+    assert sum(before["byCause"].values()) == before["lost"]
+    names = {pod["name"] for pod in before["pods"]}
+    assert all(lost["pod"] in names for lost in before["lostRequests"] if lost["cause"] == "late endpoint")
+    (container,) = before["advice"][0]["patch"]["spec"]["template"]["spec"]["containers"]
+    assert container["lifecycle"]["preStop"]["sleep"]["seconds"] >= 2
+    assert after["lost"] < before["lost"] and after["byCause"].get("late endpoint", 0) == 0
+    assert status == (3 if after["lost"] else 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--load", "fast=3"), "kinds: fresh, keep-alive, slow, tcp"),
+        (("--propagation", "soon"), "'soon' is not a time: write 1s, 250ms or 1.5"),
+        (("--service", "other"), "one Service must select the Pods of naive: none does"),
+        (("--port", "9"), "Service naive has 0 TCP ports to choose from: use --port"),
+    ],
+)
+def test_bad_input_is_named(place: Place, arguments: tuple[str, ...], why: str) -> None:
+    result = place.run("rollout", str(EXAMPLES / "naive.yaml"), *arguments)
+    assert result.status == 2 and why in " ".join(result.err.replace("│", " ").split())
