@@ -6,6 +6,7 @@ component-base/featuregate/feature_gate.go:SetFromMap.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 CONTAINER_RESTART_RULES = "ContainerRestartRules"
 POD_DISRUPTION_CONDITIONS = "PodDisruptionConditions"
@@ -102,5 +103,6 @@ def feature_gates(version: str, settings: Mapping[str, bool]) -> FeatureGates:
     return gates
 
 
+@cache
 def _minor(version: str) -> int:
     return int(version.removeprefix("v").split(".")[1])

@@ -1,5 +1,6 @@
 import pytest
 
+from lastcall.api.validators.containers import STOP_SIGNALS
 from lastcall.cri.api import (
     ContainerConfig,
     ContainerMetadata,
@@ -9,6 +10,7 @@ from lastcall.cri.api import (
     RuntimeServiceError,
 )
 from lastcall.cri.sandbox.container_spec import process_args, start_spec, stop_signal
+from lastcall.cri.sandbox.shim.procfs import signal_name, signal_number
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
 
 SANDBOX = PodSandboxConfig(PodSandboxMetadata("p", "u", "ns"), hostname="host", log_directory="/logs/p")
@@ -48,6 +50,8 @@ def test_nothing_to_run_is_an_error():
         ("", "int", 2),
         ("", "9", 9),
         ("SIGRTMIN+3", "", 37),
+        ("SIGRTMAX-2", "", 62),
+        ("SIGCLD", "", 17),
     ],
 )
 def test_the_stop_signal_is_the_container_s_then_the_image_s_then_term(own, image, number):
@@ -70,3 +74,8 @@ def test_the_environment_is_hostname_then_image_then_pod_and_image_binds_come_fi
     assert spec["logPath"] == "/logs/p/c/0.log"
     assert spec["rootfs"]["upper"] == "/d/upper"
     assert (spec["cwd"], spec["attempt"]) == ("/", 2)
+
+
+def test_every_stop_signal_that_the_api_takes_is_known_and_shown_by_a_name_that_it_takes() -> None:
+    for name in STOP_SIGNALS["linux"]:
+        assert signal_name(signal_number(name)) in STOP_SIGNALS["linux"]
