@@ -7,14 +7,21 @@ import workers_diagram
 UPDATE = "run: python tests/support/rules_table.py"
 
 
-def test_every_rule_is_kept_or_listed_and_every_marker_names_one() -> None:
-    _, wrong = rules_table.joined()
-    assert not wrong, "\n".join(wrong)
+Joined = tuple[list[rules_table.Section], list[str]]
 
 
-def test_the_page_shows_the_rules_of_now() -> None:
+@pytest.fixture(scope="module")
+def joined() -> Joined:
+    return rules_table.joined()
+
+
+def test_every_rule_is_kept_or_listed_and_every_marker_names_one(joined: Joined) -> None:
+    assert not joined[1], "\n".join(joined[1])
+
+
+def test_the_page_shows_the_rules_of_now(joined: Joined) -> None:
     text = rules_table.PAGE.read_text()
-    assert text == rules_table.written(text, rules_table.joined()[0]), UPDATE
+    assert text == rules_table.written(text, joined[0]), UPDATE
 
 
 def test_the_picture_of_the_workers_is_that_of_the_table() -> None:

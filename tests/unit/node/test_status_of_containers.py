@@ -157,6 +157,19 @@ def test_an_unknown_container_that_ran_counts_as_killed() -> None:
     assert status["restartCount"] == 2
     (created,) = convert(make_pod(), instance("app", ContainerState.CONTAINER_CREATED))
     assert created["state"] == {"waiting": {}}
+    (never_ran,) = convert(make_pod(), instance("app", ContainerState.CONTAINER_UNKNOWN))
+    assert never_ran["state"] == {"waiting": {}}
+
+
+@pytest.mark.rule("node-semantics 12.3/lost")
+def test_a_lost_record_does_not_replace_the_end_before_and_one_that_never_ran_has_none() -> None:
+    before = {"terminated": {"reason": "Error", "exitCode": 3}}
+    old = [{"name": "app", "state": {"running": {"startedAt": "x"}}, "lastState": before, "restartCount": 4}]
+    (status,) = convert(make_pod(), old=old)
+    assert (status["lastState"], status["restartCount"]) == (before, 4)
+    old = [{"name": "app", "state": {"waiting": {"reason": "ContainerCreating"}}, "lastState": {}, "restartCount": 0}]
+    (status,) = convert(make_pod(), old=old)
+    assert (status["lastState"], status["restartCount"]) == ({}, 0)
 
 
 def test_init_containers_keep_the_order_of_the_spec_and_regular_ones_are_sorted() -> None:
