@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
+from lastcall.world import linux
+
 _MOVED = ".removing-{}"
+_DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | _DIRECTORY
 
 
 def remove_tree(path: str) -> None:
@@ -71,25 +75,24 @@ def _unlink(name: str, directory: int) -> bool:
 @contextmanager
 def _opened(name: str, above: int, path: str) -> Iterator[int]:
     """A directory, made accessible, if nothing is mounted on it."""
-    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
-    try:
-        if _mount_of(place) != _mount_of(above):
-            raise OSError(errno.EBUSY, "something is mounted in it", path)
-        if os.fstat(place).st_mode & 0o700 != 0o700:
-            os.chmod(f"/proc/self/fd/{place}", 0o700)
-        directory = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(place)
+    directory = _open(name, above, path)
     try:
         yield directory
     finally:
         os.close(directory)
 
 
-def _mount_of(fd: int) -> bytes:
-    """The number of the mount that a descriptor is in."""
-    info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+def _open(name: str, above: int, path: str) -> int:
     try:
-        return next(line for line in os.read(info, 4096).splitlines() if line.startswith(b"mnt_id:"))
-    finally:
-        os.close(info)
+        return linux.openat2(above, name, _READ, linux.RESOLVE_NO_XDEV)
+    except PermissionError:
+        place = linux.openat2(above, name, os.O_PATH | _DIRECTORY, linux.RESOLVE_NO_XDEV)
+        try:
+            os.chmod(f"/proc/self/fd/{place}", 0o700)
+        finally:
+            os.close(place)
+        return linux.openat2(above, name, _READ, linux.RESOLVE_NO_XDEV)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise OSError(errno.EBUSY, "something is mounted in it", path) from error
+        raise
