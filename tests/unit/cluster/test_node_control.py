@@ -1,0 +1,50 @@
+"""What front asks a node's process."""
+
+from lastcall.cluster.errors import ControlError
+from lastcall.cluster.node_control import NodeControlClient, NodeControlServer, node_control_pair
+from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported
+from lastcall.world.tasks import Tasks
+
+
+class Shutdown:
+    """A node's; `refuses` is what it says of a shutdown that its version does not have."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.refuses = refuses
+        self.periods: list[ShutdownGracePeriod] = []
+
+    async def shut_down(self, periods, progress) -> None:
+        if self.refuses:
+            raise ShutdownNotSupported(self.refuses)
+        self.periods = list(periods)
+        progress("ending")
+
+    def cancel(self) -> None:
+        self.periods = []
+
+
+async def ask(shutdown: Shutdown) -> list[str]:
+    fronts, nodes = node_control_pair()
+    client = NodeControlClient(fronts)
+    async with Tasks() as tasks:
+        NodeControlServer(nodes, shutdown, tasks).start()
+        client.start()
+        try:
+            return [text async for text in client.ask("shutdown", periods=[[0, 20], [1000, 10]])]
+        except ControlError as error:
+            return [f"error: {error}"]
+        finally:
+            client.close()
+            nodes.close()
+            tasks.cancel()
+
+
+async def test_a_shutdown_is_asked_for_by_priority_and_tells_how_far_it_is() -> None:
+    shutdown = Shutdown()
+    assert await ask(shutdown) == ["ending"]
+    assert shutdown.periods == [ShutdownGracePeriod(0, 20), ShutdownGracePeriod(1000, 10)]
+
+
+async def test_a_shutdown_that_a_version_does_not_have_is_an_error_in_its_words() -> None:
+    words = "Kubernetes 1.18 has no graceful node shutdown"
+    assert await ask(Shutdown(words)) == [f"error: {words}"]
