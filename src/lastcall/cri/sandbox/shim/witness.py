@@ -66,6 +66,7 @@ class Witness:
         self._shared = False
         self._signal = "SIGTERM"
         self._signalled = 0
+        self._watching = False
         self._looks = 0
         self._looked = self._detailed = 0
         self._first = self._last = Counters()
@@ -81,32 +82,32 @@ class Witness:
     def before_signal(self, number: int) -> None:
         """The counters, for which there is time."""
         self._signal = signal_name(number)
-        if self._watched.network is None:
-            return
-        with contextlib.suppress(*_UNREADABLE):
-            sockets = Sockets(self._watched.pid)
-            if not sockets.any:
-                sockets.close()
-                return
-            self._sockets = sockets
-            self._first = self._last = sockets.count(unread=True)
+        if self._watched.network is not None:
+            with contextlib.suppress(*_UNREADABLE):
+                sockets = Sockets(self._watched.pid)
+                if sockets.any:
+                    self._sockets = sockets
+                    self._first = self._last = sockets.count(unread=True)
+                else:
+                    sockets.close()
+        self._signalled = self._looked = time.monotonic_ns()
 
     def after_signal(self) -> None:
         """Who listens, which processes there are; from now on a look now and then."""
-        self._signalled = self._looked = time.monotonic_ns()
+        Witness._active += 1
+        self._watching = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
             self._first_look_at_sockets()
-        Witness._active += 1
         self._plan()
 
     def before_kill(self) -> None:
         """Who is still there when SIGKILL comes."""
         if self._killed:
             return
-        if not self._signalled:
-            self._signalled = self._looked = time.monotonic_ns()
+        if not self._watching:
             Witness._active += 1
+            self._watching = True
             with contextlib.suppress(*_UNREADABLE):
                 self._first_look_at_sockets()
         self._killed = True
@@ -120,13 +121,13 @@ class Witness:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._signalled:
+        if self._watching:
             Witness._active -= 1
+            self._watching = False
             if not self._killed and not killed:
                 self._tell_who_died_with_it()
             with contextlib.suppress(*_UNREADABLE):
                 self._tell_sockets()
-        self._signalled = 0
         for pidfd in self._pidfds.values():
             os.close(pidfd)
         self._pidfds = {}
@@ -233,7 +234,7 @@ class Witness:
 
     def _tell_closed(self, kind: str, before: int, **facts: Any) -> None:
         """It happened between two looks: `notBefore` and `seconds` after the signal."""
-        times = {"seconds": self._since(self._looked), "notBefore": max(0.0, self._since(before))}
+        times = {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
         self._watched.record(kind, {**facts, **times}, "observed")
 
     def _tell_who_died_with_it(self) -> None:
