@@ -32,6 +32,7 @@ ONLY_ON = {
     "scenarios/test_whole_manager_killed.py": "3.11",
     "scenarios/test_whole_node_loss.py": "3.13",
     "scenarios/test_whole_rollout.py": "3.13",
+    "node/test_many_pods_at_once.py": "3.11",
     "node/test_what_an_end_leaves.py": "3.13",
 }
 """File below tests/ → the Python that runs it."""

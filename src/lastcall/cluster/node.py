@@ -88,7 +88,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         records_dir=f"{DURABLE_DIR}/{layout.runtime_records}" if plan.options.state else "",
     )
     await runtime.adopt()
-    capacity, allocatable = machine_capacity(Path(directory))
+    capacity, allocatable = machine_capacity(Path(directory), plan.options.max_pods)
     node_config = NodeConfig(
         name=layout.name,
         ip=layout.ip,

@@ -33,6 +33,7 @@ class ClusterOptions:
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
     `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are. `load`: with
     a process that sends requests. `propagation` is how many seconds a change of endpoints takes to reach the proxies.
+    `max_pods` is the kubelet's maxPods: a node has 254 addresses for them.
     `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
     no rotation) and containerLogMaxFiles. `feature_gates` are settings that `api.feature_gates` has checked.
     """
@@ -51,3 +52,4 @@ class ClusterOptions:
     nodes: int = 1
     load: bool = False
     propagation: float = 0.0
+    max_pods: int = 110

@@ -55,7 +55,7 @@ class NodeConfig:
     system_uuid: str = ""
 
 
-def machine_capacity(state_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
+def machine_capacity(state_dir: Path, max_pods: int = MAX_PODS) -> tuple[dict[str, str], dict[str, str]]:
     """(capacity, allocatable) of this machine. Allocatable leaves out the hard eviction threshold of memory (100Mi)."""
     memory = 0
     for line in Path("/proc/meminfo").read_text().splitlines():
@@ -68,7 +68,7 @@ def machine_capacity(state_dir: Path) -> tuple[dict[str, str], dict[str, str]]:
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "0",
         "memory": f"{memory}Ki",
-        "pods": str(MAX_PODS),
+        "pods": str(max_pods),
     }
     return capacity, capacity | {"memory": f"{max(0, memory - 100 * 1024)}Ki"}
 

@@ -117,10 +117,7 @@ def signal_state(pid: int, number: int) -> dict[str, Any] | None:
 
 
 def _container_pid(status: str, pid: int) -> int:
-    for line in status.splitlines():
-        if line.startswith("NSpid:"):
-            return int(line.split()[-1])
-    return pid
+    return int((_field(status, "NSpid") or str(pid)).split()[-1])
 
 
 def _disposition(number: int, blocked: int, ignored: int, caught: int) -> str:
@@ -165,13 +162,12 @@ def describe(pid: int, number: int) -> dict[str, Any] | None:
     masks = _masks(status)
     if masks is None:
         return None
-    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     return {
         "pid": pid,
         "containerPid": _container_pid(status, pid),
-        "parent": int(fields.get("PPid", "0")),
-        "name": fields.get("Name", ""),
-        "state": fields.get("State", "?")[:1],
+        "parent": int(_field(status, "PPid") or 0),
+        "name": status[6 : status.find("\n")],
+        "state": _field(status, "State")[:1],
         "disposition": _disposition(number, *masks),
     }
 
@@ -204,14 +200,15 @@ def socket_inodes(pids: list[int]) -> set[int]:
 
 
 def _masks(status: str) -> tuple[int, int, int] | None:
-    found = {}
-    for line in status.splitlines():
-        key, _, value = line.partition(":")
-        if key in ("SigBlk", "SigIgn", "SigCgt"):
-            found[key] = int(value, 16)
-    if len(found) < 3:
-        return None
-    return found["SigBlk"], found["SigIgn"], found["SigCgt"]
+    found = [_field(status, name) for name in ("SigBlk", "SigIgn", "SigCgt")]
+    return (int(found[0], 16), int(found[1], 16), int(found[2], 16)) if all(found) else None
+
+
+def _field(status: str, name: str) -> str:
+    """A field of /proc/<pid>/status but the first; "" when it is not there. Of sixty lines four are wanted."""
+    head = f"\n{name}:\t"
+    start = status.find(head)
+    return status[start + len(head) : status.find("\n", start + 1)] if start >= 0 else ""
 
 
 def members(root: int) -> list[int]:
