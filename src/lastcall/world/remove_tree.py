@@ -8,7 +8,7 @@ holds of directories is moved up to the top first.
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
 from lastcall.world import linux
@@ -47,11 +47,19 @@ def _empty(top: int, path: str) -> None:
         with _opened(name, top, path) as directory:
             for child in _remove_files(directory):
                 waiting.append(next(names))
-                try:
-                    os.rename(child, waiting[-1], src_dir_fd=directory, dst_dir_fd=top)
-                except OSError as error:  # EBUSY: something is mounted on it
-                    raise OSError(error.errno, error.strerror, path) from error
+                _move(child, directory, waiting[-1], top, path)
         os.rmdir(name, dir_fd=top)
+
+
+def _move(name: str, directory: int, target: str, top: int, path: str) -> None:
+    try:
+        try:
+            os.rename(name, target, src_dir_fd=directory, dst_dir_fd=top)
+        except PermissionError:  # it has to be written itself: its `..` changes
+            _make_accessible(name, directory)
+            os.rename(name, target, src_dir_fd=directory, dst_dir_fd=top)
+    except OSError as error:  # EBUSY: something is mounted on it
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _remove_files(directory: int) -> list[str]:
@@ -77,6 +85,9 @@ def _opened(name: str, above: int, path: str) -> Iterator[int]:
     """A directory, made accessible, if nothing is mounted on it."""
     directory = _open(name, above, path)
     try:
+        if os.fstat(directory).st_mode & 0o700 != 0o700:
+            with suppress(PermissionError):  # somebody else's: root needs no mode
+                os.fchmod(directory, 0o700)
         yield directory
     finally:
         os.close(directory)
@@ -86,13 +97,17 @@ def _open(name: str, above: int, path: str) -> int:
     try:
         return linux.openat2(above, name, _READ, linux.RESOLVE_NO_XDEV)
     except PermissionError:
-        place = linux.openat2(above, name, os.O_PATH | _DIRECTORY, linux.RESOLVE_NO_XDEV)
-        try:
-            os.chmod(f"/proc/self/fd/{place}", 0o700)
-        finally:
-            os.close(place)
+        _make_accessible(name, above)
         return linux.openat2(above, name, _READ, linux.RESOLVE_NO_XDEV)
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise OSError(errno.EBUSY, "something is mounted in it", path) from error
         raise
+
+
+def _make_accessible(name: str, above: int) -> None:
+    place = linux.openat2(above, name, os.O_PATH | _DIRECTORY, linux.RESOLVE_NO_XDEV)
+    try:
+        os.chmod(f"/proc/self/fd/{place}", 0o700)
+    finally:
+        os.close(place)

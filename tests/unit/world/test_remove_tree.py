@@ -30,12 +30,13 @@ def test_links_in_a_tree_are_removed_and_not_followed(tmp_path: Path) -> None:
     assert (victim / "sub" / "file").exists()
 
 
-def test_directories_that_nobody_may_enter_are_no_obstacle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0, 0o500, 0o200])
+def test_directories_that_nobody_may_enter_are_no_obstacle(tmp_path: Path, mode: int) -> None:
     inner = tmp_path / "tree" / "a" / "b"
     inner.mkdir(parents=True)
     (inner / "file").touch()
-    for directory in (inner, inner.parent):
-        directory.chmod(0)
+    for directory in (inner, inner.parent, inner.parent.parent):
+        directory.chmod(mode)
     remove_tree(str(tmp_path / "tree"))
     assert os.listdir(tmp_path) == []
 
