@@ -10,7 +10,7 @@ from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
 from lastcall.api.selectors import selector_of_expressions
-from lastcall.client.api import Client
+from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.history import RevisionWriter, by_revision, revision_of_pod
 from lastcall.controllers.informers import NAMESPACE, Informers, owned_and_orphans
@@ -94,8 +94,12 @@ class StatefulSetController:
         moment = now(self._world.clock).timestamp()
         status = status_of(owner, revisions, collisions, pods, moment)
         decision = decide(owner, revisions, pods, moment)
+        try:
+            await self._do(owner, decision.steps, status)
+        except (StatusError, ConnectionLost):
+            await self._write_status(owner, status)  # what was seen is told also when a step fails
+            raise
         await self._write_status(owner, status)
-        await self._do(owner, decision.steps)
         if not is_terminating(owner):
             await self._truncate(owner, revisions, pods)
         if decision.look_again is not None:
@@ -126,11 +130,16 @@ class StatefulSetController:
 
     # -- writes ------------------------------------------------------------------------------------------------------
 
-    async def _do(self, owner: Object, steps: Sequence[Step]) -> None:
+    async def _do(self, owner: Object, steps: Sequence[Step], status: Object) -> None:
+        """A Pod that a rollout has just deleted is no longer counted as current. (`updateStatefulSet`)"""
         results = await gather(self._step(owner, step) for step in steps)
-        for error in results:
+        for error, step in zip(results, steps, strict=True):
             if error is not None:
                 raise error
+            if step.reason == "rollout" and status.get("currentReplicas"):
+                status["currentReplicas"] -= 1
+                if not status["currentReplicas"]:
+                    del status["currentReplicas"]
 
     async def _step(self, owner: Object, step: Step) -> None:
         if step.verb == "create":
