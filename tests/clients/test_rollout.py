@@ -53,6 +53,16 @@ def test_a_server_that_leaves_at_once_loses_requests_and_the_advice_saves_them()
     assert status == (3 if after["lost"] else 0)
 
 
+def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_still_sent_to() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        lag = ("--from", "balancer", "--propagation", "balancer=2s", "--load", "fresh=60")
+        status, (found,) = experiments(place, "naive", *lag)
+    assert (status, found["verdict"], found["from"]) == (3, "requests lost", "balancer")
+    assert found["byCause"]["late endpoint"] > 20
+    for pod in (pod for pod in found["pods"] if pod["deleted"] is not None):
+        assert pod["unrouted"] - pod["deleted"] >= 1.95
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

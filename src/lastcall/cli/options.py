@@ -46,6 +46,25 @@ def checked_log_size(context: click.Context, parameter: click.Parameter, value: 
     return value
 
 
+def parsed_propagation(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+    """A click callback: a `lastcall.cluster.propagation.PropagationPlan`."""
+    from lastcall.cluster.propagation import parse_propagation
+
+    try:
+        return parse_propagation(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+PROPAGATION_HELP = (
+    "How late changes of endpoints arrive: 1s; hops as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; "
+    "a profile (kube-proxy, ingress-controller, cloud-load-balancer); for one node, node-2:watch=3s. Several add up."
+)
+propagation_option = click.option(
+    "--propagation", metavar="DELAY", multiple=True, callback=parsed_propagation, help=PROPAGATION_HELP
+)
+
+
 def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """A click callback: the real path of a directory that can be read, "" for none."""
     if not value:

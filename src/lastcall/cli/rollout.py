@@ -11,11 +11,14 @@ import click
 from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests import Manifest, load_manifests
-from lastcall.cli.options import KUBERNETES_VERSIONS
+from lastcall.cli.options import KUBERNETES_VERSIONS, propagation_option
 from lastcall.cli.output import stdout_console
+from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.outcome import KINDS, Kind
+from lastcall.world.delays import parse_seconds
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
+SOURCES = ("node", "balancer")
 LOSES = 3
 """Exit status when requests were lost."""
 INCONCLUSIVE = 4
@@ -24,7 +27,10 @@ INCONCLUSIVE = 4
 
 @dataclass(frozen=True, slots=True)
 class RolloutOptions:
-    """`rates` are requests per second by kind; `propagation`, `control`, `settle` and `timeout` are seconds."""
+    """`rates` are requests per second by kind; `control`, `settle` and `timeout` are seconds.
+
+    `source` is `node` or `balancer`.
+    """
 
     disrupt: str = "rollout"
     rates: dict[Kind, float] = field(default_factory=dict)
@@ -32,7 +38,8 @@ class RolloutOptions:
     slow_path: str = "/slow"
     service: str = ""
     port: str = ""
-    propagation: float = 0.0
+    propagation: PropagationPlan = field(default_factory=PropagationPlan)
+    source: str = "node"
     control: float = 2.0
     settle: float = 2.0
     request_timeout: float = 10.0
@@ -67,15 +74,10 @@ def _parsed_load(context: click.Context, parameter: click.Parameter, value: str)
 
 def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
     """`1s`, `250ms`, `1.5`."""
-    text = value.strip().lower()
-    scale = 0.001 if text.endswith("ms") else 1.0
     try:
-        seconds = float(text.removesuffix("ms").removesuffix("s")) * scale
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 3600:
-        raise click.BadParameter(f"{value!r} is not a time: write 1s, 250ms or 1.5, at most 3600s")
-    return seconds
+        return parse_seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
@@ -101,13 +103,15 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
 @click.option("--slow-path", default="/slow", show_default=True, help="What slow requests ask for.")
 @click.option("--service", default="", help="The Service to send to, where the manifests have several.")
 @click.option("--port", default="", help="Its port, by name or number, where it has several.")
+@propagation_option
 @click.option(
-    "--propagation",
-    metavar="TIME",
-    default="0s",
+    "--from",
+    "source",
+    type=click.Choice(SOURCES),
+    default="node",
     show_default=True,
-    callback=_parsed_seconds,
-    help="How long a change of endpoints takes to reach the node's kernel, as in a large cluster.",
+    help="Where requests come from: the node, through the Service's address; or a load balancer outside, which sends "
+    "to the ready Pods themselves and hears of changes late (--propagation balancer=5s).",
 )
 @click.option(
     "--control",

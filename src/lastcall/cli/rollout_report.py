@@ -22,7 +22,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     from rich.text import Text
 
     found = result.account
-    head = f"{result.what} · {result.disrupt} under load · endpoint lag {result.propagation:g} s"
+    head = f"{result.what} · {result.disrupt} under load · from the {result.source} · endpoint lag {result.propagation}"
     console.print()
     console.print(Text(f"{head} · with the advice applied" if with_advice else head, style="bold"))
     rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
@@ -83,7 +83,8 @@ def _experiment(result: Result) -> dict[str, Any]:
         "workload": result.what,
         "service": result.service,
         "disrupt": result.disrupt,
-        "propagationSeconds": result.propagation,
+        "from": result.source,
+        "propagation": result.propagation,
         "seconds": round(result.seconds, 6),
         "verdict": result.judgement.verdict,
         "sentence": result.judgement.sentence,

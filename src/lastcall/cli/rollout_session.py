@@ -13,6 +13,7 @@ from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, NODES, PODS, REPLICA
 from lastcall.cli.apply import apply_manifests
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.rollout_balancer import Balancer
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
@@ -23,6 +24,7 @@ from lastcall.traffic.lives import PodLife, pod_lives
 from lastcall.traffic.outcome import Outcome
 from lastcall.world.clock import RealClock, monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout import RolloutOptions
@@ -60,7 +62,8 @@ class Result:
     what: str
     service: str
     disrupt: str
-    propagation: float
+    propagation: str
+    source: str
     began: float
     seconds: float
 
@@ -152,18 +155,24 @@ class RolloutSession:
                     timeout=self.options.request_timeout,
                 )
             )
+            balancer = self._balancer(service, load)
+            balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
             await self.clock.sleep(self.options.control)
             began = monotonic(self.clock)
             await self._disrupt()
             await self._until(self._over, "the disruption is over")
             seconds = monotonic(self.clock) - began
-            await self.clock.sleep(self.options.propagation + self.options.settle)
+            await self.clock.sleep(self.options.propagation.most + self.options.settle)
             load.stop()
             await collecting
+            if balancing is not None:
+                balancing.cancel()
         load.close()
         await self.cluster.drain_records(0.2)
         lives = pod_lives(self.records)
+        if balancer is not None:
+            balancer.note(lives)
         found = account(self.outcomes, lives, self._output(), began)
         return Result(
             account=found,
@@ -174,10 +183,17 @@ class RolloutSession:
             what=f"{self.target.workload.resource.kind} {name_of(owner)}",
             service=name_of(service),
             disrupt=self.options.disrupt,
-            propagation=self.options.propagation,
+            propagation=self.options.propagation.text,
+            source=self.options.source,
             began=began,
             seconds=seconds,
         )
+
+    def _balancer(self, service: Object, load: "LoadClient") -> Balancer | None:
+        if self.options.source != "balancer":
+            return None
+        delay = self.options.propagation.of("balancer")
+        return Balancer(World(), self.cluster.client, service, self.target.port, delay, load.targets)
 
     async def _collect(self, load: "LoadClient") -> None:
         async for outcome in load.outcomes():

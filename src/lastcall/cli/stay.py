@@ -15,6 +15,7 @@ from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
 
 if TYPE_CHECKING:
     from lastcall.cluster.front import Front
+    from lastcall.cluster.propagation import PropagationPlan
     from lastcall.cluster.state import StateDirectory
 
 Facts = dict[str, Any]
@@ -38,6 +39,7 @@ class UpOptions:
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
     nodes: int = 1
+    propagation: "PropagationPlan | None" = None
 
 
 class Teller(Protocol):
@@ -121,6 +123,7 @@ class _Life:
         from lastcall.cluster.front import Front
         from lastcall.cluster.front_log import FrontLog
         from lastcall.cluster.options import ClusterOptions
+        from lastcall.cluster.propagation import PropagationPlan
 
         self._interrupts.check()
         options = ClusterOptions(
@@ -136,6 +139,7 @@ class _Life:
             container_log_max_size=self._options.container_log_max_size,
             container_log_max_files=self._options.container_log_max_files,
             nodes=self._options.nodes,
+            propagation=self._options.propagation or PropagationPlan(),
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)

@@ -16,6 +16,7 @@ from lastcall.cli.options import (
     checked_log_size,
     checked_size,
     feature_gates_option,
+    propagation_option,
 )
 from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cluster import detach
@@ -49,6 +50,7 @@ from lastcall.cluster.layout import MOST_NODES
     show_default=True,
     help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
 )
+@propagation_option
 @click.option(
     "--controllers/--no-controllers",
     default=True,

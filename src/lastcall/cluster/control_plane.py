@@ -16,6 +16,7 @@ from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline.ring import RingRecorder
+from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -66,6 +67,7 @@ async def _run(plan: Plan) -> None:
         credentials.api_server.certificate, credentials.api_server.key, client_ca=credentials.ca_certificate
     )
     sockets = [plan.api_socket, *plan.inside_sockets]
+    batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
         if plan.options.controllers:
@@ -75,6 +77,7 @@ async def _run(plan: Plan) -> None:
                     client=server.client(CONTROLLERS, "kube-controller-manager"),
                     recorder_for=recorder.for_actor,
                     root_ca_pem=credentials.ca_certificate,
+                    endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
                 ),
                 name="controllers",
             )

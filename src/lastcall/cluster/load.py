@@ -1,14 +1,14 @@
 """The load generator's process, and front's side of it.
 
 A process of its own: a generator that shares a loop with somebody else measures that somebody. Over a stream socket
-pair made before the clone go JSON objects, a line each: `{"start": …}` and `{"stop": true}` to it; `{"outcomes": [[…],
-…]}` and at the end `{"done": true}` back.
+pair made before the clone go JSON objects, a line each: `{"start": …}`, `{"targets": [[address, port], …]}` (be a load
+balancer for these) and `{"stop": true}` to it; `{"outcomes": [[…], …]}` and at the end `{"done": true}` back.
 """
 
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Self
@@ -46,9 +46,13 @@ async def _run(load: Load, reader: asyncio.StreamReader, writer: asyncio.StreamW
     waiting: list[list[Any]] = []
     generator = Generator(world, load, lambda outcome: waiting.append(outcome.to_wire()))
 
-    async def stop() -> None:
-        await reader.readline()  # there is only one thing to say, and a front that is gone says it, too
-        generator.stop()
+    async def obey() -> None:
+        while line := await reader.readline():
+            message = json.loads(line)
+            if "targets" not in message:
+                break
+            generator.targets([(address, port) for address, port in message["targets"]])
+        generator.stop()  # a front that is gone says it, too
 
     async def report() -> None:
         while True:
@@ -59,7 +63,7 @@ async def _run(load: Load, reader: asyncio.StreamReader, writer: asyncio.StreamW
 
     async with Tasks() as tasks:
         tasks.spawn(report(), name="reports")
-        tasks.spawn(stop(), name="stop")
+        tasks.spawn(obey(), name="orders")
         await generator.run()
         tasks.cancel()
     writer.write(json.dumps({"outcomes": waiting, "done": True}).encode() + b"\n")
@@ -79,6 +83,10 @@ class LoadClient:
     def start(self, load: Load) -> None:
         """Send requests from now on."""
         self._say({"start": asdict(load)})
+
+    def targets(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """Be a load balancer for these from now on."""
+        self._say({"targets": [list(each) for each in addresses]})
 
     def stop(self) -> None:
         """Send no more; answers under way are waited for."""

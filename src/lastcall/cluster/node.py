@@ -5,6 +5,7 @@ import hashlib
 import signal
 import socket
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,6 +45,7 @@ from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.proxy.first_service import first_service, left_rules
 from lastcall.timeline.ring import RingRecorder
+from lastcall.world.clock import monotonic
 from lastcall.world.netlink import new_local_network
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -182,6 +184,10 @@ async def _proxy(
     from lastcall.proxy.proxier import Proxier, ProxyConfig
     from lastcall.proxy.topology import Node
 
+    def drawn(hop: str) -> Callable[[], float]:
+        delay = plan.options.propagation.of(hop, layout.name)
+        return lambda: delay.seconds(world.random, monotonic(world.clock))
+
     own = plan.credentials.kubelet_client[layout.name]
     client = HTTPClient(
         "https://{}:{}".format(*layout.api_server),
@@ -196,7 +202,7 @@ async def _proxy(
         client=client,
         recorder=recorder.for_actor("kube-proxy"),
         sink=NetlinkSink(routes),
-        propagation=Propagation(api_to_proxy=plan.options.propagation),
+        propagation=Propagation(drawn("watch"), drawn("kernel")),
         config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR),
         health=HTTPHealthServers((layout.ip,)),
     ).run()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lastcall.cluster.layout import STATE_DIR
+from lastcall.cluster.propagation import PropagationPlan
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
 """What outlives a process of the cluster: the store. With `state` it is that directory of the host."""
@@ -32,8 +33,8 @@ class ClusterOptions:
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
     `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are. `load`: with
-    a process that sends requests. `propagation` is how many seconds a change of endpoints takes to reach the proxies.
-    `max_pods` is the kubelet's maxPods: a node has 254 addresses for them.
+    a process that sends requests. `propagation` is how long changes of endpoints take. `max_pods` is the kubelet's
+    maxPods: a node has 254 addresses for them.
     `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
     no rotation) and containerLogMaxFiles. `feature_gates` are settings that `api.feature_gates` has checked.
     """
@@ -51,5 +52,5 @@ class ClusterOptions:
     container_log_max_files: int = 5
     nodes: int = 1
     load: bool = False
-    propagation: float = 0.0
     max_pods: int = 110
+    propagation: PropagationPlan = field(default_factory=PropagationPlan)

@@ -6,6 +6,7 @@ the informer to catch up (the original fails the sync and retries), and the slic
 deleted here, as the garbage collector would by their ownerReference.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -85,7 +86,10 @@ class EndpointSliceController:
         services: Informer,
         slices: Informer,
         nodes: Informer,
+        batch_period: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`batch_period` (seconds, asked for each change of a Pod) is --endpoint-updates-batch-period."""
+        self._batch_period = batch_period
         self._world = world
         self._client = client
         self._recorder = recorder
@@ -128,7 +132,7 @@ class EndpointSliceController:
 
     def _pod_added(self, pod: Object) -> None:
         for key in self._services_of(pod):
-            self._queue.add(key)
+            self._queue.add_after(key, self._batch_period())
 
     def _pod_updated(self, old: Object, new: Object) -> None:
         changed = pod_endpoints_changed(old, new)
@@ -139,12 +143,12 @@ class EndpointSliceController:
         before = self._services_of(old) if moved else after
         for key in dict.fromkeys((*before, *after)):
             if changed or (key in before) != (key in after):
-                self._queue.add(key)
+                self._queue.add_after(key, self._batch_period())
 
     def _pod_deleted(self, pod: Object) -> None:
         for key in self._services_of(pod):
             self._gone_versions.setdefault(key, {})[uid_of(pod)] = resource_version_of(pod)
-            self._queue.add(key)
+            self._queue.add_after(key, self._batch_period())
 
     def _node_added(self, node: Object) -> None:
         waiting, self._missing_nodes = self._missing_nodes, {}

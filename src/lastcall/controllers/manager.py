@@ -77,8 +77,12 @@ async def run_controllers(
     recorder_for: Callable[[str], Recorder],
     root_ca_pem: bytes,
     names: Collection[str] = NAMES,
+    endpoint_updates_batch_period: Callable[[], float] = lambda: 0.0,
 ) -> None:
-    """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller."""
+    """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
+
+    `endpoint_updates_batch_period`: seconds between the change of a Pod and that of its EndpointSlice.
+    """
     informers = Informers(world, client)
     controllers = {
         name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items() if name in names
@@ -95,6 +99,7 @@ async def run_controllers(
             services=informers.get(SERVICES),
             slices=slices,
             nodes=informers.get(NODES),
+            batch_period=endpoint_updates_batch_period,
         )
     if "serviceaccount-controller" in names:
         accounts = Informer(client, SERVICEACCOUNTS, field_selector=f"metadata.name={SERVICE_ACCOUNT}", world=world)

@@ -26,7 +26,7 @@ Cause = Literal[
 ]
 
 WHY: Mapping[Cause, str] = {
-    "late endpoint": "sent to a Pod that had already stopped listening: the node's rules still named it",
+    "late endpoint": "sent to a Pod that had already stopped listening: the sender had not been told yet",
     "cut off": "under way when the container exited by itself on its stop signal, without answering them",
     "killed": "under way when the container was killed because its grace period was over",
     "stale connection": "sent on a kept connection that the ending Pod closed at that moment",

@@ -8,7 +8,7 @@ import asyncio
 import errno
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,6 +38,7 @@ class Load:
     """What is asked of the generator. `rates` are requests per second by kind; `timeout` is seconds for one answer."""
 
     target: Address
+    """The Service's; not used once `Generator.targets` was given some."""
     rates: Mapping[Kind, float]
     host: str = ""
     path: str = "/"
@@ -51,6 +52,7 @@ class _Connection:
     opened: float
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    target: Address
     served_by: str = ""
     idle_since: float = 0.0
 
@@ -68,11 +70,20 @@ class Generator:
         self._last_connection = 0
         self._idle: deque[_Connection] = deque()
         self._stopped = asyncio.Event()
+        self._targets: Sequence[Address] | None = None
+        self._turn = 0
         self._tracking = _connections()
 
     def stop(self) -> None:
         """Send nothing more."""
         self._stopped.set()
+
+    def targets(self, addresses: Sequence[Address]) -> None:
+        """From now on be a load balancer: send to these in turn. Kept connections to others take no more requests."""
+        self._targets = addresses
+        for connection in [each for each in self._idle if each.target not in addresses]:
+            self._idle.remove(connection)
+            connection.writer.close()
 
     async def run(self) -> None:
         async with Tasks() as tasks:
@@ -98,7 +109,11 @@ class Generator:
         sent = monotonic(self._clock)
         connection = self._take_idle() if kind == "keep-alive" else None
         if connection is None:
-            opened = await self._connect()
+            target = self._next_target()
+            if target is None:  # what a load balancer without a target answers
+                self._report(Outcome(number, kind, planned, sent, sent, 0, 0.0, 503, "", "5xx"))
+                return
+            opened = await self._connect(target)
             if not isinstance(opened, _Connection):
                 at = monotonic(self._clock)
                 self._report(Outcome(number, kind, planned, sent, at, 0, 0.0, 0, opened[1], opened[0]))
@@ -108,7 +123,7 @@ class Generator:
         status, lost, reusable = await self._ask(number, kind, connection)
         served_by = self._served_by(connection)
         at = monotonic(self._clock)
-        if reusable and kind == "keep-alive":
+        if reusable and kind == "keep-alive" and (self._targets is None or connection.target in self._targets):
             connection.idle_since = at
             self._idle.append(connection)
         else:
@@ -133,6 +148,14 @@ class Generator:
             return (0, "timeout", False)
         return (done.status, done.lost, done.reusable)
 
+    def _next_target(self) -> Address | None:
+        if self._targets is None:
+            return self._load.target
+        if not self._targets:
+            return None
+        self._turn += 1
+        return self._targets[self._turn % len(self._targets)]
+
     def _take_idle(self) -> _Connection | None:
         """The connection that was used last, if the server has not closed it meanwhile."""
         now = monotonic(self._clock)
@@ -144,7 +167,7 @@ class Generator:
             connection.writer.close()
         return None
 
-    async def _connect(self) -> _Connection | tuple[Lost, str]:
+    async def _connect(self, target: Address) -> _Connection | tuple[Lost, str]:
         """A connection; or how it was lost, and the endpoint that refused it."""
         local: Address | None = None
         self._last_connection += 1
@@ -156,27 +179,30 @@ class Generator:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 try:
-                    await loop.sock_connect(sock, self._load.target)
+                    await loop.sock_connect(sock, target)
                 finally:
                     local = sock.getsockname()
             reader, writer = await asyncio.open_connection(sock=sock)
         except TimeoutError:
             sock.close()
-            return "connect timeout", self._endpoint(local)
+            return "connect timeout", self._endpoint(local, target)
         except OSError as error:
             sock.close()
-            return _REFUSED.get(error.errno or 0, "refused"), self._endpoint(local)
-        return _Connection(number, monotonic(self._clock), reader, writer)
+            return _REFUSED.get(error.errno or 0, "refused"), self._endpoint(local, target)
+        return _Connection(number, monotonic(self._clock), reader, writer, target)
 
     def _served_by(self, connection: _Connection) -> str:
         if not connection.served_by:
-            connection.served_by = self._endpoint(connection.writer.get_extra_info("sockname"))
+            local = connection.writer.get_extra_info("sockname")
+            connection.served_by = self._endpoint(local, connection.target)
         return connection.served_by
 
-    def _endpoint(self, local: Address | None) -> str:
+    def _endpoint(self, local: Address | None, target: Address) -> str:
+        if self._targets is not None:
+            return target[0]
         if self._tracking is None or local is None:
             return ""
-        return self._tracking.endpoint(local, self._load.target)
+        return self._tracking.endpoint(local, target)
 
 
 async def _echo(connection: _Connection, number: int) -> Lost | Literal[""]:
