@@ -29,6 +29,9 @@ STAND_INS = {
     "apply-change": "apply -f web2.yaml",
     "apply-create": "apply -f web.yaml",
     "apply-server-side-force": "apply --server-side --force-conflicts -f web-ssa.yaml",
+    "cr-apply-create": "apply -f -",
+    "cr-patch-merge": """patch widget w1 --type=merge -p '{"spec":{"size":3}}'""",
+    "delete-crd": "delete crd widgets.api-golden2.example.com",
     "cp-to-pod": "cp pods.yaml demo:copied.txt",
     "create-job-from-cronjob": "create job nightly-now --from=cronjob/nightly",
     "create-clusterrolebinding": "create clusterrolebinding api-crb --clusterrole=api-cr --user=bob",
@@ -39,6 +42,10 @@ STAND_INS = {
     "rollout-status-progress": "rollout status deployment/web --timeout=60s",
     "scale": "scale deployment web --replicas=3",
     "set-image": "set image deployment/web quick=busybox:1.36",
+}
+STDIN = {
+    "cr-apply-create": '{"apiVersion": "api-golden2.example.com/v1", "kind": "Widget", "metadata": {"name": "w1"}, '
+    '"spec": {"colour": "red"}}',
 }
 """Some recordings of the sequences are not at hand: those on which later ones build are played like this."""
 
@@ -57,8 +64,8 @@ def replay_tool(folder: Path) -> Path:
             name = step.get("play", "")
             if not name or (GOLDEN / "kubectl" / f"{name}.json").exists():
                 steps.append(step)
-            elif command := STAND_INS.get(name.removesuffix(".v1.20")):
-                steps.append({"kubectl": command})
+            elif command := STAND_INS.get(name := name.removesuffix(".v1.20")):
+                steps.append({"kubectl": command} | ({"stdin": STDIN[name]} if name in STDIN else {}))
         content["kubectl"][title] = steps
     prerequisites.write_text(yaml.safe_dump(content, width=100_000))
     return tools / "api_replay.py"

@@ -218,9 +218,22 @@ def _with_pod_spec(rule: Callable[[Object, Callable[[Object], None]], None]) -> 
     return lambda obj: rule(obj, set_pod_spec_defaults)
 
 
+def _definition(definition: Object) -> None:
+    """(apiextensions/v1/defaults.go)"""
+    spec = definition.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    kind = names.get("kind") or ""
+    if kind and not names.get("singular"):
+        names["singular"] = kind.lower()
+    if kind and not names.get("listKind"):
+        names["listKind"] = f"{kind}List"
+    spec.setdefault("conversion", {}).setdefault("strategy", "None")
+
+
 _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
+    ("apiextensions.k8s.io", "customresourcedefinitions"): _definition,
     ("", "namespaces"): _namespace,
     ("", "secrets"): _secret,
     ("", "nodes"): _node,

@@ -31,7 +31,7 @@ class Resource:
             return True
         if not isinstance(other, Resource):
             return NotImplemented
-        return self.plural == other.plural and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
+        return self.plural == other.plural and all(getattr(self, n) == getattr(other, n) for n in Resource.__slots__)
 
     @property
     def api_version(self) -> str:
@@ -69,6 +69,10 @@ SERVICEACCOUNTS = Resource(
 BINDINGS = Resource("", "v1", "bindings", "Binding", True, "binding")
 ENDPOINTSLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True, "endpointslice")
 EVENTS_V1 = Resource("events.k8s.io", "v1", "events", "Event", True, "event", ("ev",))
+CUSTOMRESOURCEDEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
+    "customresourcedefinition", ("crd", "crds"), ("api-extensions",), ("status",),
+)  # fmt: skip
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, "lease")
 
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints", True, "endpoints", ("ep",))
@@ -149,7 +153,7 @@ SERVED: tuple[Resource, ...] = (
     CONTROLLERREVISIONS, DAEMONSETS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CRONJOBS, JOBS, HORIZONTALPODAUTOSCALERS,
     PODDISRUPTIONBUDGETS, PRIORITYCLASSES, INGRESSES, INGRESSCLASSES, NETWORKPOLICIES,
     ROLES, ROLEBINDINGS, CLUSTERROLES, CLUSTERROLEBINDINGS, STORAGECLASSES, RUNTIMECLASSES,
-    LEASES, ENDPOINTSLICES, EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1,
+    LEASES, ENDPOINTSLICES, EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1, CUSTOMRESOURCEDEFINITIONS,
 )  # fmt: skip
 """Everything the API server serves."""
 

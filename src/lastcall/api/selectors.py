@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 from lastcall.api import errors
+from lastcall.api.custom import CustomResource
 from lastcall.api.field import FieldError, go_quote, invalid
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.names import is_label_value, is_qualified_name
@@ -415,6 +416,8 @@ def _unescape(value: str) -> str:
 def parse_field_selector(resource: Resource, text: str) -> FieldSelector:
     """`spec.nodeName=x,status.phase!=Running`. Raises the 400 StatusError in Kubernetes's words."""
     special = FIELDS.get((resource.group, resource.plural), {})
+    if isinstance(resource, CustomResource):
+        special = {path[1:]: _path(*path[1:].split(".")) for path in resource.selectable}
     getters = {**_EVERY, **special}
     terms: list[FieldTerm] = []
     for part in _split_unescaped(text):

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.resources import Resource
+from lastcall.api.table_custom import custom_columns, custom_row
 from lastcall.api.table_pod import pod_conditions, pod_row
 from lastcall.api.table_text import NONE, UNKNOWN, age, format_labels, listed, since
 from lastcall.api.table_workloads import ROWS
@@ -153,8 +155,14 @@ _NODE_COLUMNS = ("Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "E
                  "Kernel-Version*", "Container-Runtime*")  # fmt: skip
 _SERVICE_COLUMNS = ("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*")
 
+
+def _name_and_creation(obj: Object, now: datetime) -> list[Any]:
+    return [name_of(obj), (obj.get("metadata") or {}).get("creationTimestamp")]
+
+
 PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "pods"): Printer(_POD_COLUMNS, pod_row, pod_conditions),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): Printer(("Name", "Created At"), _name_and_creation),
     ("", "services"): Printer(_SERVICE_COLUMNS, _service),
     ("", "nodes"): Printer(_NODE_COLUMNS, _node),
     ("", "events"): Printer(_EVENT_COLUMNS, _event),
@@ -176,6 +184,8 @@ _DEFAULT = Printer(("Name", "Age"), _name_and_age)
 
 def columns_for(resource: Resource) -> list[Object]:
     """`columnDefinitions`."""
+    if isinstance(resource, CustomResource):
+        return custom_columns(resource)
     printer = PRINTERS.get((resource.group, resource.plural), _DEFAULT)
     columns = [_column(name) for name in printer.columns]
     if (resource.group, resource.plural) == ("autoscaling", "scales"):
@@ -200,6 +210,8 @@ def rows_for(
     resource: Resource, objects: Iterable[Object], now: datetime, include_object: IncludeObject = "Metadata"
 ) -> list[Object]:
     printer = PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+    if isinstance(resource, CustomResource):
+        printer = Printer((), lambda obj, moment: custom_row(resource, obj, moment))
     rows: list[Object] = []
     for obj in objects:
         row: Object = {"cells": printer.row(obj, now)}

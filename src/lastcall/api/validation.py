@@ -10,7 +10,7 @@ from lastcall.api.field import FieldError, each
 from lastcall.api.meta import Object
 from lastcall.api.names import Check, is_dns1123_label, is_dns1123_subdomain, is_path_segment_name
 from lastcall.api.resources import Resource
-from lastcall.api.validators import access, batch, data, metadata, others, pod, policy, service, workloads
+from lastcall.api.validators import access, batch, data, definitions, metadata, others, pod, policy, service, workloads
 
 Rule = Callable[[Object], list[FieldError]]
 UpdateRule = Callable[[Object, Object], list[FieldError]]
@@ -77,6 +77,9 @@ RULES: dict[tuple[str, str], KindRules] = {
     ),
     ("networking.k8s.io", "ingresses"): KindRules(obj=access.validate_ingress),
     ("storage.k8s.io", "storageclasses"): KindRules(update=access.update_storage_class),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
+        obj=definitions.validate_definition, update=definitions.validate_definition_update
+    ),
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
     ("rbac.authorization.k8s.io", "rolebindings"): KindRules(

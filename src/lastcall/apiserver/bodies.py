@@ -10,13 +10,15 @@ from typing import Any
 
 import orjson
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.decoding import decode_fields
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import invalid
 from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
+from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema import DecodeError, known_kind
+from lastcall.api.structural import prune_unknown, set_schema_defaults
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import PROTOBUF, YAML
 from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
@@ -178,8 +180,14 @@ def prepare(
     ]
     part = obj if old is None else {key: obj[key] for key in looked_at}
     forget = obj["metadata"].get("managedFields") == []
+    if patch is not None and old is not None and isinstance(resource, CustomResource):
+        # What a declared kind's error shows is the patched object.
+        patch = orjson.dumps(_with_managers(obj, old), option=orjson.OPT_SORT_KEYS).decode()
     try:
-        problems = decode_fields(resource, part)
+        if isinstance(resource, CustomResource):
+            problems = _decode_custom(resource, part)
+        else:
+            problems = decode_fields(resource, part)
     except DecodeError as error:
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
     if problems:
@@ -198,6 +206,21 @@ def prepare(
     return obj
 
 
+def _with_managers(obj: Object, old: Object) -> Object:
+    entries = old["metadata"].get("managedFields")
+    return {**obj, "metadata": {**({"managedFields": entries} if entries else {}), **obj["metadata"]}}
+
+
+def _decode_custom(resource: CustomResource, obj: Object) -> list[str]:
+    """`decode_fields` for a declared kind: metadata is Kubernetes's own, the rest what its schema says."""
+    own = {"metadata": obj["metadata"]}
+    problems = decode_fields(CONFIGMAPS, own)
+    obj["metadata"] = own["metadata"]
+    problems += [f'unknown field "{path}"' for path in prune_unknown(resource.schema, obj)]
+    set_schema_defaults(resource.schema, obj)
+    return problems
+
+
 def _same(value: Any, before: Any) -> bool:
     """Equal as JSON: to Python True is 1."""
     return value is before or (bool(value == before) and orjson.dumps(value) == orjson.dumps(before))
@@ -210,8 +233,25 @@ def _strict(resource: Resource, problems: list[str], patch: Any) -> StatusError:
     return invalid_object("", "", [invalid("patch", patch, why)])
 
 
+def _check_custom_kind(resource: CustomResource, obj: Object) -> None:
+    """A declared kind is not to be guessed. Raises 400."""
+    kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    if kind and api_version == resource.api_version and kind == resource.kind:
+        return
+    if not kind:
+        raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(obj).decode()[:1000]}'")
+    if kind != resource.kind:
+        raise bad_request(f"the kind in the data ({kind}) does not match the expected kind ({resource.kind})")
+    raise bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+    )
+
+
 def check_kind(resource: Resource, obj: Object) -> None:
     """kind and apiVersion of a body may be left out; if they are there they must be the URL's. Raises 400."""
+    if isinstance(resource, CustomResource):
+        _check_custom_kind(resource, obj)
+        return
     kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
     if (kind, api_version) == (resource.kind, resource.api_version):
         return

@@ -1,6 +1,6 @@
 """Discovery documents: /api, /apis, group and resource lists, the aggregated form, /version, the root's path list.
 
-All are built once, from `lastcall.api.resources.SERVED`; the server never changes what it serves while it runs.
+All are built once for what is served; `catalog.py` makes new ones when a declared kind comes or goes.
 
 Sources: apiserver pkg/endpoints/discovery, pkg/endpoints/discovery/aggregated, pkg/server/routes/version.go.
 """

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     EVENTS,
@@ -30,9 +31,24 @@ FACES: Mapping[Resource, Face] = {
 }
 
 
+def face_of(resource: Resource) -> Face | None:
+    """None for a kind that is shown as it is stored."""
+    if isinstance(resource, CustomResource):
+        stored = resource.stored or resource
+        return Face(stored, lambda obj: _at(resource, obj), lambda obj: _at(stored, obj))
+    return FACES.get(resource)
+
+
+def _at(resource: Resource, obj: Object) -> Object:
+    """An object of a declared kind in a version: only its apiVersion is another one."""
+    if obj.get("apiVersion") == resource.api_version:
+        return obj
+    return {**obj, "apiVersion": resource.api_version}
+
+
 def stored_resource(resource: Resource) -> Resource:
     """As what objects of `resource` are stored."""
-    face = FACES.get(resource)
+    face = face_of(resource)
     return resource if face is None else face.stored
 
 
@@ -40,10 +56,13 @@ def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resou
     """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
     if api_version == resource.api_version:
         return resource, obj
-    face = FACES.get(resource)
+    face = face_of(resource)
     stored, obj = (resource, obj) if face is None else (face.stored, face.store(obj))
     if api_version == stored.api_version:
         return stored, obj
+    if isinstance(resource, CustomResource):
+        # Versions differ in name only.
+        return (resource, obj) if api_version.startswith(f"{resource.group}/") else None
     for other, face in FACES.items():
         if face.stored is stored and other.api_version == api_version:
             return other, face.show(obj)

@@ -7,7 +7,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.errors import (
     StatusError,
     bad_request,
@@ -24,15 +25,16 @@ from lastcall.api.errors import (
     too_large,
 )
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, ENDPOINTS, REVIEWS, SERVED, Resource
+from lastcall.api.resources import BINDINGS, ENDPOINTS, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import Authenticator, UserInfo, authorize, forbidden_request, impersonated
 from lastcall.apiserver.bodies import decode_object, decode_optional, decode_patch
+from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.context import FieldValidation, RequestContext
-from lastcall.apiserver.discovery import Discovery, verbs_of
+from lastcall.apiserver.discovery import verbs_of
 from lastcall.apiserver.eviction import EVICTIONS
 from lastcall.apiserver.health import health
-from lastcall.apiserver.list_bodies import PIECE_BYTES, StoredList, list_body, stored_list
+from lastcall.apiserver.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
 from lastcall.apiserver.listing import Page
 from lastcall.apiserver.negotiation import (
     JSON,
@@ -43,7 +45,6 @@ from lastcall.apiserver.negotiation import (
     not_acceptable,
     wants_pretty,
 )
-from lastcall.apiserver.openapi.documents import OpenAPI
 from lastcall.apiserver.openapi.serving import openapi_response
 from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
 from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
@@ -62,23 +63,12 @@ MAX_BODY_BYTES = 3 << 20
 WATCH_BYTES = 64 << 10
 """Events that have come together leave together, in writes of about this size."""
 
-RESOURCES: Mapping[tuple[str, str, str], Resource] = {
-    (resource.group, resource.version, resource.plural): resource for resource in (*SERVED, *REVIEWS)
-}
-
 # Older versions of aiohttp, which serve as well, know only strings.
 WARNINGS: Any = web.RequestKey("warnings", list) if hasattr(web, "RequestKey") else "warnings"
 """Where a request keeps its warnings."""
 
 ENDPOINTS_DEPRECATED = 33
 ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-
-LIST_OF_CRDS = ("list", "apiextensions.k8s.io", "v1", "customresourcedefinitions", "")
-NO_CRDS = orjson.dumps(
-    {"kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {}, "items": []}
-)
-"""CustomResourceDefinitions are not served, but kubectl reads their list before it says that it does not know a kind,
-and complains of a missing list instead."""
 
 _log = logging.getLogger("lastcall.apiserver")
 
@@ -91,15 +81,13 @@ class HTTPFace:
         world: World,
         operations: Operations,
         authenticator: Authenticator,
-        discovery: Discovery,
-        openapi: OpenAPI,
+        catalog: Catalog,
         issuer: TokenIssuer,
     ) -> None:
         self._world = world
         self._operations = operations
         self._authenticator = authenticator
-        self._discovery = discovery
-        self._openapi = openapi
+        self._catalog = catalog
         self._issuer = issuer
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -124,14 +112,14 @@ class HTTPFace:
             raise forbidden_request(user, info)
         if not info.is_resource_request:
             if info.path.startswith("/openapi/"):
-                return await openapi_response(self._openapi, request)
+                return await openapi_response(self._catalog.openapi, request)
             return self._path(request, info)
         resource = self._resource(info)
         if resource is None:
-            if (info.verb, info.group, info.version, info.resource, info.namespace) == LIST_OF_CRDS:
-                return self._bytes(request, NO_CRDS, PLAIN)
             return self._not_found(info)
-        if resource is ENDPOINTS and self._discovery.minor_version >= ENDPOINTS_DEPRECATED:
+        if isinstance(resource, CustomResource) and resource.warning:
+            _warnings(request).append(resource.warning)
+        if resource is ENDPOINTS and self._catalog.discovery.minor_version >= ENDPOINTS_DEPRECATED:
             _warnings(request).append(ENDPOINTS_WARNING)
         return await self._verbs(request, info)(request, info, resource, user)
 
@@ -143,7 +131,7 @@ class HTTPFace:
         return impersonated(request.headers["Impersonate-User"], request.headers.getall("Impersonate-Group", []))
 
     def _resource(self, info: RequestInfo) -> Resource | None:
-        resource = RESOURCES.get((info.group, info.version, info.resource))
+        resource = self._catalog.resource(info.group, info.version, info.resource)
         if resource is None or info.parts or (info.subresource and info.subresource not in resource.subresources):
             return None
         if info.namespace and not resource.namespaced and resource.plural != "namespaces":
@@ -151,7 +139,7 @@ class HTTPFace:
         return resource
 
     def _not_found(self, info: RequestInfo) -> web.Response:
-        if not self._discovery.has_group(info.group):
+        if not self._catalog.discovery.has_group(info.group):
             return web.Response(status=404, text="404 page not found\n")
         raise resource_not_found()
 
@@ -189,18 +177,18 @@ class HTTPFace:
         if (answer := health(path, request.query)) is not None:
             return web.Response(status=answer.status, text=answer.text, headers={"X-Content-Type-Options": "nosniff"})
         accept = request.headers.get("Accept", "")
-        if path in self._discovery.aggregated and "apidiscovery.k8s.io" in accept:
+        if path in self._catalog.discovery.aggregated and "apidiscovery.k8s.io" in accept:
             return self._aggregated(request, path, accept)
         if path == "/openid/v1/jwks":
             return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
         if path == "/.well-known/openid-configuration":
             return self._bytes(request, orjson.dumps(self._issuer.configuration(request.host)), PLAIN)
-        document = self._discovery.documents.get(path)
+        document = self._catalog.discovery.documents.get(path)
         if document is None:
             if info.path.startswith(("/api/", "/apis/")) and len(path.split("/")) > 2 and path.startswith("/api/"):
                 raise resource_not_found()
             group = path.split("/")[2] if path.startswith("/apis/") else ""
-            if group and self._discovery.has_group(group):
+            if group and self._catalog.discovery.has_group(group):
                 raise resource_not_found()
             return web.Response(status=404, text="404 page not found\n")
         if request.method != "GET":
@@ -211,7 +199,7 @@ class HTTPFace:
     def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
         for clause in accept.split(","):
             pieces = {piece.strip() for piece in clause.split(";")}
-            for version, (body, etag) in self._discovery.aggregated[path].items():
+            for version, (body, etag) in self._catalog.discovery.aggregated[path].items():
                 form = ("g=apidiscovery.k8s.io", f"v={version}", "as=APIGroupDiscoveryList")
                 if not pieces.issuperset(form):
                     continue
@@ -220,7 +208,7 @@ class HTTPFace:
                     return web.Response(status=304, headers=headers)
                 return web.Response(body=body, headers={**headers, "Content-Type": ";".join((JSON, *form))})
             if clause.strip() in (JSON, "*/*"):
-                return self._bytes(request, self._discovery.documents[path], PLAIN)
+                return self._bytes(request, self._catalog.discovery.documents[path], PLAIN)
         raise not_acceptable(True)
 
     # -- verbs -------------------------------------------------------------------------------------------------------
@@ -247,7 +235,7 @@ class HTTPFace:
         media_type = self._media_type(request, list_=True)
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, self._namespace(info, resource), options)
-        if media_type.plain and self._operations.kind(resource).resource is resource:
+        if media_type.plain and is_stored_form(self._operations, resource):
             stored = stored_list(self._operations, resource, page)
             if stored.length > PIECE_BYTES:
                 return await self._stored(request, stored)

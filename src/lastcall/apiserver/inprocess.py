@@ -42,12 +42,14 @@ class InProcessClient:
         return RequestContext(self._user, self._user_agent)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        resource = self._operations.served(resource)
         self._context("get", resource, namespace, name)
         return (await self._operations.get(resource, namespace, name)).object
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> ListResult:
+        resource = self._operations.served(resource)
         self._context("list", resource, namespace)
         options = ListOptions(label_selector=label_selector, field_selector=field_selector)
         page = await self._operations.list(resource, namespace, options)
@@ -69,6 +71,7 @@ class InProcessClient:
         field_selector: str = "",
         bookmarks: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        resource = self._operations.served(resource)
         self._context("watch", resource, namespace)
         options = ListOptions(
             watch=True,
@@ -93,6 +96,7 @@ class InProcessClient:
     async def create(
         self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> Object:
+        resource = self._operations.served(resource)
         context = self._context("create", resource, namespace, name, subresource)
         answer = await self._operations.create(
             context, resource, copy_object(obj), namespace, name=name, subresource=subresource
@@ -101,6 +105,7 @@ class InProcessClient:
 
     async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
         name = name_of(obj)
+        resource = self._operations.served(resource)
         context = self._context("update", resource, namespace, name, subresource)
         answer = await self._operations.update(
             context, resource, copy_object(obj), namespace, name, subresource=subresource
@@ -117,6 +122,7 @@ class InProcessClient:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
     ) -> Object:
+        resource = self._operations.served(resource)
         context = self._context("patch", resource, namespace, name, subresource)
         answer = await self._operations.patch(
             context, resource, patch, namespace, name, content_type=content_type, subresource=subresource
@@ -134,6 +140,7 @@ class InProcessClient:
         resource_version: str | None = None,
         propagation_policy: str | None = None,
     ) -> Object:
+        resource = self._operations.served(resource)
         context = self._context("delete", resource, namespace, name)
         body: Object = {}
         if grace_period_seconds is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.listing import SLICE, Page
@@ -29,6 +30,11 @@ class StoredList:
 
     length: int
     pieces: Iterator[bytes]
+
+
+def is_stored_form(operations: Operations, resource: Resource) -> bool:
+    """Whether items are shown as they are stored. Those of declared kinds carry kind and apiVersion, too."""
+    return operations.kind(resource).resource is resource and not isinstance(resource, CustomResource)
 
 
 def stored_list(operations: Operations, resource: Resource, page: Page) -> StoredList:
@@ -61,7 +67,7 @@ async def list_body(
     operations: Operations, resource: Resource, page: Page, media_type: MediaType, query: Mapping[str, str]
 ) -> bytes:
     """A page in the wanted form and encoding."""
-    if media_type.plain and operations.kind(resource).resource is resource:
+    if media_type.plain and is_stored_form(operations, resource):
         return b"".join(stored_list(operations, resource, page).pieces)
     head, name, shape = _form(operations, resource, page, media_type, query)
     encode = _Encoder(head, name, media_type)
@@ -90,6 +96,8 @@ def _form(
         shape: Shape = lambda objects: [partial_metadata(obj, media_type) for obj in objects]  # noqa: E731
     else:
         kind, version, shape = f"{resource.kind}List", resource.api_version, _without_types
+        if isinstance(resource, CustomResource):
+            shape = lambda objects: objects  # noqa: E731
     return {"kind": kind, "apiVersion": version, "metadata": meta}, "items", shape
 
 

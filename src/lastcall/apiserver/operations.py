@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.defaults import set_defaults
 from lastcall.api.errors import (
     StatusError,
@@ -38,7 +39,7 @@ from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.eviction import evict
-from lastcall.apiserver.faces import FACES, stored_resource
+from lastcall.apiserver.faces import face_of, stored_resource
 from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
@@ -58,6 +59,7 @@ from lastcall.world.clock import now, rfc3339
 if TYPE_CHECKING:
     from multidict import MultiMapping
 
+    from lastcall.apiserver.catalog import Catalog
     from lastcall.apiserver.streaming.proxy import KubeletStreams
 
 JOB_PODS_PRESERVED = (
@@ -87,6 +89,17 @@ class Operations:
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
+        self.catalog: Catalog | None = None
+        """What is served; without one nothing but Kubernetes's own kinds."""
+
+    def served(self, resource: Resource) -> Resource:
+        """A kind as it is served: who only asks need not know what a definition says. Raises the 404 StatusError."""
+        if self.catalog is None or resource in self.kinds or isinstance(resource, CustomResource):
+            return resource
+        found = self.catalog.resource(resource.group, resource.version, resource.plural)
+        if found is None:
+            raise resource_not_found()
+        return found
 
     def now(self) -> datetime:
         """The time by which ages are told."""
@@ -104,18 +117,22 @@ class Operations:
     def decode(self, resource: Resource, value: bytes) -> Object:
         """The object of stored (or watched) bytes as `resource` shows it. Shared: do not change."""
         obj = self.kind(resource).decode(value)
-        face = FACES.get(resource)
+        face = face_of(resource)
         return obj if face is None else face.show(obj)
 
     def present(self, resource: Resource, value: bytes) -> bytes:
         """Stored bytes as `resource` shows them: unchanged, but for a kind's other face."""
-        return orjson.dumps(self.decode(resource, value)) if resource in FACES else value
+        if isinstance(resource, CustomResource) and self.kind(resource).codec.fits(value) and resource.stored is None:
+            return value
+        return value if face_of(resource) is None else orjson.dumps(self.decode(resource, value))
 
     def _answer(self, resource: Resource, answer: Answer) -> Answer:
-        face = FACES.get(resource)
+        face = face_of(resource)
         if face is None:
             return answer
         obj = face.show(answer.object)
+        if obj is answer.object:
+            return answer
         return Answer(obj, orjson.dumps(obj), answer.created, answer.removed)
 
     def selection(self, resource: Resource, options: ListOptions) -> Selection:
@@ -228,7 +245,7 @@ class Operations:
     @staticmethod
     def _stored(resource: Resource, obj: Object) -> Object:
         """An object that was given as `resource`, with its defaults, as it is stored."""
-        face = FACES.get(resource)
+        face = face_of(resource)
         if face is not None:
             obj, resource = face.store(obj), face.stored
         set_defaults(resource, obj)
@@ -242,7 +259,7 @@ class Operations:
     @staticmethod
     def _track(tracking: Tracking) -> Track:
         """`tracking` for objects as they are stored."""
-        face = FACES.get(tracking.scope.resource)
+        face = face_of(tracking.scope.resource)
         if face is None:
             return tracking.track
 
@@ -315,7 +332,7 @@ class Operations:
             return await self._update_scale(context, resource, namespace, name, change)
         apply = patcher(resource, name, content_type, patch)
 
-        face = FACES.get(resource)
+        face = face_of(resource)
 
         def transform(old: Object) -> Object:
             shown = old if face is None else face.show(old)
@@ -354,7 +371,7 @@ class Operations:
             return self._as_scale(
                 resource, await kind.update(context, namespace, name, rescaled, subresource=subresource)
             )
-        face = FACES.get(resource)
+        face = face_of(resource)
 
         def applied(old: Object | None) -> Object:
             shown = old if face is None or old is None else face.show(old)

@@ -6,6 +6,7 @@ Source: apiserver pkg/endpoints/handlers/patch.go.
 from typing import Any
 
 from lastcall.api import patch as patches
+from lastcall.api.custom import CustomResource
 from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_json, invalid
@@ -19,6 +20,12 @@ from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 
+NO_STRATEGIC = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
+)
+
+
 def patch_type(content_type: str) -> str:
     """Raises the 415 StatusError of a patch type that is not served."""
     name = content_type.partition(";")[0].strip().lower()
@@ -29,6 +36,9 @@ def patch_type(content_type: str) -> str:
 
 def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Transform:
     """The transformation that `patch` stands for. Raises StatusError when it does not fit the object."""
+
+    if isinstance(resource, CustomResource) and content_type == STRATEGIC_MERGE_PATCH:
+        raise unsupported_media_type(NO_STRATEGIC)
 
     def transform(old: Object) -> Object:
         if content_type == JSON_PATCH:

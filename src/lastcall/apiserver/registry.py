@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status
 from lastcall.api.errors import (
     OPTIMISTIC_LOCK,
@@ -84,6 +85,8 @@ class GenericStore:
         self.resource: Resource = strategy.resource
         self.codec = Codec(strategy.resource, shared.cache)
         self.prefix = f"{strategy.resource.plural}/"
+        if isinstance(strategy.resource, CustomResource):  # whose name may be that of another kind
+            self.prefix = f"{strategy.resource.group_resource}/"
         if strategy.trigger_field:
             shared.store.set_trigger(self.prefix, self._trigger)
 
@@ -167,7 +170,12 @@ class GenericStore:
         await self.shared.admission.create(context, self.resource, obj, namespace)
         self._prepare_for_create(obj)
         self._raise_invalid(
-            obj, [*validate_create(self.resource, obj), *disabled_values(self.resource, obj, None, self.shared.gates)]
+            obj,
+            [
+                *validate_create(self.resource, obj),
+                *disabled_values(self.resource, obj, None, self.shared.gates),
+                *self.strategy.validate(obj),
+            ],
         )
         undo = self.strategy.begin_create(obj, context)
         key = self.key(namespace, obj["metadata"]["name"])
@@ -273,7 +281,7 @@ class GenericStore:
             drop_disabled_status(self.resource, new, self.shared.gates)
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         errors = [*metadata_update_errors(new, old), *validate_update(self.resource, new, old, subresource)]
-        self._raise_invalid(new, errors + disabled)
+        self._raise_invalid(new, errors + disabled + self.strategy.validate(new))
         if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new

@@ -4,9 +4,12 @@ Source: pkg/registry/apps/deployment/storage/storage.go:ScaleREST and its likes,
 """
 
 from dataclasses import replace
+from typing import Any
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.errors import OPTIMISTIC_LOCK, bad_request, conflict, invalid
 from lastcall.api.field import invalid as invalid_field
+from lastcall.api.json_path import fields_of, find
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
@@ -14,9 +17,22 @@ from lastcall.api.selectors import selector_of_expressions, selector_of_labels
 SCALES = Resource("autoscaling", "v1", "scales", "Scale", True)
 
 
+REPLICAS = ("spec", "replicas")
+
+
+def _first(obj: Object, path: str) -> Any:
+    return next(iter(find(obj, path)), None)
+
+
 def scale_of(resource: Resource, obj: Object) -> Object:
     """The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
     meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    if isinstance(resource, CustomResource) and resource.scale is not None:
+        # As if its paths were those of a Deployment.
+        spec = {"replicas": _first(obj, resource.scale["specReplicasPath"])}
+        status = {"replicas": _first(obj, resource.scale["statusReplicasPath"]) or 0}
+        if path := resource.scale.get("labelSelectorPath"):
+            status["selector"] = _first(obj, path) or ""
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     scale: Object = {
         "kind": "Scale",
@@ -27,6 +43,8 @@ def scale_of(resource: Resource, obj: Object) -> Object:
     }
     if spec.get("replicas"):
         scale["spec"]["replicas"] = spec["replicas"]
+    if status.get("selector"):
+        scale["status"]["selector"] = status["selector"]
     selector = spec.get("selector")
     if selector:
         parsed = selector_of_labels(selector) if resource.group == "" else selector_of_expressions(selector)
@@ -51,5 +69,11 @@ def with_replicas(resource: Resource, old: Object, scale: Object) -> Object:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
         raise conflict(replace(resource, plural=f"{resource.plural}/scale"), name, why)
     new = copy_object(old)
-    new["spec"]["replicas"] = replicas
+    path: tuple[str, ...] = REPLICAS
+    if isinstance(resource, CustomResource) and resource.scale is not None:
+        path = fields_of(resource.scale["specReplicasPath"]) or REPLICAS
+    parent = new
+    for step in path[:-1]:
+        parent = parent.setdefault(step, {})
+    parent[path[-1]] = replicas
     return new

@@ -16,6 +16,7 @@ from lastcall.api.feature_gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     CONFIGMAPS,
+    CUSTOMRESOURCEDEFINITIONS,
     ENDPOINTS,
     ENDPOINTSLICES,
     EVENTS,
@@ -35,14 +36,14 @@ from lastcall.apiserver.admission import Admission
 from lastcall.apiserver.admission_priority import SYSTEM_CLASSES
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth import MASTERS, Authenticator, UserInfo
+from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.discovery import VERSIONS, Discovery
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE
 from lastcall.apiserver.objects import ObjectCache
-from lastcall.apiserver.openapi.documents import OpenAPI
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.records import WriteRecords
@@ -59,6 +60,7 @@ from lastcall.apiserver.strategies.core import (
     SecretStrategy,
     ServiceAccountStrategy,
 )
+from lastcall.apiserver.strategies.custom import CustomResourceDefinitionStrategy
 from lastcall.apiserver.strategies.pod import PodStrategy
 from lastcall.apiserver.strategies.service import ServiceStrategy
 from lastcall.apiserver.strategies.workloads import workload_strategies
@@ -145,14 +147,23 @@ class APIServer:
             *workload_strategies(),
         )
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
+        store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
+        self._kinds[CUSTOMRESOURCEDEFINITIONS] = store_of_definitions
+        self._definitions = Definitions(
+            shared, self._kinds, RequestContext(SERVER_USER, "kube-apiserver"), lambda: self._catalog.changed()
+        )
+        store_of_definitions.definitions = self._definitions
         self._issuer = TokenIssuer.load(world, config.issuer, config.service_account_key_pem or new_key_pem())
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, world.clock, config.issuer)
         self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, kubelet_streams)
         everything = (*SERVED, *REVIEWS)
-        self._discovery = Discovery(everything, config.kubernetes_version, f"{config.kubernetes_service_ip}:443")
-        self._openapi = OpenAPI(world.clock, everything, f"v{VERSIONS[config.kubernetes_version]}")
+        address = f"{config.kubernetes_service_ip}:443"
+        self._catalog = Catalog(
+            world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served
+        )
+        self.operations.catalog = self._catalog
 
     async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kinds[resource]
@@ -172,6 +183,7 @@ class APIServer:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
         `kubernetes` Service."""
         await self._load_allocations()
+        await self._definitions.load()
         fresh = await self._find(NAMESPACES, "", "default") is None
         await self._create_what_every_cluster_has()
         if fresh:
@@ -252,7 +264,7 @@ class APIServer:
         from lastcall.apiserver.http import HTTPFace
         from lastcall.streaming.upgrade import LONGEST_HEADER
 
-        face = HTTPFace(self._world, self.operations, self._authenticator, self._discovery, self._openapi, self._issuer)
+        face = HTTPFace(self._world, self.operations, self._authenticator, self._catalog, self._issuer)
         runner = web.ServerRunner(
             web.Server(face.handle, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER),
             shutdown_timeout=SHUTDOWN_SECONDS,

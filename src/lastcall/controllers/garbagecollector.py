@@ -12,6 +12,7 @@ from lastcall.api.resources import BINDINGS, EVENTS, FACES, PODS, SERVED, Resour
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
+from lastcall.controllers.declared import DeclaredKinds
 from lastcall.controllers.garbagecollector_graph import FOREGROUND, ORPHAN, Effects, Graph, Node, Reference
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.worker import Retry, Worker
@@ -45,6 +46,21 @@ class GarbageCollector:
         self._informers = [informers.get(resource) for resource in WATCHED]
         for resource, informer in zip(WATCHED, self._informers, strict=True):
             self._follow(resource, informer)
+        self._caches = informers
+        self._declared = DeclaredKinds(informers, self._kind_added, self._kind_removed)
+
+    def _kind_added(self, resource: Resource, stored: bool) -> None:
+        self._graph.serve(resource)
+        if stored:
+            self._follow(resource, self._caches.get(resource))
+
+    def _kind_removed(self, resource: Resource) -> None:
+        """Its objects went before it did, whether their last events have been seen or not."""
+        self._graph.unserve(resource)
+        cache = self._caches.drop(resource)
+        for obj in [] if cache is None else cache.items():
+            self._remember(resource, obj)
+            self._enqueue(self._graph.remove(uid_of(obj)))
 
     def _follow(self, resource: Resource, informer: Informer) -> None:
         def observed(obj: Object) -> None:
@@ -139,6 +155,8 @@ class GarbageCollector:
     async def _owner(self, node: Node, reference: Reference) -> Object | None:
         """The owner as it is now; None when there is none of that uid in the dependent's namespace. (`isDangling`)"""
         resource = self._graph.resource_of(reference)
+        if resource is None and reference.uid in self._gone:
+            return None  # and its kind with it (absentOwnerCache)
         if resource is None:
             raise Retry(f"{node}: its owner is a {reference.kind} of {reference.api_version}, which is not served")
         if resource.namespaced and not node.namespace:
@@ -219,12 +237,30 @@ class GarbageCollector:
 
     async def _strategic(self, resource: Resource, obj: Object, patch: Object) -> None:
         try:
-            await self._client.patch(
-                resource, name_of(obj), patch, namespace_of(obj), content_type=STRATEGIC_MERGE_PATCH
-            )
+            await self._patch(resource, name_of(obj), namespace_of(obj), patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
+
+    async def _patch(self, resource: Resource, name: str, namespace: str, patch: Object) -> None:
+        """A strategic merge patch of ownerReferences; declared kinds, which know none, get the whole list.
+
+        (patch.go:patchToDeleteOwnerReferences, deleteOwnerRefJSONMergePatch)
+        """
+        if resource in SERVED:
+            await self._client.patch(resource, name, patch, namespace, content_type=STRATEGIC_MERGE_PATCH)
+            return
+        live = await self._client.get(resource, name, namespace)
+        gone = {each["uid"] for each in patch["metadata"]["ownerReferences"] if each.get("$patch") == "delete"}
+        changed = {each["uid"]: each for each in patch["metadata"]["ownerReferences"] if each["uid"] not in gone}
+        references = [
+            {**each, **changed.get(each["uid"], {})}
+            for each in live["metadata"].get("ownerReferences") or ()
+            if each["uid"] not in gone
+        ]
+        meta = {"uid": patch["metadata"]["uid"], "resourceVersion": resource_version_of(live)}
+        whole = {"metadata": {**meta, "ownerReferences": references or None}}
+        await self._client.patch(resource, name, whole, namespace)
 
     # -- orphaning ---------------------------------------------------------------------------------------------------
 
@@ -238,9 +274,7 @@ class GarbageCollector:
                 continue
             patch = {"metadata": {"uid": dependent.uid, "ownerReferences": [{"$patch": "delete", "uid": uid}]}}
             try:
-                await self._client.patch(
-                    dependent.resource, dependent.name, patch, dependent.namespace, content_type=STRATEGIC_MERGE_PATCH
-                )
+                await self._patch(dependent.resource, dependent.name, dependent.namespace, patch)
             except StatusError as error:
                 if not is_not_found(error) and error.code != 422:
                     raise

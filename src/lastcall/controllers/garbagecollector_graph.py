@@ -91,6 +91,19 @@ class Graph:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    def serve(self, resource: Resource) -> None:
+        """A kind that can own from now on; what was waiting for it knows it."""
+        self._resources[resource.api_version, resource.kind] = resource
+        for node in self._nodes.values():
+            if node.resource is None and (node.api_version, node.kind) == (resource.api_version, resource.kind):
+                node.resource = resource
+                if not resource.namespaced:
+                    node.namespace = ""
+
+    def unserve(self, resource: Resource) -> None:
+        """A kind whose objects are gone, all of them."""
+        self._resources.pop((resource.api_version, resource.kind), None)
+
     def resource_of(self, reference: Reference) -> Resource | None:
         return self._resources.get((reference.api_version, reference.kind))
 

@@ -3,6 +3,7 @@
 Source: client-go informers.SharedInformerFactory. The indexes are those that controllers ask by.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from lastcall.api.meta import Object, namespace_of
@@ -39,12 +40,14 @@ _POD_INDEXES: Mapping[str, Callable[[Object], Iterable[str]]] = {**_INDEXES, NOD
 
 
 class Informers:
-    """`get(resource)` before `run`; every controller that asks gets the same cache."""
+    """Every controller that asks gets the same cache."""
 
     def __init__(self, world: World, client: Client) -> None:
         self._world = world
         self._client = client
         self._informers: dict[Resource, Informer] = {}
+        self._tasks: Tasks | None = None
+        self._running: dict[Resource, asyncio.Task[None]] = {}
 
     def get(self, resource: Resource) -> Informer:
         """The cache of one kind, with the indexes `namespace` and `controller` (Pods: `node` too)."""
@@ -52,12 +55,26 @@ class Informers:
         if informer is None:
             indexes = _POD_INDEXES if resource == PODS else _INDEXES
             informer = self._informers[resource] = Informer(self._client, resource, indexes=indexes, world=self._world)
+            if self._tasks is not None:
+                self._start(resource)
         return informer
 
     def spawn(self, tasks: Tasks) -> None:
-        """Run all caches asked for so far."""
-        for resource, informer in self._informers.items():
-            tasks.spawn(informer.run(), name=f"informer {resource.plural}")
+        """Run all caches: those asked for so far, and later ones when they are."""
+        self._tasks = tasks
+        for resource in list(self._informers):
+            self._start(resource)
+
+    def _start(self, resource: Resource) -> None:
+        assert self._tasks is not None
+        run = self._informers[resource].run()
+        self._running[resource] = self._tasks.spawn(run, name=f"informer {resource.plural}")
+
+    def drop(self, resource: Resource) -> Informer | None:
+        """Forget the cache of a kind that is no longer served; what it held."""
+        if (task := self._running.pop(resource, None)) is not None:
+            task.cancel()
+        return self._informers.pop(resource, None)
 
 
 def owned_and_orphans(informer: Informer, owner_uid: str, namespace: str) -> list[Object]:

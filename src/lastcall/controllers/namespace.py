@@ -15,6 +15,7 @@ from lastcall.api.meta import Object, copy_object, is_terminating, name_of, name
 from lastcall.api.resources import BINDINGS, EVENTS, FACES, NAMESPACES, PODS, SERVED, Resource
 from lastcall.client.api import Client
 from lastcall.client.workqueue import RateLimit
+from lastcall.controllers.declared import DeclaredKinds
 from lastcall.controllers.informers import NAMESPACE, Informers
 from lastcall.controllers.namespace_conditions import (
     FINALIZER_ESTIMATE_SECONDS,
@@ -49,6 +50,7 @@ class NamespaceController:
         self._namespaces = informers.get(NAMESPACES)
         self._contents = [informers.get(resource) for resource in WATCHED]
         self._pods = self._contents[0]
+        self._declared = DeclaredKinds(informers)
         limit = RateLimit(max_delay=60.0, per_second=0)
         self._worker = Worker(world, COMPONENT, self._sync, workers=10, rate_limit=limit)
         self._namespaces.add_handler(self._changed, lambda _, namespace: self._changed(namespace))
@@ -57,7 +59,7 @@ class NamespaceController:
 
     async def run(self) -> None:
         """Work until cancelled; starts when the caches are filled."""
-        await self._worker.run([self._namespaces, self._pods])
+        await self._worker.run([self._namespaces, self._pods, self._declared.informer])
 
     def _changed(self, namespace: Object) -> None:
         if is_terminating(namespace):
@@ -102,7 +104,7 @@ class NamespaceController:
         if await self._delete_kind(PODS, namespace, findings) or findings.errors:
             return
         remaining: dict[Resource, int] = {}
-        for resource in CONTENT:
+        for resource in (*CONTENT, *(each for each in self._declared.resources() if each.namespaced)):
             remaining[resource] = await self._delete_kind(resource, namespace, findings)
         findings.remaining = remaining
 

@@ -10,7 +10,7 @@ from api_server import ADMIN, ListRecorder
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
-from lastcall.api.resources import CONFIGMAPS, SERVICES
+from lastcall.api.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, SERVICES, Resource
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.open import open_store
@@ -53,6 +53,34 @@ async def test_a_restarted_server_serves_the_same_objects_and_goes_on_with_the_s
         taken["spec"]["clusterIP"] = ip
         with pytest.raises(StatusError, match="already allocated"):
             await client.create(SERVICES, taken, "default")
+
+
+async def test_a_restarted_server_serves_declared_kinds_and_goes_on_with_a_deletion(tmp_path: Path) -> None:
+    path, widgets = tmp_path / "store.sqlite", Resource("example.com", "v1", "widgets", "Widget", True)
+    definition = {
+        "metadata": {"name": "widgets.example.com", "finalizers": ["example.com/hold"]},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+            ],
+        },
+    }
+    held = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "finalizers": ["a.b/c"]}}
+    async with server_on(path) as (client, _):
+        await client.create(CUSTOMRESOURCEDEFINITIONS, definition)
+        await client.create(widgets, held, "default")
+    async with server_on(path) as (client, _):
+        assert [each["metadata"]["name"] for each in (await client.list(widgets)).items] == ["w"]
+        await client.delete(CUSTOMRESOURCEDEFINITIONS, "widgets.example.com")
+    async with server_on(path) as (client, _):
+        with pytest.raises(StatusError, match="create not allowed while custom resource definition is terminating"):
+            await client.create(widgets, {**held, "metadata": {"name": "late"}}, "default")
+        await client.patch(widgets, "w", {"metadata": {"finalizers": None}}, "default")
+        left = await client.get(CUSTOMRESOURCEDEFINITIONS, "widgets.example.com")
+        assert left["metadata"]["finalizers"] == ["example.com/hold"]
 
 
 async def test_a_write_that_the_store_cannot_keep_is_answered_500_and_leaves_nothing(

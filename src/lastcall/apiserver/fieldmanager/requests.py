@@ -6,7 +6,7 @@ Source: apiserver pkg/endpoints/handlers/{create,update,patch}.go, apimachinery 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
@@ -19,7 +19,7 @@ from lastcall.apiserver.fieldmanager.manager import Conflicts, Scope, applied, u
 from lastcall.apiserver.fieldmanager.managers import Entry, sent, shown
 from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
 from lastcall.apiserver.fieldmanager.scale import entries_of_parent, entries_of_scale
-from lastcall.apiserver.fieldmanager.types import type_of
+from lastcall.apiserver.fieldmanager.types import KNOWN_TYPES, type_of
 from lastcall.apiserver.fieldmanager.validate import error_text, problems
 from lastcall.apiserver.scale import SCALES, scale_of
 
@@ -38,7 +38,7 @@ def _from_user_agent(user_agent: str) -> str:
     return name.encode()[:MAX_MANAGER_BYTES].decode(errors="ignore")
 
 
-@cache
+@lru_cache(4 * KNOWN_TYPES)
 def scope_of(resource: Resource, subresource: str) -> Scope:
     """The scope of writes to `resource`, in the version in which they come."""
     ignored = reset_fields(resource, subresource)
@@ -70,11 +70,18 @@ class Tracking:
         meta, new = obj["metadata"], obj
         if any(key in meta for key in _WIPED):
             new = {**obj, "metadata": {key: value for key, value in meta.items() if key not in _WIPED}}
-        return updated(self.scope, sent(new, [], subresource=False), None, new, self.manager, self.time())
+        return self._updated(sent(new, [], subresource=False), None, new)
 
     def update(self, new: Object, old: Object) -> list[Entry]:
-        entries = sent(new, _entries(old), subresource=bool(self.scope.subresource))
-        return updated(self.scope, entries, old, new, self.manager, self.time())
+        return self._updated(sent(new, _entries(old), subresource=bool(self.scope.subresource)), old, new)
+
+    def _updated(self, entries: list[Entry], old: Object | None, new: Object) -> list[Entry]:
+        try:
+            return updated(self.scope, entries, old, new, self.manager, self.time())
+        except ValueError:
+            # An item without its keys: validation has the words for it, and no write fails for its managers' sake
+            # (fieldmanager.go:UpdateNoErrors).
+            return entries
 
     def apply(self, config: Object, live: Object | None, *, force: bool) -> Object:
         """`live` (None when there is none) with `config` applied, as managedFields say. Raises StatusError."""

@@ -3,11 +3,12 @@
 Source: structured-merge-diff schema/elements.go; the facts are those of `lastcall.api.types`.
 """
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import orjson
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.resources import Resource
 from lastcall.api.schema import NULL_WHEN_EMPTY
 from lastcall.api.types import Field, Struct, struct, struct_for
@@ -16,6 +17,8 @@ from lastcall.apiserver.fieldmanager.fields import EMPTY
 Kind = Literal["scalar", "any", "struct", "map", "list", "set"]
 """`list` is a list whose items have keys, or one that is a single value; `set` one of distinct scalars."""
 
+KNOWN_TYPES = 512
+"""Of how many kinds the type is remembered: a definition that changes makes a new one."""
 _KNOWN_ELEMENTS, _LONGEST_KNOWN = 256, 64
 """How many path elements of a list are remembered, and of how many characters."""
 
@@ -23,7 +26,7 @@ _KNOWN_ELEMENTS, _LONGEST_KNOWN = 256, 64
 class Type:
     """The type of a value. `leaf` says that it is one value to who manages fields, however large it is."""
 
-    __slots__ = ("_elements", "_fields", "_key", "_struct", "always", "field", "item", "keys", "kind", "leaf")
+    __slots__ = ("_elements", "_fields", "_key", "_struct", "always", "field", "item", "keys", "kind", "leaf", "open")
 
     def __init__(self, field: Field | None, of: Struct | None = None) -> None:
         self.field = field
@@ -32,6 +35,8 @@ class Type:
         self.item: Type | None = None
         self.keys: tuple[tuple[str, Any], ...] = ()
         """Name and default of each key of a list's items, by name."""
+        self.open = False
+        """Whether a struct may have fields that nobody declared."""
         self._key = ""
         """The one key of a list's items, where there are not several."""
         self._elements: dict[str, str] = {}
@@ -63,10 +68,20 @@ class Type:
         """Of a struct: by name, the path element and the type."""
         if self._fields is None:
             if self._struct is None:
-                assert self.field is not None
+                if self.field is None:
+                    return {}
                 self._struct = struct(self.field.ref)
             self._fields = {name: (f"f:{name}", Type(field)) for name, field in self._struct.fields.items()}
         return self._fields
+
+    def declare(self, fields: dict[str, tuple[str, "Type"]]) -> None:
+        """Make this a struct of these fields."""
+        self._fields = fields
+
+    def with_keys(self, keys: tuple[tuple[str, Any], ...]) -> None:
+        """Make this a list whose items have keys."""
+        self.keys, self.leaf = keys, not keys
+        self._key = keys[0][0] if len(keys) == 1 else ""
 
     def child(self, name: str) -> tuple[str, "Type"]:
         """Path element and type of a struct's field or a map's key; a field that nobody declared is one value."""
@@ -117,15 +132,21 @@ def _keys(field: Field) -> tuple[tuple[str, Any], ...]:
     return tuple((name, fields[name].default) for name in sorted(field.list_keys))
 
 
-@cache
+@lru_cache(KNOWN_TYPES)
 def type_of(resource: Resource) -> Type:
     """The type of a resource's objects."""
+    if isinstance(resource, CustomResource):
+        from lastcall.apiserver.fieldmanager.custom_types import custom_type
+
+        return custom_type(resource)
     return Type(None, struct_for(resource))
 
 
-@cache
+@lru_cache(KNOWN_TYPES)
 def empty_object(resource: Resource) -> dict[str, Any]:
     """An object nobody has written anything to, as Go encodes it: what a create is compared with. Do not change."""
+    if isinstance(resource, CustomResource):
+        return {}
     return _empty(type_of(resource), struct_for(resource))
 
 

@@ -30,7 +30,7 @@ def _check(type_: Type, value: Any, path: str, found: list[str]) -> None:
             found.append(f"{path}: expected map, got &{{{_go_value(value)}}}")
             return
         for name, item in value.items():
-            if type_.kind == "struct" and name not in type_.fields:
+            if type_.kind == "struct" and name not in type_.fields and not type_.open:
                 found.append(f"{path}.{name}: field not declared in schema")
             else:
                 _check(type_.child(name)[1], item, f"{path}.{name}", found)

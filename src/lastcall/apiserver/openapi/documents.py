@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 import orjson
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.resources import Resource
 from lastcall.api.types import full_name
 from lastcall.apiserver.openapi import protobuf
+from lastcall.apiserver.openapi.custom import custom_parts
 from lastcall.apiserver.openapi.paths import path_items, types_of
 from lastcall.apiserver.openapi.schemas import OPTIONS_OF_EVERY_GROUP, Dialect, Schema, reachable, schema
 from lastcall.world.clock import Clock
@@ -110,6 +112,12 @@ class OpenAPI:
         group_versions = sorted({(each.group, each.version) for each in resources})
         names = dict.fromkeys(OPTIONS_OF_EVERY_GROUP)
         for resource in resources:
+            if isinstance(resource, CustomResource):
+                names.update(
+                    dict.fromkeys(("meta.v1.ObjectMeta", "meta.v1.ListMeta", "meta.v1.Status", "meta.v1.Patch"))
+                )
+                yield from custom_parts(resource, dialect)
+                continue
             names.update(dict.fromkeys(types_of(resource)))
             for path, item in path_items(resource, dialect):
                 yield "paths", path, item

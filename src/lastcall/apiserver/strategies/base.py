@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from lastcall.api.errors import StatusError
+from lastcall.api.field import FieldError
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.context import RequestContext
@@ -66,6 +67,10 @@ class Strategy:
                 new[key] = old[key]
             else:
                 new.pop(key, None)
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        """What is wrong with an object by rules that are no kind's of Kubernetes itself."""
+        return []
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Whether the generation counts this update."""

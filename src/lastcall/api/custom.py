@@ -1,0 +1,104 @@
+"""Kinds that a CustomResourceDefinition declares. Pure.
+
+Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
+"""
+
+from dataclasses import dataclass, field
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Finalizer of a definition whose objects have to go first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CustomResource(Resource):
+    """One version of a declared kind. Two are the same only if they are the same object: a definition may change.
+
+    `stored` is the version in which objects are stored, None when it is this one. Versions differ in nothing but
+    apiVersion (conversion None).
+    """
+
+    schema: Object = field(default_factory=dict)
+    """The version's openAPIV3Schema."""
+    columns: tuple[Object, ...] = ()
+    """additionalPrinterColumns."""
+    scale: Object | None = None
+    """specReplicasPath, statusReplicasPath, labelSelectorPath."""
+    selectable: tuple[str, ...] = ()
+    """JSON paths that field selectors may ask for."""
+    warning: str = ""
+    """What a request for a deprecated version is told."""
+    stored: "CustomResource | None" = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash(self.plural)
+
+
+def is_established(definition: Object) -> bool:
+    return any(
+        each.get("type") == "Established" and each.get("status") == "True"
+        for each in (definition.get("status") or {}).get("conditions") or ()
+    )
+
+
+def has_rules(schema: object) -> bool:
+    """Whether a schema has x-kubernetes-validations somewhere."""
+    if isinstance(schema, dict):
+        return "x-kubernetes-validations" in schema or any(map(has_rules, schema.values()))
+    return isinstance(schema, list) and any(map(has_rules, schema))
+
+
+def served_resources(definition: Object) -> list[Resource]:
+    """Its served versions as plain resources, the stored one first: enough for who only asks the API."""
+    spec = definition["spec"]
+    names = spec["names"]
+    versions = sorted((each for each in spec["versions"] if each.get("served")), key=lambda each: not each["storage"])
+    return [
+        Resource(spec["group"], each["name"], names["plural"], names["kind"], spec["scope"] == "Namespaced")
+        for each in versions
+    ]
+
+
+def custom_resources(definition: Object) -> list[CustomResource]:
+    """What a definition declares: the stored version first, then those that are served."""
+    spec = definition["spec"]
+    names = (definition.get("status") or {}).get("acceptedNames") or spec["names"]
+    versions = sorted(spec["versions"], key=lambda each: not each["storage"])
+    stored: CustomResource | None = None
+    found = []
+    for version in versions:
+        subresources = version.get("subresources") or {}
+        made = CustomResource(
+            spec["group"],
+            version["name"],
+            names["plural"],
+            names["kind"],
+            spec["scope"] == "Namespaced",
+            names.get("singular") or names["kind"].lower(),
+            tuple(names.get("shortNames") or ()),
+            tuple(names.get("categories") or ()),
+            tuple(each for each in ("scale", "status") if subresources.get(each) is not None),
+            (version.get("schema") or {}).get("openAPIV3Schema") or {},
+            tuple(version.get("additionalPrinterColumns") or ()),
+            subresources.get("scale"),
+            tuple(each["jsonPath"] for each in version.get("selectableFields") or ()),
+            _warning(definition, version),
+            stored,
+        )
+        stored = stored or made
+        found.append(made)
+    return found
+
+
+def _warning(definition: Object, version: Object) -> str:
+    if not version.get("deprecated"):
+        return ""
+    spec = definition["spec"]
+    return (
+        version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    )

@@ -1,0 +1,53 @@
+"""What a server serves: Kubernetes's own kinds, which never change, and the declared ones, which come and go."""
+
+from collections.abc import Callable, Sequence
+
+from lastcall.api.custom import CustomResource
+from lastcall.api.resources import Resource
+from lastcall.apiserver.discovery import VERSIONS, Discovery
+from lastcall.apiserver.openapi.documents import OpenAPI
+from lastcall.world.clock import Clock
+
+
+class Catalog:
+    """`declared` answers the kinds that are declared and served now; tell `changed` when that is something else.
+
+    `address` is `host:port` as clients should see it in /api.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        resources: Sequence[Resource],
+        kubernetes_version: str,
+        address: str,
+        declared: Callable[[], Sequence[CustomResource]] = tuple,
+    ) -> None:
+        self._clock, self._resources = clock, tuple(resources)
+        self._version, self._address, self._declared = kubernetes_version, address, declared
+        self._by_path = {(each.group, each.version, each.plural): each for each in resources}
+        self._made: tuple[Discovery, OpenAPI] | None = None
+        self._custom: dict[tuple[str, str, str], CustomResource] = {}
+
+    def changed(self) -> None:
+        """The documents are made anew when somebody asks for them."""
+        self._made = None
+        self._custom = {(each.group, each.version, each.plural): each for each in self._declared()}
+
+    def resource(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._by_path.get((group, version, plural)) or self._custom.get((group, version, plural))
+
+    @property
+    def discovery(self) -> Discovery:
+        return self._documents()[0]
+
+    @property
+    def openapi(self) -> OpenAPI:
+        return self._documents()[1]
+
+    def _documents(self) -> tuple[Discovery, OpenAPI]:
+        if self._made is None:
+            everything = (*self._resources, *self._custom.values())
+            openapi = OpenAPI(self._clock, everything, f"v{VERSIONS[self._version]}")
+            self._made = Discovery(everything, self._version, self._address), openapi
+        return self._made

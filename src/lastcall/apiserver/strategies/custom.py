@@ -1,0 +1,83 @@
+"""CustomResourceDefinitions, and the objects that they declare.
+
+Source: apiextensions-apiserver pkg/registry/{customresourcedefinition,customresource}/strategy.go, etcd.go.
+"""
+
+from datetime import datetime
+from typing import ClassVar
+
+from lastcall.api.custom import CLEANUP, CustomResource, has_rules
+from lastcall.api.field import FieldError
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.structural import schema_errors
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.deletion import RULE_DELETE, Decision, DeleteOptions, check_preconditions
+from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
+from lastcall.world.clock import rfc3339
+
+NO_RULES = "x-kubernetes-validations are kept, but not evaluated"
+
+
+def set_condition(definition: Object, type_: str, status: str, reason: str, message: str, moment: str) -> None:
+    """In place; the time of a condition is that of its last change."""
+    conditions = [*(definition["status"].get("conditions") or ())]
+    old = next((each for each in conditions if each["type"] == type_), None)
+    since = moment if old is None or old["status"] != status else old["lastTransitionTime"]
+    new = {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+    definition["status"]["conditions"] = [new if each is old else each for each in conditions] + [new] * (old is None)
+
+
+class CustomResourceDefinitionStrategy(Strategy):
+    tracks_generation = True
+    allow_unconditional_update = False
+
+    def prepare_for_create(self, obj: Object) -> None:
+        stored = [each["name"] for each in obj["spec"].get("versions") or () if each.get("storage")]
+        obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if subresource != "status":
+            stored = list((old.get("status") or {}).get("storedVersions") or ())
+            more = [each["name"] for each in new["spec"].get("versions") or () if each.get("storage")]
+            new["status"] = {**(old.get("status") or {}), "storedVersions": list(dict.fromkeys([*stored, *more]))}
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        if has_rules(obj["spec"]):
+            context.warnings.append(NO_RULES)
+        return nothing
+
+    def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
+        """The first DELETE marks: objects go before their definition does (etcd.go:Delete)."""
+        if obj["metadata"].get("deletionTimestamp") is not None:
+            return super().decide_delete(obj, options, now)
+        check_preconditions(self.delete_rules, obj, options)
+        marked = copy_object(obj)
+        meta = marked["metadata"]
+        meta["deletionTimestamp"] = rfc3339(now)
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
+        text = "CustomResource deletion is in progress"
+        set_condition(marked, "Terminating", "True", "InstanceDeletionInProgress", text, rfc3339(now))
+        return Decision("mark", marked, RULE_DELETE)
+
+
+class CustomResourceStrategy(Strategy):
+    tracks_generation = True
+    allow_unconditional_update: ClassVar[bool] = False
+
+    def __init__(self, resource: CustomResource) -> None:
+        super().__init__(resource)
+        self._schema = resource.schema
+
+    def prepare_for_create(self, obj: Object) -> None:
+        if "status" in self.resource.subresources:
+            obj.pop("status", None)
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """All but metadata counts, and all but status where that has a way of its own."""
+        ignored = ("metadata", "status") if "status" in self.resource.subresources else ("metadata",)
+        one, other = ({key: value for key, value in obj.items() if key not in ignored} for obj in (new, old))
+        return {**one, "apiVersion": ""} != {**other, "apiVersion": ""}
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        return schema_errors(self._schema, obj)
