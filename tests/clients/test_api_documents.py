@@ -66,15 +66,37 @@ async def test_documents_are_for_those_who_are_known(http: aiohttp.ClientSession
         assert response.status == 405
 
 
-async def test_there_are_no_custom_resource_definitions_and_kubectl_may_hear_so(http: aiohttp.ClientSession) -> None:
-    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+async def test_declared_kinds_come_and_go_in_the_documents(http: aiohttp.ClientSession) -> None:
+    crds, group = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/example.com/v1"
     status, _, body = await get(http, crds)
     assert (status, json.loads(body)["kind"]) == (200, "CustomResourceDefinitionList")
     assert json.loads(body)["items"] == []
-    for path in (f"{crds}/x", f"{crds}?watch=true", "/apis/apiextensions.k8s.io/v1", "/apis/apiextensions.k8s.io"):
+    status, _, text = await get(http, f"{group}/namespaces/default/widgets")
+    assert (status, text) == (404, b"404 page not found\n")
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version |= {"deprecated": True, "deprecationWarning": "old"}
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    async with http.post(crds, json={"metadata": {"name": "widgets.example.com"}, "spec": spec}) as response:
+        assert response.status == 201, await response.text()
+    (listed,) = json.loads((await get(http, group))[2])["resources"]
+    assert (listed["name"], listed["kind"], listed["namespaced"]) == ("widgets", "Widget", True)
+    document = json.loads((await get(http, "/openapi/v3/apis/example.com/v1"))[2])
+    assert (
+        document["components"]["schemas"]["com.example.v1.Widget"]["properties"]["spec"] == schema["properties"]["spec"]
+    )
+    assert "com.example.v1.Widget" in json.loads((await get(http, "/openapi/v2"))[2])["definitions"]
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+    async with http.post(f"{group}/namespaces/default/widgets", json=widget) as response:
+        assert response.status == 201, await response.text()
+        assert response.headers["Warning"] == '299 - "old"'
+    (item,) = json.loads((await get(http, f"{group}/widgets"))[2])["items"]
+    assert (item["kind"], item["apiVersion"]) == ("Widget", "example.com/v1")
+    async with http.delete(f"{crds}/widgets.example.com") as response:
+        assert (await response.json())["metadata"]["deletionTimestamp"]
+    for path in (f"{crds}/widgets.example.com", f"{group}/widgets", group, "/apis/example.com"):
         assert (await get(http, path))[0] == 404
-    async with http.post(crds, json={}) as response:
-        assert response.status == 404
 
 
 @pytest.mark.parametrize(
