@@ -1,10 +1,14 @@
 """node-semantics 17.1, image_gc_manager.go: which images go, when, and what is said of it."""
 
+import os
+
 import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Image, RuntimeServiceError
+from lastcall.cri.sandbox.images import ImageStore, build_image
 from lastcall.node.eviction_rules import Observation
 from lastcall.node.image_gc import (
+    ImageGCError,
     ImageGCManager,
     ImageGCPolicy,
     ImageRecord,
@@ -17,6 +21,7 @@ from lastcall.node.image_gc import (
 )
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
 
 MI = 1 << 20
 
@@ -189,3 +194,23 @@ def test_images_that_nobody_has_used_for_the_longest_age_go_whatever_the_disk():
 
 def test_with_everything_switched_off_nothing_is_even_asked():
     collect(None, 1000, policy=ImageGCPolicy(high_threshold_percent=100))
+
+
+async def test_on_a_real_store_a_used_image_stays_and_an_unused_one_gives_its_memory_back(tmp_path):
+    store = ImageStore(tmp_path / "images", unpacked=tmp_path / "unpacked")
+    used = build_image(store, "used:1", {"a": (b"a" * 5000, 0o644)})
+    unused = build_image(store, "unused:1", {"b": (b"b" * 5000, 0o644)})
+    for name in ("used:1", "unused:1"):
+        await store.image_status(name)
+    root = store.rootfs("used:1")
+    node = Node([], other=99)
+    node.used = [root.image_ref]
+    manager = ImageGCManager(
+        world=World(), runtime=node, images=store, events=node, node={"kind": "Node"}, stats=node,
+        policy=ImageGCPolicy(min_age=0),
+    )  # fmt: skip
+    with pytest.raises(ImageGCError, match="Attempted to free 19922944 bytes"):
+        await manager.garbage_collect(node)
+    assert [each.id for each in await store.list_images()] == [used.id]
+    assert os.listdir(root.lowerdirs[0]) == ["a"]
+    assert {each.id for each in store.images()} == {used.id, unused.id}, "the user's layout is not the node's"
