@@ -126,7 +126,8 @@ def _steps(endings: Sequence[Ending | None]) -> Iterator[Difference]:
             yield Difference("step", values, key[0])
 
 
-_VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=kube-api-access-)[a-z0-9]{5}|\d[\d.]*|( \(.*\))$")
+_VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=kube-api-access-)[a-z0-9]{5}|\d[\d.]*")
+_ASIDE = re.compile(r" \(.*\)$")
 """Of a step's text what is another one each time, and what is said beside it."""
 
 
@@ -136,7 +137,7 @@ def _step_texts(ending: Ending) -> dict[tuple[str, str], str]:
     for entry in ending.entries:
         words = words_for(entry.record)
         if entry.at >= 0 and words.level <= STEP:
-            steps.setdefault((entry.record.container, _VARIES.sub("#", words.text)), words.text)
+            steps.setdefault((entry.record.container, _VARIES.sub("#", _ASIDE.sub("", words.text))), words.text)
     return steps
 
 

@@ -13,7 +13,8 @@ from lastcall.cli.manifests import load_manifests
 from lastcall.cli.run import run_manifests
 from lastcall.cli.session import RunOptions
 from lastcall.timeline.pod_facts import PodFacts
-from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending
+from lastcall.timeline.record import Record
+from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry
 from lastcall.timeline.versions import VersionStory, compare, labelled
 
 BOTH = RunOptions(after=0, timeout=5, versions=("1.23", "1.36"))
@@ -170,3 +171,15 @@ def test_user_errors_of_every_version_stay_the_user_s(pod_file, new_cluster):
 
     with pytest.raises(UserError):
         run_manifests(load_manifests([str(pod_file)]), BOTH, refuse)
+
+
+def stepping(kind, **facts):
+    record = Record("kubelet-b-1", 0, 0, "kubelet", kind, "u", "app", "", facts, "", "observed")
+    return replace(ending(), entries=(Entry(record, 1.0),))
+
+
+def test_a_step_is_the_same_whatever_its_numbers_and_what_is_said_beside_it():
+    stop = stepping("StopRequested", timeoutSeconds=4, floor=False, deductedSeconds=0)
+    assert differing(stop, stepping("StopRequested", timeoutSeconds=2, floor=False, deductedSeconds=2)) == {}
+    found = differing(stop, ending())
+    assert found == {"step": ("StopContainer, timeout 4 s", "-")}
