@@ -380,6 +380,21 @@ def test_a_manager_killed_at_any_of_its_writes_comes_to_the_same_end(name: str):
     assert not wrong, f"{len(wrong)} kills of {name} did harm:\n" + "\n".join(wrong[:8])
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["node-lifecycle-controller (a node stays lost)", "replication-controller", "taint-eviction-controller",
+     "endpoints-controller", "endpointslice-mirroring-controller", "serviceaccount-controller"],
+)  # fmt: skip
+def test_a_write_of_a_dead_manager_that_arrives_late_changes_nothing_in_the_end(name: str):
+    """It may make a thing that the next manager has made meanwhile; one of the two goes again."""
+    story = STORIES[name]
+    undisturbed = run_killed(story)
+    for number in range(1, len(undisturbed.writes) + 1):
+        killed = run_killed(story, Kill(number, "late", down=0.5))
+        killed.created = undisturbed.created
+        assert not differences(story, undisturbed, killed), f"late {number}: {undisturbed.writes[number - 1]}"
+
+
 def outcome(*objects: Object, created: dict[str, int] | None = None) -> Outcome:
     return Outcome(objects=[json.dumps(each) for each in objects], created=Counter(created or {}))
 

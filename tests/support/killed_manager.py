@@ -9,6 +9,8 @@ as writes: they are told behind the controllers' backs, and one that is lost is 
 """
 
 import asyncio
+import contextlib
+import copy
 import json
 import re
 from collections import Counter
@@ -19,14 +21,17 @@ from typing import Any, Literal
 from counted_writes import WRITES, target_of
 from virtual_cluster import KINDS, VirtualCluster, run_cluster
 
+from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import EVENTS, LEASES, Resource
 from lastcall.client.api import Client
 
 MANAGER = "kube-controller-manager"
 
-Moment = Literal["lost", "unanswered", "answered"]
-"""The write never reaches the API server; it does, and the manager dies before the answer; right after the answer."""
+Moment = Literal["lost", "unanswered", "answered", "late"]
+"""The write never reaches the API server; it does, and the manager dies before the answer; right after the answer.
+Or it was on its way when the manager died, and arrives when the next one is at work."""
+LATE_SECONDS = 2.0
 FIRST = 60
 """Each of the first writes is a moment to die at; of those beyond, some."""
 BEYOND = 12
@@ -111,6 +116,7 @@ class _Run:
         self.armed = False
         self.killed = asyncio.Event()
         self._lives: list[_Life] = []
+        self.cluster: VirtualCluster
 
     def wrap(self, client: Client, component: str) -> Client:
         return _Mortal(client, self) if component == MANAGER else client  # type: ignore[return-value]
@@ -133,6 +139,11 @@ class _Run:
             life.dead = True
             self.killed.set()
             await life.silence()
+        if moment == "late":
+            life.dead = True
+            self.killed.set()
+            self.cluster._tasks.spawn(self._arrive(send, arguments, options), name="late write")
+            await life.silence()
         life.dead = life.dead or moment is not None  # the others say nothing more either
         try:
             answer = await send(*arguments, **options)
@@ -145,6 +156,13 @@ class _Run:
             if moment == "unanswered":
                 await life.silence()
 
+    async def _arrive(self, send: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Copied when it was sent: what the dead manager did with its objects afterwards is nobody's business."""
+        arguments = copy.deepcopy(arguments)
+        await self.cluster.sleep(LATE_SECONDS)
+        with contextlib.suppress(StatusError):
+            await send(*arguments, **options)
+
     async def reaper(self, cluster: VirtualCluster) -> None:
         """Takes the dead manager away and starts the next one."""
         assert self.kill is not None
@@ -156,7 +174,7 @@ class _Run:
         cluster.start_manager()
 
     async def scenario(self, cluster: VirtualCluster) -> None:
-        self.outcome.cluster = cluster
+        self.outcome.cluster = self.cluster = cluster
         if self.kill is not None:
             cluster._tasks.spawn(self.reaper(cluster), name="reaper")
         self.armed = True

@@ -56,6 +56,7 @@ class NodeLifecycleController:
         self._health: dict[str, NodeHealth] = {}
         self._known: dict[str, Object] = {}
         self._retry_marking: dict[str, None] = {}
+        self._unknown: dict[str, None] = {}
         self._to_taint = asyncio.Event()
         self._taints = Worker(world, "node-lifecycle taints", self._sync_no_schedule)
         self._assigned = Worker(world, "node-lifecycle pods", self._sync_assigned)
@@ -149,15 +150,13 @@ class NodeLifecycleController:
             node = self._known.pop(name)
             self._health.pop(name, None)
             self._retry_marking.pop(name, None)
+            self._unknown.pop(name, None)
             self._zones.queue(zone_of(node)).remove(name)
             self._say(node, "RemovingNode", f"Removing Node {name} from Controller")
 
     async def _monitor_one(self, node: Object) -> str | None:
         """The status of the condition Ready; None without one."""
         name = name_of(node)
-        if name not in self._health:
-            # Whoever did this before us may have died between the node's status and that of its Pods.
-            self._retry_marking[name] = None
         lease = self._leases.get(LEASE_NAMESPACE, name)
         found = examine(node, lease, self._health.get(name), self._seconds(), self._moment())
         if found.status is not None:
@@ -170,6 +169,11 @@ class NodeLifecycleController:
         self._health[name] = found.health
         if found.current is None:
             return None
+        if found.observed == "Unknown" and name not in self._unknown:
+            # Who wrote that, before us, may have died between the node's status and that of its Pods.
+            self._unknown[name] = self._retry_marking[name] = None
+        elif found.observed != "Unknown":
+            self._unknown.pop(name, None)
         await self._taint_base_eviction(node, found.observed)
         lost = found.current != "True" and found.observed == "True"
         if lost:
