@@ -63,10 +63,6 @@ class Codec:
         """Stored bytes from here on, after a `{`, are the object without kind and apiVersion: an item of a list."""
         return len(self._head)
 
-    def fits(self, value: bytes) -> bool:
-        """Whether stored bytes are in the version of this codec."""
-        return value.startswith(self._head)
-
     def check(self, value: bytes) -> None:
         """Raises ValueError for stored bytes that do not begin with kind and apiVersion."""
         if not value.startswith(self._head):

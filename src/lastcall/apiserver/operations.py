@@ -86,6 +86,7 @@ class Operations:
         self._reviews = reviews
         shared = next(iter(kinds.values())).shared
         self._store, self.clock = shared.store, shared.world.clock
+        self._cache = shared.cache
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
@@ -108,6 +109,10 @@ class Operations:
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
         store = self.kinds.get(stored_resource(resource))
+        if store is None and isinstance(resource, CustomResource) and self.catalog is not None:
+            # Its definition has changed since the request came.
+            now = self.catalog.resource(resource.group, resource.version, resource.plural)
+            store = None if now is None else self.kinds.get(stored_resource(now))
         if store is None:
             raise method_not_allowed()
         return store
@@ -116,15 +121,19 @@ class Operations:
 
     def decode(self, resource: Resource, value: bytes) -> Object:
         """The object of stored (or watched) bytes as `resource` shows it. Shared: do not change."""
-        obj = self.kind(resource).decode(value)
+        if isinstance(resource, CustomResource):
+            obj = self._cache.decode(value)  # a watch outlives its definition by the last events
+        else:
+            obj = self.kind(resource).decode(value)
         face = face_of(resource)
         return obj if face is None else face.show(obj)
 
     def present(self, resource: Resource, value: bytes) -> bytes:
         """Stored bytes as `resource` shows them: unchanged, but for a kind's other face."""
-        if isinstance(resource, CustomResource) and self.kind(resource).codec.fits(value) and resource.stored is None:
+        if face_of(resource) is None:
             return value
-        return value if face_of(resource) is None else orjson.dumps(self.decode(resource, value))
+        obj = self.decode(resource, value)
+        return value if obj is self._cache.decode(value) else orjson.dumps(obj)
 
     def _answer(self, resource: Resource, answer: Answer) -> Answer:
         face = face_of(resource)

@@ -233,6 +233,25 @@ def test_a_deleted_definition_takes_its_objects_along_and_waits_for_their_finali
     virtual(scenario)
 
 
+def test_a_watch_goes_on_when_the_definition_changes_and_sees_its_objects_go(virtual) -> None:
+    async def scenario(api) -> None:
+        await api.admin.create(CRDS, definition(versions=("v1", "v2")))
+        made = await api.admin.create(WIDGETS, widget(), "default")
+        version = made["metadata"]["resourceVersion"]
+        async with api.admin.watch(NEWER, "default", resource_version=version) as events:
+            crd = await api.admin.get(CRDS, "widgets.example.com")
+            versions = [{**each, "additionalPrinterColumns": []} for each in crd["spec"]["versions"]]
+            versions[0]["schema"] = {"openAPIV3Schema": {"type": "object"}}
+            await api.admin.patch(CRDS, "widgets.example.com", {"spec": {"versions": versions}})
+            await api.admin.patch(WIDGETS, "w", {"metadata": {"labels": {"a": "b"}}}, "default")
+            await api.admin.delete(CRDS, "widgets.example.com")
+            seen = [await anext(events), await anext(events)]
+        assert [event.type for event in seen] == ["MODIFIED", "DELETED"]
+        assert {event.object["apiVersion"] for event in seen} == {"example.com/v2"}
+
+    virtual(scenario)
+
+
 def test_names_that_another_kind_has_are_not_accepted(virtual) -> None:
     async def scenario(api) -> None:
         await api.admin.create(CRDS, definition())
