@@ -36,7 +36,7 @@ class CustomResource(Resource):
         return self is other
 
     def __hash__(self) -> int:
-        return hash(self.plural)
+        return Resource.__hash__(self)
 
 
 def is_established(definition: Object) -> bool:

@@ -24,14 +24,16 @@ class Resource:
     # Resources are keys of many dicts: the generated methods would look at every field each time.
 
     def __hash__(self) -> int:
-        return hash(self.plural)
+        return hash(self.plural) ^ hash(self.group) ^ hash(self.version)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Resource):
             return NotImplemented
-        return self.plural == other.plural and all(getattr(self, n) == getattr(other, n) for n in Resource.__slots__)
+        if (self.plural, self.group, self.version) != (other.plural, other.group, other.version):
+            return False
+        return all(getattr(self, name) == getattr(other, name) for name in Resource.__slots__)
 
     @property
     def api_version(self) -> str:
