@@ -1,11 +1,18 @@
 """Who keeps a volume's mount busy."""
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from lastcall.node.volumes.holders import Holder, holders_of, mounts_under
+from lastcall.node.volumes.manager import HostVolumeManager
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
 
 
 def test_a_process_with_an_open_file_or_its_working_directory_there_is_named(tmp_path: Path) -> None:
@@ -48,3 +55,49 @@ def test_a_process_of_another_mount_namespace_does_not_count(tmp_path: Path) -> 
         (tmp_path / pid / "cwd").symlink_to("/v/sub")
         (tmp_path / pid / "comm").write_text("tail\n")
     assert holders_of("/v", tmp_path) == [Holder(7, "tail", "working directory", "/v/sub")]
+
+
+class Records:
+    def __init__(self) -> None:
+        self.found: list[tuple[str, dict[str, Any]]] = []
+
+    def record(self, kind: str, *, facts: dict[str, Any] | None = None, **more: Any) -> str:
+        self.found.append((kind, facts or {}))
+        return ""
+
+
+async def test_a_busy_volume_is_told_with_who_holds_it_and_the_pod_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = tmp_path / "pods/u1/volumes/kubernetes.io~empty-dir/cache"
+    volume.mkdir(parents=True)
+    records, busy = Records(), [True]
+
+    def umount2(target: str, flags: int = 0) -> None:
+        if busy:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr("lastcall.node.volumes.manager.linux.umount2", umount2)
+    monkeypatch.setattr(Path, "is_mount", lambda self: self == volume)
+    pod = {"metadata": {"name": "p", "namespace": "n", "uid": "u1"}, "spec": {"containers": []}}
+    async with Tasks() as tasks:
+        manager = HostVolumeManager(
+            world=World(),
+            tasks=tasks,
+            client=None,  # type: ignore[arg-type]
+            events=None,  # type: ignore[arg-type]
+            recorder=records,  # type: ignore[arg-type]
+            root=tmp_path,
+            node_name="node-1",
+        )
+        with (volume / "log").open("w"), pytest.raises(OSError, match="busy"):
+            await manager.wait_for_unmount(pod)
+        ((kind, facts),) = records.found
+        assert (kind, facts["volume"], facts["more"]) == ("VolumeBusy", "cache", 0)
+        (holder,) = facts["holders"]
+        assert (holder["pid"], holder["how"], holder["path"]) == (os.getpid(), "open file", str(volume / "log"))
+        busy.clear()
+        monkeypatch.setattr(Path, "is_mount", lambda self: False)
+        await manager.wait_for_unmount(pod)
+        assert not volume.exists()
+        tasks.cancel()

@@ -199,6 +199,7 @@ async def test_a_missing_source_is_reported_for_its_volume_and_mounts_once_it_is
         assert sink.events == [
             ("Warning", "FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "missing" not found')
         ]
+        assert sink.records == [("VolumeFailed", {"volume": "v", "error": 'configmap "missing" not found'})]
         api.objects["configmaps", "missing"] = {"data": {"a": "1"}}
         await waiting
         assert (of(manager, pod, "/v") / "a").read_text() == "1"
