@@ -14,7 +14,7 @@ from virtual_cluster import VirtualCluster, pod_manifest, service
 from workloads import template, workload
 
 from lastcall.api.meta import Object, copy_object, name_of
-from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, REPLICASETS
+from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, REPLICASETS, SERVICES
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
 from lastcall.controllers.manager import NAMES
 from lastcall.cri.simulated_program import Program
@@ -305,6 +305,26 @@ async def endpoints_of_a_user(cluster: VirtualCluster) -> None:
     await cluster.sleep(10)
 
 
+async def load_balancers(cluster: VirtualCluster) -> None:
+    """Addresses are given once, and those of others are left to them."""
+    for number, name in enumerate(("one", "two", "three")):
+        made = service(name)
+        made["spec"]["type"] = "LoadBalancer"
+        made["spec"]["ports"][0]["nodePort"] = 30000 + number
+        await cluster.create(made)
+        await cluster.sleep(6)
+    await cluster.patch("service/two", {"spec": {"type": "ClusterIP"}})
+    await cluster.sleep(10)
+
+
+def check_load_balancers(cluster: VirtualCluster) -> None:
+    given: dict[str, str] = {}
+    for seen in cluster.history[SERVICES]:
+        for ingress in (seen.object["status"].get("loadBalancer") or {}).get("ingress") or []:
+            assert given.setdefault(seen.name, ingress["ip"]) == ingress["ip"]
+    assert sorted(given) == ["one", "three", "two"]
+
+
 async def accounts(cluster: VirtualCluster) -> None:
     client = cluster.client
     for name in ("one", "two"):
@@ -358,6 +378,7 @@ STORIES: dict[str, Story] = {
     "endpointslice-controller": Story(services, DRAINS),
     "endpoints-controller": Story(pods_of_services, DRAINS),
     "endpointslice-mirroring-controller": Story(endpoints_of_a_user, DRAINS),
+    "service-lb-controller": Story(load_balancers, DRAINS, {"watched": (SERVICES,)}, check_load_balancers),
     "serviceaccount-controller": Story(accounts, DRAINS),
 }
 """By the controller's name; several stories of one have something in brackets."""
