@@ -37,9 +37,9 @@ from lastcall.world.netlink import new_local_network
 NODE_IP = "172.18.0.2"
 VIP, LB_IP, NODE_PORT = "10.96.0.10", "172.18.255.1", 30080
 NODE = Node("node-1", addresses=(NODE_IP,))
-PATIENCE = 5.0
+PATIENCE = 30.0
 DROPPED = 0.7
-"""Seconds after which a connection counts as dropped: nobody here needs a hundredth of it."""
+"""Seconds of patience where nothing is to come."""
 
 
 class Host:
@@ -93,10 +93,12 @@ def ask(client: socket.socket) -> list[str]:
     return client.recv(64).decode().split()
 
 
-def try_once(connect: Callable[..., socket.socket], address: str = VIP, port: int = 80) -> Any:
+def try_once(
+    connect: Callable[..., socket.socket], address: str = VIP, port: int = 80, patience: float = PATIENCE
+) -> Any:
     """[who answers, whom it sees], `refused` or `dropped`."""
     try:
-        with connect(address, port, DROPPED) as client:
+        with connect(address, port, patience) as client:
             return ask(client)
     except ConnectionRefusedError:
         return "refused"
@@ -161,7 +163,7 @@ async def scenario() -> dict[str, Any]:
     await rules.set(service(), *(endpoint(pod.ip) for pod in pods))
     seen["seven from a Pod"] = answered_by(d.connect, 700)
     seen["another port"] = [try_once(d.connect, port=81), try_once(from_node, port=81)]
-    seen["another address"] = [try_once(d.connect, "10.96.9.9"), try_once(from_node, "10.96.9.9")]
+    seen["another address"] = [try_once(connect, "10.96.9.9", patience=DROPPED) for connect in (d.connect, from_node)]
     seen["outside to the ClusterIP"] = try_once(stranger.connect)[1]
 
     # Changes
@@ -210,18 +212,18 @@ async def scenario() -> dict[str, Any]:
     seen["Local from inside"] = sorted(answered_by(d.connect, 40, NODE_IP, NODE_PORT))
     await rules.set(service(**local), endpoint(b.ip, node="node-2"))
     seen["Local without endpoints"] = [
-        try_once(stranger.connect, NODE_IP, NODE_PORT),
+        try_once(stranger.connect, NODE_IP, NODE_PORT, DROPPED),
         try_once(d.connect, NODE_IP, NODE_PORT)[0],
     ]
     await rules.set(service(**balanced, loadBalancerSourceRanges=[f"{stranger.ip}/32", "10.244.0.0/16"]), *everywhere)
     seen["source ranges"] = [
         isinstance(try_once(stranger.connect, LB_IP), list),
-        try_once(other_stranger.connect, LB_IP),
+        try_once(other_stranger.connect, LB_IP, patience=DROPPED),
         isinstance(try_once(d.connect, LB_IP), list),
         isinstance(try_once(other_stranger.connect, NODE_IP, NODE_PORT), list),
     ]
     await rules.set(service(internalTrafficPolicy="Local"), endpoint(b.ip, node="node-2"))
-    seen["internal Local without endpoints"] = try_once(d.connect)
+    seen["internal Local without endpoints"] = try_once(d.connect, patience=DROPPED)
 
     # sessionAffinity
     sticky = service(sessionAffinity="ClientIP")
