@@ -5,9 +5,11 @@ Source: pkg/proxy/endpointslicecache.go (endpointInfoByServicePort, addEndpoints
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address
 
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of
-from lastcall.proxy.services import LABEL_PROXY_NAME, ServiceKey
+from lastcall.proxy.services import LABEL_PROXY_NAME, ServiceKey, is_port
 
 LABEL_SERVICE_NAME = "kubernetes.io/service-name"
 LABEL_HEADLESS = "service.kubernetes.io/headless"
@@ -30,6 +32,15 @@ class Endpoint:
     node_hints: tuple[str, ...] = ()
 
 
+@lru_cache(16384)
+def is_ipv4(text: str) -> bool:
+    """Slices are anybody's to write, and the kernel is told addresses only."""
+    try:
+        return bool(IPv4Address(text))
+    except ValueError:
+        return False
+
+
 def service_of(slice_: Object) -> ServiceKey | None:
     """Whose slice it is; None for those that no proxy looks at (headless, another proxy's, not IPv4)."""
     labels = labels_of(slice_)
@@ -46,9 +57,9 @@ def endpoints_of(slices: Iterable[Object], node: str = "") -> Mapping[PortKey, t
     """
     found: dict[PortKey, dict[tuple[str, int], Endpoint]] = {}
     for slice_ in sorted(slices, key=name_of):
-        ports = [port for port in slice_.get("ports") or () if port.get("port")]
+        ports = [port for port in slice_.get("ports") or () if is_port(port.get("port"))]
         for raw in slice_.get("endpoints") or ():
-            if not raw.get("addresses"):
+            if not raw.get("addresses") or not is_ipv4(raw["addresses"][0]):
                 continue
             conditions = raw.get("conditions") or {}
             hints = raw.get("hints") or {}
@@ -60,8 +71,8 @@ def endpoints_of(slices: Iterable[Object], node: str = "") -> Mapping[PortKey, t
                     serving=conditions.get("serving") is not False,
                     terminating=bool(conditions.get("terminating")),
                     node=raw.get("nodeName") or "",
-                    zone_hints=tuple(zone["name"] for zone in hints.get("forZones") or ()),
-                    node_hints=tuple(each["name"] for each in hints.get("forNodes") or ()),
+                    zone_hints=tuple(zone.get("name", "") for zone in hints.get("forZones") or ()),
+                    node_hints=tuple(each.get("name", "") for each in hints.get("forNodes") or ()),
                 )
                 of_port = found.setdefault((port.get("name") or "", port.get("protocol") or "TCP"), {})
                 known = of_port.get((endpoint.address, endpoint.port))

@@ -12,6 +12,8 @@ from lastcall.api.meta import Object, labels_of, name_of, namespace_of
 LABEL_PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 """A Service with this label is another proxy's."""
 
+PROTOCOLS = ("TCP", "UDP", "SCTP")
+
 ServiceKey = tuple[str, str]
 """(namespace, name)."""
 
@@ -75,6 +77,7 @@ def parse_service(obj: Object) -> Service | None:
         ports=tuple(
             ServicePort(port.get("name") or "", port.get("protocol") or "TCP", port["port"], port.get("nodePort") or 0)
             for port in spec.get("ports") or ()
+            if is_port(port.get("port")) and (port.get("protocol") or "TCP") in PROTOCOLS
         ),
         cluster_ips=cluster_ips,
         external_ips=_ipv4(spec.get("externalIPs") or ()),
@@ -88,6 +91,10 @@ def parse_service(obj: Object) -> Service | None:
         external_local=external_local,
         health_check_node_port=(spec.get("healthCheckNodePort") or 0) if is_balanced and external_local else 0,
     )
+
+
+def is_port(number: object) -> bool:
+    return isinstance(number, int) and 0 < number < 65536
 
 
 def _ipv4(texts: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of
-from lastcall.proxy.endpoints import endpoints_of, service_of
+from lastcall.proxy.endpoints import endpoints_of, is_ipv4, service_of
 from lastcall.proxy.health import ServiceHealth
 from lastcall.proxy.rules import PortRules, local_ready_addresses, rules_of
 from lastcall.proxy.services import Service, ServiceKey, parse_service
@@ -91,7 +91,9 @@ def parse_node(obj: Object) -> Node:
     """NodePorts answer on its internal and external IPv4 addresses."""
     addresses = (obj.get("status") or {}).get("addresses") or ()
     found = [
-        a["address"] for a in addresses if a.get("type") in ("InternalIP", "ExternalIP") and ":" not in a["address"]
+        each["address"]
+        for each in addresses
+        if each.get("type") in ("InternalIP", "ExternalIP") and is_ipv4(each["address"])
     ]
     return Node(name_of(obj), labels_of(obj).get(LABEL_ZONE, ""), tuple(dict.fromkeys(found)))
 

@@ -86,6 +86,19 @@ def test_endpoints_of_all_slices_count_and_one_in_two_slices_counts_once() -> No
     assert port.frontends[0].inside == to(A, B)
 
 
+def test_what_the_kernel_could_not_be_told_is_left_out() -> None:
+    """Slices and Services are anybody's to write: nothing of them may stop the proxy."""
+    bad = [endpoint("not-an-address"), endpoint("2001:db8::1"), endpoint("10.1"), {"conditions": {}}, endpoint(A)]
+    bad[-1]["hints"] = {"forZones": [{}]}
+    assert frontend(service(), *bad).inside == to(A)
+    ports = [{"name": "http", "port": 70000}, {"name": "http", "port": None}, {"name": "http"}]
+    assert rules(service(), endpoint_slice(endpoint(A), ports=ports))[0].frontends[0].inside == REJECT
+    odd = [{"name": "a", "port": 80, "protocol": "QUIC"}, {"name": "b"}, {"name": "c", "port": 0}]
+    assert (
+        rules(service(ports=odd, externalIPs=["?"], loadBalancerSourceRanges=["?"]), endpoint_slice(endpoint(A))) == ()
+    )
+
+
 NODE_PORT = [{"name": "http", "protocol": "TCP", "port": 80, "nodePort": 30080}]
 
 
