@@ -123,6 +123,8 @@ class Watchers:
     def feed(self, change: Change) -> None:
         """Give a change to those it concerns."""
         for length in self._lengths:
+            if length > len(change.key):
+                continue  # the slice would be the whole key once more
             prefix = change.key[:length]
             siblings = self._by_prefix.get(prefix)
             if siblings is not None:

@@ -83,6 +83,13 @@ async def test_watches_of_one_key_cost_the_others_nothing(store: MemoryStore, fe
         await watch.__aexit__(None, None, None)
 
 
+async def test_a_watch_of_one_key_is_told_once_beside_watches_of_longer_keys(store: MemoryStore) -> None:
+    longer = store.watch("nodes/n1-with-a-longer-name", 1), store.watch("nodes/n1-with-an-even-longer-name", 1)
+    async with longer[0], longer[1], store.watch("nodes/n1", 1) as changes:
+        await store.create("nodes/n1", on(""))
+        assert changes.take() is not None and changes.take() is None
+
+
 async def test_a_watcher_that_left_is_told_nothing(store: MemoryStore, fed: list[Watcher]) -> None:
     async with store.watch("pods/", 1, trigger="n1"), store.watch("pods/", 1), store.watch("pods/a/x", 1):
         pass
