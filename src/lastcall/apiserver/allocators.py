@@ -34,14 +34,15 @@ class Allocator:
         self._taken.add(number)
         return True
 
-    def take_any(self) -> int | None:
-        """A free one, None when all are taken."""
-        size = self._last - self._first + 1
-        if len(self._taken) >= size:
+    def take_any(self, first: int | None = None) -> int | None:
+        """A free one that is not below `first`, None when all are taken."""
+        start = self._first if first is None else first
+        size = self._last - start + 1
+        if size <= 0:
             return None
         offset = self._random.randrange(size)
         for step in range(size):
-            number = self._first + (offset + step) % size
+            number = start + (offset + step) % size
             if self.take(number):
                 return number
         return None
@@ -57,6 +58,7 @@ class ClusterIPAllocator:
         self._network = IPv4Network(cidr)
         first, last = int(self._network.network_address) + 1, int(self._network.broadcast_address) - 1
         self._allocator = Allocator(first, last, random)
+        self._upper_band = first + _static_band(self._network.num_addresses)
 
     def take(self, address: str) -> None:
         """Raises AllocationError."""
@@ -71,14 +73,23 @@ class ClusterIPAllocator:
             raise AllocationError(f"failed to allocate IP {address}: provided IP is already allocated")
 
     def take_any(self) -> str:
-        """Raises AllocationError when the range is full."""
-        number = self._allocator.take_any()
+        """From the upper band while it lasts: the lower one is for addresses that somebody chose.
+
+        Source: KEP-3070, ServiceIPStaticSubrange. Raises AllocationError when the range is full.
+        """
+        number = self._allocator.take_any(self._upper_band)
+        number = self._allocator.take_any() if number is None else number
         if number is None:
             raise AllocationError("failed to allocate a serviceIP: range is full")
         return str(IPv4Address(number))
 
     def give_back(self, address: str) -> None:
         self._allocator.give_back(int(IPv4Address(address)))
+
+
+def _static_band(size: int) -> int:
+    """How many of the lowest addresses are not handed out. (ipallocator.go:calculateRangeOffset)"""
+    return 0 if size <= 16 else min(256, max(16, size // 16))
 
 
 class NodePortAllocator:

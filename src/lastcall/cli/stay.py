@@ -40,6 +40,7 @@ class UpOptions:
     container_log_max_files: int = 5
     nodes: int = 1
     propagation: "PropagationPlan | None" = None
+    egress: bool = False
 
 
 class Teller(Protocol):
@@ -140,6 +141,7 @@ class _Life:
             container_log_max_files=self._options.container_log_max_files,
             nodes=self._options.nodes,
             propagation=self._options.propagation or PropagationPlan(),
+            egress=self._options.egress,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)

@@ -51,6 +51,7 @@ from lastcall.cluster.layout import MOST_NODES
     help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
 )
 @propagation_option
+@click.option("--egress", is_flag=True, help="Let Pods reach names and TCP ports outside of the cluster, as this user.")
 @click.option(
     "--controllers/--no-controllers",
     default=True,

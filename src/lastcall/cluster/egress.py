@@ -3,7 +3,8 @@
 The cluster's network namespace has no route to anywhere. One SEQPACKET socket pair, made before the clone, carries a
 JSON object a message: `{"id": …, "host": …, "port": …, "tls": …}` is answered with `{"id": …}` and the connected fd
 (SCM_RIGHTS) or with `{"id": …, "error": …}`; `{"id": …, "credentials": "<registry>/<path>"}` with `{"id": …, "auth":
-{…} | null}` from the user's own docker config. Nothing of it is ever on a disk inside. TLS is the asker's.
+{…} | null}` from the user's own docker config; `{"id": …, "resolve": …, "family": "A" | "AAAA"}` with `{"id": …,
+"addresses": […]}`, as the host's resolver answers. Nothing of it is ever on a disk inside. TLS is the asker's.
 """
 
 import asyncio
@@ -89,6 +90,8 @@ class EgressServer:
             try:
                 if "credentials" in request:
                     answer["auth"] = _host_credentials(str(request["credentials"]))
+                elif "resolve" in request:
+                    answer["addresses"] = _resolve(str(request["resolve"]), str(request.get("family")))
                 else:
                     sock = _dial(request)
             except Exception as error:
@@ -112,6 +115,18 @@ def _dial(request: Message) -> socket.socket:
     if not isinstance(host, str) or not isinstance(port, int) or not 0 < port < 65536:
         raise ValueError("an address is a host and a port")
     return dial_out(host, port, tls=bool(request.get("tls")))
+
+
+def _resolve(name: str, family: str) -> list[str]:
+    """No address is no error; a resolver that does not answer is one (OSError)."""
+    wanted = socket.AF_INET6 if family == "AAAA" else socket.AF_INET
+    try:
+        found = socket.getaddrinfo(name, None, wanted, socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        if error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+            return []
+        raise
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def _host_credentials(repository: str) -> Message | None:
@@ -155,6 +170,16 @@ class EgressClient:
         sock = socket.socket(fileno=fd)
         sock.setblocking(False)
         return sock
+
+    async def resolve(self, name: str, family: str) -> list[str]:
+        """Addresses (`family` A or AAAA) of a name, as the host resolves it. Raises OSError."""
+        try:
+            answer, _ = await self._ask({"resolve": name, "family": family})
+        except (TimeoutError, DialError) as error:
+            raise OSError(f"the host does not answer: {error}") from None
+        if answer.get("error"):
+            raise OSError(str(answer["error"]))
+        return [str(address) for address in answer["addresses"]]
 
     async def credentials(self, repository: str) -> AuthConfig | None:
         """What the user's docker config has for `registry/path`. Raises RuntimeServiceError."""

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import signal
-import socket
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +19,7 @@ from lastcall.cluster.layout import NodeLayout
 from lastcall.cluster.node_control import NodeControlServer
 from lastcall.cluster.options import (
     CLUSTER_CIDR,
+    CLUSTER_DNS_IP,
     DURABLE_DIR,
     KUBELET_PORT,
     KUBERNETES_SERVICE_IP,
@@ -74,10 +74,10 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     )
     network = PodNetwork(layout.pod_cidr)
     # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
-    await network.prepare_node([layout.ip] if layout.has_netns else [layout.ip, KUBERNETES_SERVICE_IP])
-    images = ImageStore(
-        unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, node.egress_node)
-    )
+    own = [layout.ip, CLUSTER_DNS_IP]
+    await network.prepare_node(own if layout.has_netns else [*own, KUBERNETES_SERVICE_IP])
+    way_out = EgressClient(node.egress_node)
+    images = ImageStore(unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, way_out))
     log_policy = parse_log_policy(plan.options.container_log_max_size, plan.options.container_log_max_files)
     runtime = SandboxRuntime(
         world=world,
@@ -118,7 +118,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
                 root=Path(f"{directory}/pods"),
                 node_name=layout.name,
                 allocatable=allocatable,
-                cluster_dns=ClusterDNS(node_resolv_conf=_text("/etc/resolv.conf")),
+                cluster_dns=ClusterDNS((CLUSTER_DNS_IP,), node_resolv_conf=_text("/etc/resolv.conf")),
             ),
             dialer=RealDialer(world.clock),
             recorder=recorder,
@@ -166,6 +166,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         await status.register()
         tasks.spawn(status.run(), name="node status")
         tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
+        tasks.spawn(_dns(world, plan, client, way_out), name="cluster DNS")
         NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
@@ -203,9 +204,17 @@ async def _proxy(
         recorder=recorder.for_actor("kube-proxy"),
         sink=NetlinkSink(routes),
         propagation=Propagation(drawn("watch"), drawn("kernel")),
-        config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR),
+        config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR, (CLUSTER_DNS_IP,)),
         health=HTTPHealthServers((layout.ip,)),
     ).run()
+
+
+async def _dns(world: World, plan: Plan, client: HTTPClient, way_out: EgressClient) -> None:
+    """The cluster's names for the Pods of this node; other names only where Pods may go out."""
+    from lastcall.proxy.dns import DNSServer
+
+    upstream = way_out.resolve if plan.options.egress else None
+    await DNSServer(world=world, client=client, address=CLUSTER_DNS_IP, upstream=upstream).run()
 
 
 async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet: Kubelet, tasks: Tasks) -> None:
@@ -217,9 +226,8 @@ async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet
     tasks.cancel()
 
 
-def _pulls(world: World, egress: socket.socket) -> Pulls:
+def _pulls(world: World, way_out: EgressClient) -> Pulls:
     """From registries, by connections that front dials."""
-    way_out = EgressClient(egress)
 
     async def pull(layout: ImageLayout, reference: Reference, auth: AuthConfig | None) -> object:
         from lastcall.cri.sandbox.image_pull import ImagePuller  # for the first pull only

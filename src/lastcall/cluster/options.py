@@ -16,6 +16,8 @@ STATIC_PODS_DIR = f"{STATE_DIR}/static-pods"
 API_INSIDE = ("127.0.0.1", 6443)
 KUBERNETES_SERVICE_IP = "10.96.0.1"
 KUBERNETES_SERVICE_PORT = 443
+CLUSTER_DNS_IP = "10.96.0.10"
+"""Every node answers on it (`proxy/dns.py`), for its own Pods."""
 SERVICE_CIDR = "10.96.0.0/16"
 LOAD_BALANCER_CIDR = "172.18.255.0/24"
 """Addresses of Services of type LoadBalancer. They are no interface's: the proxy of each node answers for them."""
@@ -34,7 +36,7 @@ class ClusterOptions:
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
     `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are. `load`: with
     a process that sends requests. `propagation` is how long changes of endpoints take. `max_pods` is the kubelet's
-    maxPods: a node has 254 addresses for them.
+    maxPods: a node has 254 addresses for them. `egress`: Pods reach names and TCP ports outside, through front.
     `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
     no rotation) and containerLogMaxFiles. `feature_gates` are settings that `api.feature_gates` has checked.
     """
@@ -53,4 +55,5 @@ class ClusterOptions:
     nodes: int = 1
     load: bool = False
     max_pods: int = 110
+    egress: bool = False
     propagation: PropagationPlan = field(default_factory=PropagationPlan)

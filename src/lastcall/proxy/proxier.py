@@ -21,7 +21,7 @@ from lastcall.proxy.rules import PortRules
 from lastcall.proxy.services import ServiceKey
 from lastcall.proxy.sink import RuleError, RuleSink
 from lastcall.proxy.slice_records import SeenChange, SliceRecords
-from lastcall.proxy.table import Fragment, backends_of, fragment_of, skeleton
+from lastcall.proxy.table import Fragment, answered_here, backends_of, fragment_of, skeleton
 from lastcall.proxy.table_state import Owner, TableState
 from lastcall.proxy.topology import Node
 from lastcall.proxy.view import ServiceView, View, key_of
@@ -42,11 +42,15 @@ SLICE = 100
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfig:
-    """`node` is what is known before the API has told; `pod_cidr` and `service_cidr` are the whole cluster's."""
+    """`node` is what is known before the API has told; `pod_cidr` and `service_cidr` are the whole cluster's.
+
+    `own_addresses` are those of the Service network on which the node itself answers: the cluster DNS server's.
+    """
 
     node: Node
     pod_cidr: str
     service_cidr: str
+    own_addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class Proxier:
         self._health = health
         self._view = View(config.node)
         self._state = TableState(skeleton(config.pod_cidr, config.service_cidr))
+        self._state.change({("", "own addresses"): answered_here(config.own_addresses)})
         self._records = SliceRecords(world, recorder, config.node.name)
         self._services = Informer(client, SERVICES, world=world)
         self._slices = Informer(client, ENDPOINTSLICES, world=world)

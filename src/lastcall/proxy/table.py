@@ -144,6 +144,11 @@ def service_chains(sets: Iterable[NftSet]) -> tuple[Chain, Chain]:
     return Chain("services", tuple(inside)), Chain("services-outside", tuple(outside))
 
 
+def answered_here(addresses: Iterable[str]) -> Fragment:
+    """What lets packets to addresses of the Service network through to the node itself."""
+    return {(NODE_SERVICES.name, (address,)): None for address in addresses}
+
+
 def fragment_of(rules: Iterable[PortRules]) -> Fragment:
     """What the ports of one Service put into the table."""
     fragment: Fragment = {}
