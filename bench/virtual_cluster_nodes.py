@@ -48,10 +48,10 @@ class StagesNode:
         self._phase = number % PHASES * STAGE_SECONDS / PHASES
         self._client = client_of(f"node:{self._name}")
         self._pods = Informer(self._client, PODS, field_selector=f"spec.nodeName={self._name}", world=world)
-        self._pods.add_handler(self._seen, lambda _, new: self._seen(new))
+        self._pods.add_handler(self._seen, lambda _, new: self._seen(new), self._gone)
         self._due: deque[Object] = deque()
         self._ticking = False
-        self._started: dict[str, None] = {}
+        self._stages: dict[str, str] = {}
         self._tasks: Tasks
 
     async def start(self, tasks: Tasks) -> None:
@@ -73,11 +73,13 @@ class StagesNode:
         tasks.spawn(self._pods.run(), name=f"{self._name} pods")
 
     def _seen(self, pod: Object) -> None:
-        if is_terminating(pod):
+        uid, stage = uid_of(pod), "end" if is_terminating(pod) else "start"
+        if self._stages.get(uid) != stage:
+            self._stages[uid] = stage
             self._later(pod)
-        elif uid_of(pod) not in self._started:
-            self._started[uid_of(pod)] = None
-            self._later(pod)
+
+    def _gone(self, pod: Object) -> None:
+        self._stages.pop(uid_of(pod), None)
 
     def _later(self, pod: Object) -> None:
         self._due.append(pod)
@@ -114,7 +116,6 @@ class StagesNode:
             return
         if (latest.get("status") or {}).get("phase") == "Running":
             await self._write(pod, ended(latest, self._moment()))
-        self._started.pop(uid_of(pod), None)
         await self._client.delete(PODS, name_of(pod), namespace_of(pod), grace_period_seconds=0, uid=uid_of(pod))
 
     async def _write(self, pod: Object, status: Object) -> None:
