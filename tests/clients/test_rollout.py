@@ -53,6 +53,13 @@ def test_a_server_that_leaves_at_once_loses_requests_and_the_advice_saves_them()
     assert status == (3 if after["lost"] else 0)
 
 
+def test_requests_from_a_pod_lead_to_the_pods_that_the_nodes_rules_name(place: Place) -> None:
+    _, (found,) = experiments(place, "naive", "--from", "pod", "--load", "fresh=60")
+    assert found["from"] == "pod" and found["control"]["lost"] == 0
+    assert found["byCause"].get("no endpoint", 0) == 0 and found["lost"] > 0
+    assert "lastcall-client" in {pod["name"] for pod in found["pods"]}
+
+
 def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_still_sent_to() -> None:
     with Place(ordinary_user.USERS[-1]) as place:
         lag = ("--from", "balancer", "--propagation", "balancer=2s", "--load", "fresh=60")

@@ -18,7 +18,7 @@ from lastcall.traffic.outcome import KINDS, Kind
 from lastcall.world.delays import parse_seconds
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
-SOURCES = ("node", "balancer")
+SOURCES = ("node", "pod", "balancer")
 LOSES = 3
 """Exit status when requests were lost."""
 INCONCLUSIVE = 4
@@ -29,7 +29,7 @@ INCONCLUSIVE = 4
 class RolloutOptions:
     """`rates` are requests per second by kind; `control`, `settle` and `timeout` are seconds.
 
-    `source` is `node` or `balancer`.
+    `source` is one of `SOURCES`.
     """
 
     disrupt: str = "rollout"
@@ -110,8 +110,8 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     type=click.Choice(SOURCES),
     default="node",
     show_default=True,
-    help="Where requests come from: the node, through the Service's address; or a load balancer outside, which sends "
-    "to the ready Pods themselves and hears of changes late (--propagation balancer=5s).",
+    help="Where requests come from: the node or a Pod, to the Service's address; or a load balancer outside, which "
+    "sends to the ready Pods themselves and hears of changes late (--propagation balancer=5s).",
 )
 @click.option(
     "--control",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.patch import strategic_merge_patch
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICES, STATEFULSETS
 from lastcall.cli.apply import apply_manifests
@@ -15,6 +15,7 @@ from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_balancer import Balancer
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
+from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.traffic.account import Account, account
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from lastcall.cluster.load import LoadClient
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
+CLIENT_POD = "lastcall-client"
+FIRST_NODE = layouts(1)[0].name
 _LOOK_SECONDS = 0.05
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
@@ -143,6 +146,8 @@ class RolloutSession:
         await self._until(self._settled, "its Pods are Ready")
         await self._until(self._routed, "the node's rules name them")
         load = await self.cluster.load()
+        if self.options.source == "pod":
+            load.enter(await self._client_pod(namespace_of(service)))
         address = service["spec"]["clusterIP"], self.target.port["port"]
         async with Tasks() as tasks:
             load.start(
@@ -194,6 +199,28 @@ class RolloutSession:
             return None
         delay = self.options.propagation.of("balancer")
         return Balancer(World(), self.cluster.client, service, self.target.port, delay, load.targets)
+
+    async def _client_pod(self, namespace: str) -> int:
+        """A Pod that does nothing but to lend its network; the pid of its process, as the cluster sees it."""
+        container = {"name": "client", "image": "busybox:1.36", "command": ["sleep", "86400"]}
+        spec = {"containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
+        node = {"nodeName": FIRST_NODE}  # the load generator's, for its connection tracking is asked
+        pod: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": CLIENT_POD, "namespace": namespace},
+            "spec": {**spec, **node},
+        }
+        made = await self.cluster.client.create(PODS, pod, namespace)
+        pids: list[int] = []
+
+        async def running() -> str:
+            started = [r for r in self.records if r.kind == kinds.PROCESS_STARTED and r.pod_uid == uid_of(made)]
+            pids.extend(record.facts["pid"] for record in started)
+            return "" if pids else "it does not run yet"
+
+        await self._until(running, f"the Pod {CLIENT_POD} runs")
+        return pids[0]
 
     async def _collect(self, load: "LoadClient") -> None:
         async for outcome in load.outcomes():

@@ -1,12 +1,14 @@
 """The load generator's process, and front's side of it.
 
 A process of its own: a generator that shares a loop with somebody else measures that somebody. Over a stream socket
-pair made before the clone go JSON objects, a line each: `{"start": …}`, `{"targets": [[address, port], …]}` (be a load
+pair made before the clone go JSON objects, a line each: `{"enter": pid}` (send from that process's network namespace),
+`{"start": …}`, `{"targets": [[address, port], …]}` (be a load
 balancer for these) and `{"stop": true}` to it; `{"outcomes": [[…], …]}` and at the end `{"done": true}` back.
 """
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -17,8 +19,10 @@ import uvloop
 
 from lastcall.cluster.errors import ControlError
 from lastcall.cluster.plan import Plan
+from lastcall.traffic.conntrack import Connections, connections
 from lastcall.traffic.generator import Generator, Load
 from lastcall.traffic.outcome import Outcome
+from lastcall.world import linux
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -34,17 +38,30 @@ def main(plan: Plan) -> None:
 
 async def _serve(sock: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=sock, limit=_LINE)
+    tracking = connections()  # the node's, wherever this process goes: that is where addresses are translated
     while line := await reader.readline():
         message = json.loads(line)
+        if "enter" in message:
+            _enter(message["enter"])
         if "start" in message:
             start = message["start"]
-            await _run(Load(**{**start, "target": tuple(start["target"])}), reader, writer)
+            await _run(Load(**{**start, "target": tuple(start["target"])}), tracking, reader, writer)
 
 
-async def _run(load: Load, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def _enter(pid: int) -> None:
+    netns = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        linux.setns(netns, linux.CLONE_NEWNET)
+    finally:
+        os.close(netns)
+
+
+async def _run(
+    load: Load, tracking: Connections | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     world = World()
     waiting: list[list[Any]] = []
-    generator = Generator(world, load, lambda outcome: waiting.append(outcome.to_wire()))
+    generator = Generator(world, load, lambda outcome: waiting.append(outcome.to_wire()), tracking)
 
     async def obey() -> None:
         while line := await reader.readline():
@@ -79,6 +96,10 @@ class LoadClient:
     @classmethod
     async def over(cls, sock: socket.socket) -> Self:
         return cls(*await asyncio.open_connection(sock=sock, limit=_LINE))
+
+    def enter(self, pid: int) -> None:
+        """Send from the network namespace of a process of the cluster (its pid as the cluster sees it)."""
+        self._say({"enter": pid})
 
     def start(self, load: Load) -> None:
         """Send requests from now on."""

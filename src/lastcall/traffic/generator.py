@@ -60,8 +60,10 @@ class _Connection:
 class Generator:
     """`run` sends until `stop` is called, then waits for the answers that are under way."""
 
-    def __init__(self, world: World, load: Load, report: Callable[[Outcome], None]) -> None:
-        """`report` gets every outcome, in the order in which they are known."""
+    def __init__(
+        self, world: World, load: Load, report: Callable[[Outcome], None], tracking: Connections | None = None
+    ) -> None:
+        """`report` gets every outcome, in the order in which they are known. `tracking` stays the caller's."""
         self._world = world
         self._clock = world.clock
         self._load = load
@@ -72,7 +74,7 @@ class Generator:
         self._stopped = asyncio.Event()
         self._targets: Sequence[Address] | None = None
         self._turn = 0
-        self._tracking = _connections()
+        self._tracking = tracking
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -92,8 +94,6 @@ class Generator:
                     tasks.spawn(self._send(kind, 1.0 / rate, tasks), name=f"load {kind}")
         for connection in self._idle:
             connection.writer.close()
-        if self._tracking is not None:
-            self._tracking.close()
 
     async def _send(self, kind: Kind, every: float, tasks: Tasks) -> None:
         planned = monotonic(self._clock)
@@ -216,11 +216,3 @@ async def _echo(connection: _Connection, number: int) -> Lost | Literal[""]:
     if not answer:
         return "closed before bytes"
     return "" if answer.endswith(b"\n") else "truncated"
-
-
-def _connections() -> Connections | None:
-    """None where the kernel does not track: then nobody knows which endpoint a lost connection led to."""
-    try:
-        return Connections()
-    except OSError:
-        return None
