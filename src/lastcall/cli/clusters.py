@@ -9,7 +9,14 @@ import click
 
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cluster.directory import DEFAULT_NAME, check_name, names
-from lastcall.cluster.errors import ClusterDied, ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.cluster.errors import (
+    ClusterDied,
+    ClusterUsageError,
+    ControlError,
+    DirectoryError,
+    NotRunning,
+    PortTaken,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,7 +32,7 @@ def cluster_errors() -> Iterator[None]:
         others = names()
         way_out = f"there is: {', '.join(others)}" if others else "lastcall up starts one"
         raise WorldError(f"{error}; {way_out}") from error
-    except (ControlError, DirectoryError, ClusterDied) as error:
+    except (ControlError, DirectoryError, ClusterDied, PortTaken) as error:
         raise WorldError(str(error)) from error
 
 
@@ -47,6 +54,15 @@ def output_option(command: F) -> F:
     return click.option(
         "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
     )(command)
+
+
+def published_text(facts: dict[str, Any]) -> str:
+    """A line for each published port."""
+    lines = []
+    for each in facts.get("published") or ():
+        message = f" (not published: {each['message']})" if "message" in each else ""
+        lines.append(f"  published   {each['address']} → {each['target']}{message}\n")
+    return "".join(lines)
 
 
 def show_json(schema: str, content: dict[str, Any]) -> None:

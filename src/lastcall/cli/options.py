@@ -56,6 +56,21 @@ def parsed_propagation(context: click.Context, parameter: click.Parameter, value
         raise click.BadParameter(str(error)) from None
 
 
+def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+    """A click callback: `lastcall.cluster.published_port.PublishedPort`s, no port twice."""
+    from lastcall.cluster.published_port import parse_published_port, shown_address
+
+    try:
+        ports = tuple(map(parse_published_port, value))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    places = [shown_address(port.address, port.port) for port in ports if port.port]
+    for place in places:
+        if places.count(place) > 1:
+            raise click.BadParameter(f"{place} is to be published twice: give each its own port, or 0 for any free one")
+    return ports
+
+
 PROPAGATION_HELP = (
     "How late changes of endpoints arrive: 1s; hops as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; "
     "a profile (kube-proxy, ingress-controller, cloud-load-balancer); for one node, node-2:watch=3s. Several add up."

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lastcall.cli.clusters import checked_name, cluster_errors, output_option, show_json
+from lastcall.cli.clusters import checked_name, cluster_errors, output_option, published_text, show_json
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
@@ -51,6 +51,7 @@ def text_of(cluster: Status) -> str:
         f"  API server  {cluster['server']}",
         f"  kubeconfig  {cluster['kubeconfig']}",
         f"  state       {cluster['state'] or 'in memory, gone with the cluster'}",
+        *published_text(cluster).splitlines(),
         *(f"  {node['name']:11} {_ready(node)}" for node in cluster["nodes"]),
         f"  Pods        {'unknown' if pods is None else _pods(pods)}",
         "",

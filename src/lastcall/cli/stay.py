@@ -16,6 +16,7 @@ from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
 if TYPE_CHECKING:
     from lastcall.cluster.front import Front
     from lastcall.cluster.propagation import PropagationPlan
+    from lastcall.cluster.published_port import PublishedPort
     from lastcall.cluster.state import StateDirectory
 
 Facts = dict[str, Any]
@@ -41,6 +42,8 @@ class UpOptions:
     nodes: int = 1
     propagation: "PropagationPlan | None" = None
     egress: bool = False
+    publish: tuple["PublishedPort", ...] = ()
+    publish_node_ports: bool = False
 
 
 class Teller(Protocol):
@@ -123,8 +126,11 @@ class _Life:
         from lastcall.cluster.errors import ClusterStartError
         from lastcall.cluster.front import Front
         from lastcall.cluster.front_log import FrontLog
+        from lastcall.cluster.layout import layouts
         from lastcall.cluster.options import ClusterOptions
         from lastcall.cluster.propagation import PropagationPlan
+        from lastcall.cluster.published import PublishedPorts
+        from lastcall.world.world import World
 
         self._interrupts.check()
         options = ClusterOptions(
@@ -149,11 +155,18 @@ class _Life:
             for fd in (1, 2):
                 os.dup2(log.fd, fd)
         cluster = EmbeddedCluster(options, identity, port)
+        published = PublishedPorts(
+            self._options.publish,
+            node_ports=self._options.publish_node_ports,
+            node_ip=layouts(options.nodes)[0].ip,
+            world=World(),
+        )
         try:
             try:
                 cluster.start()
             except ClusterStartError as error:
                 raise start_failure(error) from error
+            published.listen()  # now: no role is to inherit the sockets
             self._interrupts.check()
             if state is not None and identity is not None:
                 state.keep_credentials(identity, cluster.api_port)
@@ -163,8 +176,10 @@ class _Life:
                     "reach it"
                 )
             path = state.path if state is not None else ""
-            return self._run(Front(cluster, options, self._directory, log, path, self._report is not None))
+            detached = self._report is not None
+            return self._run(Front(cluster, options, self._directory, log, path, detached, published))
         finally:
+            published.close()
             cluster.stop()
             log.close()
 

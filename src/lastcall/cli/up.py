@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lastcall.cli.clusters import checked_name, output_option, show_json
+from lastcall.cli.clusters import checked_name, output_option, published_text, show_json
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import (
@@ -14,6 +14,7 @@ from lastcall.cli.options import (
     check_feature_gates,
     checked_directory,
     checked_log_size,
+    checked_published_ports,
     checked_size,
     feature_gates_option,
     propagation_option,
@@ -51,6 +52,19 @@ from lastcall.cluster.layout import MOST_NODES
     help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
 )
 @propagation_option
+@click.option(
+    "--publish",
+    metavar="PORT:svc/NAME:PORT",
+    multiple=True,
+    callback=checked_published_ports,
+    help="Carry TCP connections to a port of this machine's loopback (0: any free one) to a Service or a Pod: "
+    "8080:svc/web:80, 127.0.0.1:8080:svc/NAMESPACE/web:http, 8080:pod/NAMESPACE/NAME:80. May be given several times.",
+)
+@click.option(
+    "--publish-node-ports",
+    is_flag=True,
+    help="Listen on this machine's loopback on the node ports and load balancer ports (TCP) of all Services.",
+)
 @click.option("--egress", is_flag=True, help="Let Pods reach names and TCP ports outside of the cluster, as this user.")
 @click.option(
     "--controllers/--no-controllers",
@@ -143,7 +157,8 @@ def ready_text(facts: Facts) -> str:
         f"cluster {facts['name']} is up: Kubernetes {facts['kubernetesVersion']}, {ready}\n\n"
         f"  API server  {facts['server']}\n"
         f"  kubeconfig  {facts['kubeconfig']}\n"
-        f"  state       {state}\n\n"
+        f"  state       {state}\n"
+        f"{published_text(facts)}\n"
         f"  export KUBECONFIG={shlex.quote(facts['kubeconfig'])}\n"
     )
 

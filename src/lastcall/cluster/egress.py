@@ -5,6 +5,9 @@ JSON object a message: `{"id": …, "host": …, "port": …, "tls": …}` is an
 (SCM_RIGHTS) or with `{"id": …, "error": …}`; `{"id": …, "credentials": "<registry>/<path>"}` with `{"id": …, "auth":
 {…} | null}` from the user's own docker config; `{"id": …, "resolve": …, "family": "A" | "AAAA"}` with `{"id": …,
 "addresses": […]}`, as the host's resolver answers. Nothing of it is ever on a disk inside. TLS is the asker's.
+
+The way in is the same pair: `{"connect": [address, port]}` and the fd of a connection that front accepted on a
+published port; nothing is answered.
 """
 
 import asyncio
@@ -14,7 +17,7 @@ import secrets
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -28,6 +31,9 @@ _AT_ONCE = 32
 _SEND_SECONDS = 5
 
 Message = dict[str, Any]
+
+OnConnection = Callable[[socket.socket, str, int], None]
+"""Called with a connection that front accepted, and the address and port that it is for."""
 
 
 def egress_pair() -> tuple[socket.socket, socket.socket]:
@@ -58,6 +64,20 @@ class EgressServer:
             self._loop.remove_reader(self._sock.fileno())
         self._loop = None
         self._sock.close()
+
+    def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
+        """Give the node a connection to carry to an address of the cluster. False when it takes no more at once.
+
+        A node that is just started again takes it when it is there.
+        """
+        data = json.dumps({"connect": [address, port]}).encode()
+        try:
+            # Not socket.send_fds, which ignores its flags before Python 3.12.
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", accepted.fileno()))
+            self._sock.sendmsg([data], [rights], socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        return True
 
     def _read(self) -> None:
         while True:
@@ -156,6 +176,19 @@ class EgressClient:
         self._number = 0
         self._pending: dict[str, asyncio.Future[tuple[Message, int]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._on_connection: OnConnection | None = None
+
+    def take_connections(self, on_connection: OnConnection) -> None:
+        """Call `on_connection` with each connection that front hands in, from now on. Inside asyncio."""
+        self._on_connection = on_connection
+        self._follow()
+
+    def _follow(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            loop.add_reader(self._sock.fileno(), self._read)
+            self._loop = loop
+        return loop
 
     async def dial(self, host: str, port: int, *, tls: bool) -> socket.socket:
         """A connected, non-blocking socket in the host's network. Raises DialError."""
@@ -199,10 +232,7 @@ class EgressClient:
         self._sock.close()
 
     async def _ask(self, request: Message) -> tuple[Message, int]:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            loop.add_reader(self._sock.fileno(), self._read)
-            self._loop = loop
+        loop = self._follow()
         self._number += 1
         identity = f"{self._boot}-{self._number}"
         future: asyncio.Future[tuple[Message, int]] = loop.create_future()
@@ -240,6 +270,9 @@ class EgressClient:
                 return
             try:
                 answer = json.loads(data)
+                if "connect" in answer:
+                    self._connected(answer["connect"], fds)
+                    continue
                 future = self._pending.get(answer["id"])
             except (ValueError, KeyError, TypeError):
                 answer, future = {}, None
@@ -250,6 +283,14 @@ class EgressClient:
             for fd in fds[1:]:
                 os.close(fd)
             future.set_result((answer, fds[0] if fds else -1))
+
+    def _connected(self, target: list[Any], fds: list[int]) -> None:
+        for fd in fds:
+            sock = socket.socket(fileno=fd)
+            if self._on_connection is None:
+                sock.close()
+            else:
+                self._on_connection(sock, str(target[0]), int(target[1]))
 
     def _lost(self) -> None:
         if self._loop is not None:

@@ -372,6 +372,10 @@ class EmbeddedCluster:
 
         return await LoadClient.over(self._plan.load[0])
 
+    def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
+        """Give the first node a connection that was accepted on the host; False when it takes none."""
+        return bool(self._egress) and self._egress[0].hand_over(accepted, address, port)
+
     async def set_link(self, node: str, connected: bool) -> None:
         """Cut the link of a node's network namespace to the control plane's, or mend it. Raises ControlError."""
         if self._options.nodes == 1:

@@ -34,6 +34,10 @@ class NewerVersion(ClusterUsageError):
     """Written, or spoken, by a newer lastcall than this one."""
 
 
+class PortTaken(Exception):
+    """A port that was to be published cannot be listened on."""
+
+
 class DirectoryError(Exception):
     """The place for a cluster's files cannot be used."""
 

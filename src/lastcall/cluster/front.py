@@ -6,6 +6,7 @@ dies is started again by init; only init's own death is the end.
 
 import asyncio
 import os
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -24,6 +25,7 @@ from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
 from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.published import PublishedPorts
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record
@@ -58,6 +60,7 @@ class Cluster(Protocol):
     def host_pids(self) -> dict[str, int]: ...
     def ask_node(self, node: str, action: str, **arguments: Any) -> AsyncIterator[str]: ...
     async def set_link(self, node: str, connected: bool) -> None: ...
+    def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -79,6 +82,7 @@ class Front:
     log: FrontLog
     state: str = ""
     detached: bool = False
+    published: PublishedPorts | None = None
     clock: RealClock = field(default_factory=RealClock)
     keeper: RecordKeeper = field(default_factory=RecordKeeper)
     phase: str = "starting"
@@ -105,6 +109,9 @@ class Front:
             try:
                 await unless(self._start(timeout), self._stop)
                 if not self._stop.is_set():
+                    if self.published is not None:
+                        published = self.published.run(self.cluster.client, self.cluster.hand_over, self.log.write)
+                        tasks.spawn(published, name="published ports")
                     ready(self.facts())
                     await self._stop.wait()
             except Exception as error:
@@ -204,6 +211,7 @@ class Front:
             "kubernetesVersion": self.options.kubernetes_version,
             "state": self.state,
             "nodeCount": len(self.nodes),
+            "published": self.published.facts() if self.published is not None else [],
             "directory": self.directory.path,
             "lastcall": __version__,
             "protocol": PROTOCOL,

@@ -14,6 +14,7 @@ from lastcall.apiserver.discovery import VERSIONS
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
+from lastcall.cluster.carrier import Carrier
 from lastcall.cluster.egress import EgressClient
 from lastcall.cluster.layout import NodeLayout
 from lastcall.cluster.node_control import NodeControlServer
@@ -167,6 +168,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         tasks.spawn(status.run(), name="node status")
         tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
         tasks.spawn(_dns(world, plan, client, way_out), name="cluster DNS")
+        way_out.take_connections(Carrier(tasks).take)
         NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)

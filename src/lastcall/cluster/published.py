@@ -1,0 +1,200 @@
+"""Front's part of published ports: listening sockets on the host's loopback.
+
+Each accepted connection is handed, as a descriptor, to the first node's process with the address that its Service or
+Pod has at this moment (`carrier.py`), so front carries no byte. What has no such address is reset at once.
+"""
+
+import asyncio
+import errno
+import functools
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lastcall.api.meta import name_of, namespace_of
+from lastcall.api.resources import PODS, SERVICES
+from lastcall.client.api import Client
+from lastcall.client.informer import Informer
+from lastcall.cluster.channel import Message
+from lastcall.cluster.errors import PortTaken
+from lastcall.cluster.published_port import (
+    LOOPBACK,
+    PublishedPort,
+    Target,
+    outside_ports,
+    pod_target,
+    service_target,
+    shown_address,
+)
+from lastcall.cluster.splice import reset
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+HandOver = Callable[[socket.socket, str, int], bool]
+"""Gives a connection and its target to a node; False when it cannot take it. The socket stays the caller's to close."""
+Log = Callable[[str], None]
+
+_REST_SECONDS = 0.5
+"""After an accept that failed for want of something: it would fail again at once."""
+_BACKLOG = 1024
+
+
+@dataclass(slots=True)
+class _OutsidePort:
+    """A node port or a load balancer's port. `message` says why nobody listens."""
+
+    service: str
+    target: Target
+    message: str = ""
+    task: asyncio.Task[None] | None = None
+
+
+class PublishedPorts:
+    """`listen` when no role is forked any more, `run` until cancelled, `close` at the end.
+
+    `node_ports`: also the node ports and load balancer ports of all Services, as they come and go.
+    """
+
+    def __init__(self, wanted: Sequence[PublishedPort], *, node_ports: bool, node_ip: str, world: World) -> None:
+        self._wanted = wanted
+        self._node_ports = node_ports
+        self._node_ip = node_ip
+        self._world = world
+        self._listening: list[socket.socket] = []
+        self._outside: dict[int, _OutsidePort] = {}
+
+    def listen(self) -> None:
+        """Open the sockets of `wanted`. Raises PortTaken, OSError."""
+        for each in self._wanted:
+            try:
+                self._listening.append(_listen(each.address, each.port))
+            except OSError as error:
+                raise PortTaken(
+                    f"--publish {each.port}:{each.target}: {_why(error, each.address, each.port)}"
+                ) from error
+
+    def close(self) -> None:
+        for sock in self._listening:
+            sock.close()
+        self._listening = []
+
+    def facts(self) -> list[Message]:
+        """What is published: `address`, `target`, and a `message` where nobody listens."""
+        found: list[Message] = [
+            {"address": shown_address(*sock.getsockname()[:2]), "target": each.target}
+            for each, sock in zip(self._wanted, self._listening, strict=False)
+        ]
+        for port, outside in self._outside.items():
+            entry = {"address": shown_address(LOOPBACK, port), "target": outside.service}
+            found.append(entry | ({"message": outside.message} if outside.message else {}))
+        return found
+
+    async def run(self, client: Client, hand_over: HandOver, log: Log) -> None:
+        """Accept and hand over. Nothing is accepted before Services and Pods are known."""
+        if not self._wanted and not self._node_ports:
+            return
+        services = Informer(client, SERVICES, world=self._world)
+        pods = {
+            (each.namespace, each.name): Informer(
+                client, PODS, each.namespace, field_selector=f"metadata.name={each.name}", world=self._world
+            )
+            for each in self._wanted
+            if each.kind == "pod"
+        }
+
+        def find(each: PublishedPort) -> Target | None:
+            if each.kind == "svc":
+                service = services.get(each.namespace, each.name)
+                return service_target(service, each.target_port) if service else None
+            pod = pods[each.namespace, each.name].get(each.namespace, each.name)
+            return pod_target(pod, each.target_port) if pod else None
+
+        async with Tasks() as tasks:
+            informers = [services, *pods.values()]
+            for informer in informers:
+                tasks.spawn(informer.run(), name="published targets")
+            for informer in informers:
+                await informer.synced()
+            for each, sock in zip(self._wanted, self._listening, strict=True):
+                tasks.spawn(self._accept(sock, functools.partial(find, each), hand_over), name=f"port {each.port}")
+            if self._node_ports:
+                changed = asyncio.Event()
+                services.add_handler(lambda _: changed.set(), lambda _old, _new: changed.set(), lambda _: changed.set())
+                while True:
+                    changed.clear()
+                    self._follow(services, tasks, hand_over, log)
+                    await changed.wait()
+
+    def _follow(self, services: Informer, tasks: Tasks, hand_over: HandOver, log: Log) -> None:
+        """Listen on what the Services have now, and on nothing else."""
+        wanted: dict[int, tuple[str, Target]] = {}
+        for service in services.items():
+            for port, target in outside_ports(service, self._node_ip):
+                wanted.setdefault(port, (f"svc/{namespace_of(service)}/{name_of(service)}", target))
+        for port in [port for port in self._outside if port not in wanted]:
+            task = self._outside.pop(port).task
+            if task is not None:
+                task.cancel()
+        for port, (service_name, target) in wanted.items():
+            known = self._outside.get(port)
+            if known is not None:
+                known.service, known.target = service_name, target
+                if known.task is not None:
+                    continue
+            outside = known or self._outside.setdefault(port, _OutsidePort(service_name, target))
+            try:
+                sock = _listen(LOOPBACK, port)
+            except OSError as error:
+                message = _why(error, LOOPBACK, port)
+                if message != outside.message:
+                    log(f"{service_name} is not published: {message}")
+                outside.message = message
+                continue
+            outside.message = ""
+            target_now = functools.partial(_target_of, outside)
+            outside.task = tasks.spawn(self._accept(sock, target_now, hand_over), name=f"node port {port}")
+
+    async def _accept(self, sock: socket.socket, find: Callable[[], Target | None], hand_over: HandOver) -> None:
+        loop = asyncio.get_running_loop()
+        sock.setblocking(False)
+        try:
+            while True:
+                try:
+                    accepted, _ = await loop.sock_accept(sock)
+                except ConnectionError:
+                    continue
+                except OSError:
+                    await self._world.clock.sleep(_REST_SECONDS)
+                    continue
+                target = find()
+                if target is not None and hand_over(accepted, *target):
+                    accepted.close()
+                else:
+                    reset(accepted)
+        finally:
+            sock.close()
+
+
+def _target_of(outside: _OutsidePort) -> Target:
+    return outside.target
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((address, port))
+        sock.listen(_BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _why(error: OSError, address: str, port: int) -> str:
+    shown = shown_address(address, port)
+    if error.errno == errno.EADDRINUSE:
+        return f"{shown} is taken by another process (ss -ltnp shows which)"
+    if error.errno == errno.EACCES:
+        return f"this user may not listen on {shown} (ports below net.ipv4.ip_unprivileged_port_start are root's)"
+    return f"cannot listen on {shown}: {error.strerror or error}"
