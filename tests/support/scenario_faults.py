@@ -3,7 +3,8 @@
 `VirtualCluster(wrap=…)` puts it between a component and the API server.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,9 @@ class Faults:
     - `duplicates`: every watch event comes twice.
     - `conflicts`: an update or patch is answered 409 and not done; `failures`: 500 and not done.
     - `lost_answers`: a write is done, its answer is lost.
+
+    `slow_seconds`: every read and write takes so long; `late_seconds`: every watch event comes so late (no two change
+    places).
     """
 
     lost_watches: int = 0
@@ -28,16 +32,26 @@ class Faults:
     conflicts: int = 0
     failures: int = 0
     lost_answers: int = 0
+    slow_seconds: float = 0.0
+    late_seconds: float = 0.0
 
 
 class FaultyClient:
-    """Implements `Client`. `log` counts what was done to the component."""
+    """Implements `Client`. `log` counts what was done to the component. `faults` may be asked anew each time."""
 
-    def __init__(self, client: Client, faults: Faults, log: dict[str, int]) -> None:
+    def __init__(self, client: Client, faults: Faults | Callable[[], Faults], log: dict[str, int]) -> None:
         self._client = client
-        self._faults = faults
+        self._ask = faults if callable(faults) else lambda: faults
         self._log = log
         self._counts: dict[str, int] = {}
+
+    @property
+    def _faults(self) -> Faults:
+        return self._ask()
+
+    async def _slow(self) -> None:
+        if self._faults.slow_seconds:
+            await asyncio.sleep(self._faults.slow_seconds)
 
     def _is_due(self, what: str, every: int) -> bool:
         if not every:
@@ -59,6 +73,8 @@ class FaultyClient:
                 async for event in events:
                     if self._is_due("lost watch", self._faults.lost_watches):
                         raise ConnectionLost("the watch broke")
+                    if self._faults.late_seconds:
+                        await asyncio.sleep(self._faults.late_seconds)
                     yield event
                     if self._faults.duplicates and event.type != "BOOKMARK":
                         self._log["duplicate"] = self._log.get("duplicate", 0) + 1
@@ -66,18 +82,30 @@ class FaultyClient:
 
             yield unreliable()
 
+    async def get(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
+        await self._slow()
+        return await self._client.get(resource, *arguments, **options)
+
+    async def list(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
+        await self._slow()
+        return await self._client.list(resource, *arguments, **options)
+
     async def update(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
+        await self._slow()
         self._may_refuse(resource)
         return self._may_lose(await self._client.update(resource, *arguments, **options))
 
     async def patch(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
+        await self._slow()
         self._may_refuse(resource)
         return self._may_lose(await self._client.patch(resource, *arguments, **options))
 
     async def create(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
+        await self._slow()
         return self._may_lose(await self._client.create(resource, *arguments, **options))
 
     async def delete(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
+        await self._slow()
         return self._may_lose(await self._client.delete(resource, *arguments, **options))
 
     def _may_refuse(self, resource: Resource) -> None:
