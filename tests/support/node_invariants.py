@@ -42,6 +42,8 @@ class Instance:
     stop_failed: bool = False
     pod_was_ending: bool = False
     """At its last Killing the whole Pod was ending."""
+    told_at_the_end: int | None = None
+    """The budget that the kubelet which lives now told last, when the whole Pod was ending."""
 
 
 @dataclass
@@ -50,10 +52,13 @@ class PodLife:
 
     grants: list[int] = field(default_factory=list)
     """Every period that the API server gave its deletion, in order."""
+    overrides: list[int] = field(default_factory=list)
+    """What the node granted: eviction, shutdown."""
     removed: bool = False
     spec: Object = field(default_factory=dict)
     terminating: bool = False
     runtime_only: bool = False
+    deletion_observed: bool = False
     mounted: bool = False
     final_delete: bool = False
     terminal_phase: str = ""
@@ -63,10 +68,11 @@ class PodLife:
     open_hooks: dict[str, None] = field(default_factory=dict)
     terminated_ids: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
-    reported_ended: dict[str, None] = field(default_factory=dict)
 
 
 class NodeInvariants:
+    """`kubelet_died()` at every death; `check_end()` once all Pods are deleted and gone."""
+
     def __init__(self, cluster: VirtualCluster) -> None:
         self._cluster = cluster
         self._pods: dict[str, PodLife] = {}
@@ -74,11 +80,13 @@ class NodeInvariants:
         self._by_id: dict[str, Instance] = {}
         self._records = 0
         self._seen = 0
+        self._judged = 0
         self._deaths: list[int] = []
         self._handlers = {
             kinds.DELETE_ACCEPTED: self._delete_accepted,
             kinds.GRACE_SHORTENED: self._grace_shortened,
             kinds.OBJECT_REMOVED: self._object_removed,
+            kinds.DELETION_DECIDED: self._deletion_decided,
             kinds.TERMINATION_OBSERVED: self._termination_observed,
             kinds.GRACE_DECIDED: self._grace_decided,
             kinds.KILLING: self._killing,
@@ -118,8 +126,6 @@ class NodeInvariants:
             self._judge(seen)
         self._judged = len(history)
 
-    _judged = 0
-
     def check_end(self) -> None:
         """Everything was deleted and had its time: nothing may be left."""
         self.check()
@@ -151,15 +157,22 @@ class NodeInvariants:
 
     # -- what the kubelet says
 
+    def _deletion_decided(self, record: Record, pod: PodLife, at: float) -> None:
+        if "gracePeriodSeconds" in record.facts:
+            pod.overrides.append(record.facts["gracePeriodSeconds"])
+
     def _forget_kubelet(self) -> None:
         for pod in self._pods.values():
-            pod.terminating = pod.runtime_only = False
+            pod.terminating = pod.runtime_only = pod.deletion_observed = False
             pod.grace_of_kubelet = None
             pod.open_hooks.clear()
+            for instance in pod.instances:
+                instance.told_at_the_end = None
 
     def _termination_observed(self, record: Record, pod: PodLife, at: float) -> None:
         pod.terminating = True
         pod.runtime_only = record.facts["cause"] == "runtimeOnly"
+        pod.deletion_observed = record.facts["cause"] == "deletionTimestamp"
 
     def _grace_decided(self, record: Record, pod: PodLife, at: float) -> None:
         period = record.facts["gracePeriodSeconds"]
@@ -169,24 +182,30 @@ class NodeInvariants:
 
     def _killing(self, record: Record, pod: PodLife, at: float) -> None:
         running = self._running(pod, record.container)
-        told, granted = record.facts["gracePeriodSeconds"], self._granted(pod, record.container)
+        told, granted = record.facts["gracePeriodSeconds"], self._granted(pod, record.facts["message"])
         self._need(
-            told >= granted or told >= 1 and granted <= 1,
+            told >= granted or told >= 1 >= granted,
             f"the kill gets {told} s where {granted} s were granted: {record}",
         )
         most = max([pod.spec.get("terminationGracePeriodSeconds", 30), *pod.grants, *self._probe_periods(pod), 2])
         self._need(told <= most, f"the kill gets {told} s, more than anybody granted ({most} s): {record}")
         if running is not None:
+            before = running.told_at_the_end
+            self._need(before is None or told <= before, f"a retry gets more than the {before} s before: {record}")
             running.killings.append((at, told, granted))
             running.pod_was_ending = pod.terminating and not pod.runtime_only
+            if running.pod_was_ending:
+                running.told_at_the_end = told
 
-    def _granted(self, pod: PodLife, container: str) -> float:
-        """The least grace period that somebody gave the container until now."""
+    def _granted(self, pod: PodLife, message: str) -> int:
+        """The least grace period that somebody gave until now, as far as this kill has to know of it."""
         if pod.runtime_only:
             return 0
-        if pod.grants:
-            return min(pod.grants)
-        return min([pod.spec.get("terminationGracePeriodSeconds", 30), *self._probe_periods(pod)])
+        if pod.deletion_observed and message.startswith("Stopping container"):
+            return min([*pod.grants, *pod.overrides])
+        # It may be a container's restart, decided before the kubelet heard of a deletion.
+        own = pod.spec.get("terminationGracePeriodSeconds", 30)
+        return min([own, *pod.grants, *self._probe_periods(pod), *pod.overrides])
 
     def _probe_periods(self, pod: PodLife) -> list[int]:
         every = [*(pod.spec.get("initContainers") or []), *(pod.spec.get("containers") or [])]
@@ -195,8 +214,9 @@ class NodeInvariants:
 
     def _pre_stop_started(self, record: Record, pod: PodLife, at: float) -> None:
         self._need(record.container not in pod.open_hooks, f"a hook runs beside itself: {record}")
+        last = next((i for i in reversed(pod.instances) if i.name == record.container), None)
         self._need(
-            self._running(pod, record.container) is not None or record.container not in pod.reported_ended,
+            last is not None and (last.ended_at is None or last.id not in pod.terminated_ids),
             f"a hook of a container whose end was reported: {record}",
         )
         pod.open_hooks[record.container] = None
@@ -241,7 +261,6 @@ class NodeInvariants:
         instance = Instance(facts["containerId"], record.pod_uid, record.container, facts["pid"], at)
         pod.instances.append(instance)
         self._by_pid[instance.pid] = self._by_id[instance.id] = instance
-        pod.reported_ended.pop(record.container, None)
 
     def _process_exited(self, record: Record, pod: PodLife, at: float) -> None:
         instance = self._by_id[record.facts["containerId"]]
@@ -331,8 +350,6 @@ class NodeInvariants:
             if "terminated" in state:
                 self._judge_end(pod, state["terminated"], where)
         now: dict[str, Any] = status.get("state") or {}
-        if "terminated" in now:
-            pod.reported_ended[status["name"]] = None
         id_ = _bare(status.get("containerID", ""))
         if "running" in now:
             self._need(id_ not in pod.terminated_ids, f"{id_[:8]} runs again {where}")

@@ -49,6 +49,10 @@ class FaultyClient:
     def _faults(self) -> Faults:
         return self._ask()
 
+    @_faults.setter
+    def _faults(self, faults: Faults) -> None:
+        self._ask = lambda: faults
+
     async def _slow(self) -> None:
         if self._faults.slow_seconds:
             await asyncio.sleep(self._faults.slow_seconds)

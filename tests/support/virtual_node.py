@@ -84,7 +84,7 @@ class VirtualNode:
 
     def start_kubelet(self) -> None:
         """Start the node's process; after `kill_kubelet` a new one that knows nothing."""
-        self.task = self._tasks().spawn(self._run(), name=f"node {self.name}")
+        self.task = self._tasks().spawn(self._live(), name=f"node {self.name}")
 
     async def kill_kubelet(self) -> None:
         """As `kill -9`: what it was doing is cut off, its execs end, containers go on."""
@@ -93,6 +93,22 @@ class VirtualNode:
         while not self.task.done():
             await self.world.clock.sleep(0.001)
         self.task = None
+
+    def kill_now(self) -> "asyncio.Task[None]":
+        """The beginning of `kill_kubelet`, from wherever a test is; answers the task that is ending."""
+        assert self.task is not None
+        task, self.task = self.task, None
+        task.cancel()
+        return task
+
+    async def _live(self) -> None:
+        task = self.task
+        try:
+            await self._run()
+        except BaseExceptionGroup:
+            # A killed process has no last words; here its tasks are cancelled, and some may not like it.
+            if self.task is task:
+                raise
 
     async def _run(self) -> None:
         client = self._client_of(f"node:{self.name}")
