@@ -46,6 +46,8 @@ class RolloutOptions:
     timeout: float = 120.0
     output: str = "text"
     apply_advice: bool = False
+    find_safe: bool = False
+    confirm: int = 5
     kubernetes_version: str = "1.36"
 
 
@@ -139,6 +141,20 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     help="For the Pods to become Ready, and for the disruption to be over.",
 )
 @click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
+@click.option(
+    "--find-safe",
+    is_flag=True,
+    help="Search the largest endpoint lag without a lost request (with --from balancer, the balancer's), and, for a "
+    "--propagation given, the smallest preStop sleep: predicted from one run, then confirmed on the kernel.",
+)
+@click.option(
+    "--confirm",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    default=5,
+    show_default=True,
+    help="Runs on the kernel that confirm each edge of --find-safe; more (at most twice as many) where they disagree.",
+)
 @click.option("--output", "-o", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("--kubernetes-version", type=click.Choice(KUBERNETES_VERSIONS), default="1.36", show_default=True)
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
@@ -146,7 +162,8 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
 
     The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods.
     A cluster is started for it and gone afterwards. Exit status: 0 nothing was lost, 3 requests were lost, 4 requests
-    were lost before anything was disrupted, 2 bad input, 1 anything else.
+    were lost before anything was disrupted, 2 bad input, 1 anything else. With --find-safe: 0 a safe lag was found, 3
+    there is none, or the one given is beyond it.
     """
     raise SystemExit(run_rollout(load_manifests(manifests), RolloutOptions(**options)))
 
@@ -156,6 +173,8 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     from lastcall.cli.rollout_report import as_json, tell_text
     from lastcall.cli.rollout_session import with_advice
 
+    if options.find_safe:
+        return _run_find_safe(manifests, options)
     result = _experiment(manifests, options)
     results = [result]
     patch = result.judgement.advice[0].patch if result.judgement.advice else {}
@@ -169,6 +188,23 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
         for index, each in enumerate(results):
             tell_text(stdout_console(), each, with_advice=index > 0)
     return {"nothing lost": 0, "requests lost": LOSES, "inconclusive": INCONCLUSIVE}[results[-1].judgement.verdict]
+
+
+def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
+    from lastcall.cli import rollout_find_safe
+    from lastcall.cli.rollout_report import as_json
+
+    found = rollout_find_safe.find_safe(manifests, options, _experiment)
+    if options.output == "json":
+        import json
+
+        document = {**as_json(found.runs), "findSafe": rollout_find_safe.as_json(found)}
+        click.echo(json.dumps(document, indent=1))
+    else:
+        rollout_find_safe.tell_text(stdout_console(), found)
+    if found.measured.judgement.verdict == "inconclusive":
+        return INCONCLUSIVE
+    return 0 if rollout_find_safe.exit_is_good(found) else LOSES
 
 
 def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:

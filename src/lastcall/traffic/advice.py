@@ -98,22 +98,29 @@ def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, An
     grace = int(spec.get("terminationGracePeriodSeconds", 30))
     drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
     needed = math.ceil(seconds + drain + SPARE_SECONDS)
-    serving = [each for each in spec["containers"] if each.get("ports")] or spec["containers"][:1]
-    patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds) for each in serving]}
-    more = ""
-    if grace < needed:
-        patch["terminationGracePeriodSeconds"] = needed
-        more = f" and terminationGracePeriodSeconds: {needed}"
+    patch = sleep_patch(owner, seconds, needed if grace < needed else None)
+    more = f" and terminationGracePeriodSeconds: {needed}" if grace < needed else ""
     sentence = (
         f"A preStop hook `sleep: {{seconds: {seconds}}}`{more} would have saved them: the rules changed up to "
         f"{lag:.2f} s after the DELETE, and the Pod would have gone on serving so long."
     )
-    return Advice(sentence, count, _in_template(patch))
+    return Advice(sentence, count, patch)
+
+
+def sleep_patch(owner: dict[str, Any], seconds: int, grace: int | None) -> dict[str, Any]:
+    """A strategic merge patch: the containers that serve sleep so long before they are told to stop, or (0) have no
+    preStop hook; `grace` is the grace period, None leaves it as it is."""
+    spec = owner["spec"]["template"]["spec"]
+    serving = [each for each in spec["containers"] if each.get("ports")] or spec["containers"][:1]
+    patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds) for each in serving]}
+    if grace is not None:
+        patch["terminationGracePeriodSeconds"] = grace
+    return _in_template(patch)
 
 
 def _with_sleep(container: str, seconds: int) -> dict[str, Any]:
     """`$retainKeys`: it takes the place of a hook of another kind."""
-    hook = {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}}
+    hook = {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}} if seconds else None
     return {"name": container, "lifecycle": {"preStop": hook}}
 
 
