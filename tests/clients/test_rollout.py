@@ -60,6 +60,29 @@ def test_requests_from_a_pod_lead_to_the_pods_that_the_nodes_rules_name(place: P
     assert "lastcall-client" in {pod["name"] for pod in found["pods"]}
 
 
+def test_a_hook_that_sleeps_two_seconds_is_safe_up_to_about_two_seconds_of_lag() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        manifest = place.home / "polite.yaml"
+        text = (EXAMPLES / "polite.yaml").read_text()
+        assert "seconds: 5" in text
+        manifest.write_text(text.replace("seconds: 5", "seconds: 2"))
+        search = ("--find-safe", "--confirm", "2", "--disrupt", "delete", "--load", "fresh=100")
+        quick = ("--control", "500ms", "--settle", "500ms", "-o", "json")
+        result = place.run("rollout", str(manifest), *search, *quick, timeout=110)
+        manifest.unlink()
+        assert result.status == 0 and "on the kernel" in result.err, result.err
+        document = json.loads(result.out)
+    found = document["findSafe"]
+    assert found["lag"]["predicted"]["evidence"] == "predicted" and 1 <= found["lag"]["predicted"]["seconds"] <= 4
+    assert 0.5 <= found["lag"]["safe"] <= 4 and found["sentence"].startswith(f"safe up to {found['lag']['safe']:g} s")
+    assert found["lag"]["unsafe"] is None or found["lag"]["safe"] < found["lag"]["unsafe"]
+    assert 2 <= found["measuredEnd"]["toTerm"] < 4 and not found["measuredEnd"]["killed"]
+    # Every run is there, with all that was lost in it.
+    trials = [(each["seconds"], each["lost"]) for each in found["lag"]["trials"]]
+    useful = [each for each in document["experiments"] if each["verdict"] != "inconclusive"]
+    assert trials == [(float(each["propagation"].rstrip("s")), each["lost"]) for each in useful]
+
+
 def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_still_sent_to() -> None:
     with Place(ordinary_user.USERS[-1]) as place:
         lag = ("--from", "balancer", "--propagation", "balancer=2s", "--load", "fresh=60")
@@ -76,6 +99,8 @@ def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_st
         (("--load", "fast=3"), "kinds: fresh, keep-alive, slow, tcp"),
         (("--propagation", "soon"), "'soon' is not a time: write 1s, 250ms or 1.5"),
         (("--service", "other"), "one Service must select the Pods of naive: none does"),
+        (("--find-safe", "--apply-advice"), "--find-safe and --apply-advice exclude one another"),
+        (("--find-safe", "--confirm", "0"), "0 is not in the range 1<=x<=100"),
         (("--port", "9"), "Service naive has 0 TCP ports to choose from: use --port"),
     ],
 )

@@ -75,8 +75,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`lag` is the searched one of the hop, None when the run without any was of no use. `sleep` is the one for a lag that
-    was given, `given` seconds of all hops together; `others` are those of the hops that are not searched."""
+    """`lag` is the searched one of the hop, None when the run without any was of no use. `sleep` is the one for a lag
+    that was given, `given` seconds of all hops together; `others` are those of the hops that are not searched."""
 
     measured: Result
     end: MeasuredEnd | None
@@ -230,9 +230,10 @@ def _say(text: str) -> None:
 
 def _prediction(seconds: float | None, end: MeasuredEnd) -> str:
     edge = "no endpoint lag is safe" if seconds is None else f"safe up to {seconds:g} s"
+    killed = ", by SIGKILL" if end.killed else ""
     return (
         f"{edge} (the stop signal came {end.to_term:.2f} s after the DELETE, the listener was surely there for "
-        f"{end.accepts:.2f} s more, the exit {end.drains:.2f} s after the signal{', by SIGKILL' if end.killed else ''}; "
+        f"{end.accepts:.2f} s more, the exit {end.drains:.2f} s after the signal{killed}; "
         f"a change of endpoints took {end.own_lag:.2f} s by itself)"
     )
 
