@@ -6,6 +6,7 @@ it.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -240,16 +241,17 @@ def _prediction(seconds: float | None, end: MeasuredEnd) -> str:
 
 def sentence(found: Found) -> str:
     """The largest endpoint lag, as found on the kernel."""
-    measured = found.measured.account
     if found.lag is None:
         if found.measured.judgement.verdict == "inconclusive":
             return found.measured.judgement.sentence
         return "no Pod was seen to end: there is nothing to find out"
     lag = found.lag
     if lag.safe is None:
-        causes = "; ".join(f"{count} {WHY[cause]}" for cause, count in measured.causes)
-        lost = f"{len(measured.lost)} of {measured.total} requests were lost without any ({causes})"
-        return f"not safe at any endpoint lag: {lost}"
+        without = [run.account for run in (found.measured, *lag.runs) if run.propagation == found.measured.propagation]
+        total, lost = sum(each.total for each in without), sum(len(each.lost) for each in without)
+        causes = Counter(request.cause for each in without for request in each.lost)
+        why = "; ".join(f"{count} {WHY[cause]}" for cause, count in causes.most_common())
+        return f"not safe at any endpoint lag: without any, {lost} of {total} requests were lost ({why})"
     if lag.safe == 0:
         return f"safe only without any endpoint lag: {lag.unsafe:g} s are too many"
     if lag.unsafe is None:

@@ -130,8 +130,10 @@ class EdgeSearch:
 
     @property
     def settled(self) -> bool:
-        """Whether there is a safe value, found so more than once, and one beyond it that loses."""
+        """Whether there is a safe value, found so more than once, and one beyond it that loses; or there is none."""
         safe = self.safe
+        if self.unsafe == 0:
+            return True
         if safe is None or self._runs_at(safe) < min(2, self.runs):
             return False
         return self.unsafe is not None or safe == self.count - 1

@@ -117,7 +117,7 @@ def test_a_value_that_lost_once_is_not_safe_whatever_else_it_did() -> None:
 
 def test_what_loses_without_any_lag_is_not_tried_further() -> None:
     search = EdgeSearch(601, predicted=-1, margin=2, runs=5, known=(Trial(0, 3, 100),))
-    assert search.next() is None and search.safe is None and search.unsafe == 0
+    assert search.next() is None and search.safe is None and search.settled
 
 
 def test_nothing_beyond_the_last_value_is_tried() -> None:
