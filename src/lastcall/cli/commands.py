@@ -23,7 +23,7 @@ COMMANDS = {
         "Run the controllers as a process of their own.",
     ),
     "story": ("lastcall.cli.story:story", "Tell how a Pod of a cluster that stays ended."),
-    "node": ("lastcall.cli.node:node", "Shut a node of a cluster that stays down."),
+    "node": ("lastcall.cli.node:node", "Cut a node of such a cluster off the network, or shut it down."),
     "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
     "image": ("lastcall.cli.image:image", "Show, make and remove images."),
 }

@@ -15,7 +15,7 @@ EXTRA_SECONDS = 60.0
 
 @click.group()
 def node() -> None:
-    """What is done to a node of a cluster that stays."""
+    """Cut a node of a cluster that stays (`lastcall up`) off the network, or shut it down."""
 
 
 @node.command()
@@ -33,8 +33,7 @@ def node() -> None:
     "--grace-critical",
     type=click.IntRange(min=0, max=86400),
     metavar="SECONDS",
-    default=10,
-    show_default=True,
+    show_default="10, or all of a shorter --grace",
     help="The part of it that is for critical Pods (shutdownGracePeriodCriticalPods).",
 )
 @click.option(
@@ -46,14 +45,14 @@ def node() -> None:
 )
 @click.option("--cancel", is_flag=True, help="The node takes Pods again. What was ended is not revived.")
 def shutdown(
-    name: str, cluster: str, grace: int, grace_critical: int, by_priority: tuple[str, ...], cancel: bool
+    name: str, cluster: str, grace: int, grace_critical: int | None, by_priority: tuple[str, ...], cancel: bool
 ) -> None:
-    """Shut NODE down gracefully: as a machine that is about to be switched off.
+    """Shut NODE down gracefully: its Pods end by priority.
 
-    Its Pods end group after group, the least priority first, each with its own grace period at most its group's. Then
-    the node stays up, not Ready, and takes no Pods, until --cancel.
+    As a machine that is about to be switched off: its Pods end group after group, the least priority first, each with
+    its own grace period at most its group's. Then the node stays up, not Ready, and takes no Pods, until --cancel.
     """
-    periods = checked_periods(grace, grace_critical, by_priority)
+    periods = checked_periods(grace, min(10, grace) if grace_critical is None else grace_critical, by_priority)
     with cluster_errors():
         if cancel:
             for text in ask_node(cluster, name, "cancel"):

@@ -3,12 +3,16 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lastcall.cli.errors import UserError
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.session import RunOptions
+
+if TYPE_CHECKING:
+    from lastcall.cluster.propagation import PropagationPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,6 +79,17 @@ PROPAGATION_HELP = (
     "How late changes of endpoints arrive: 1s; hops as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; "
     "a profile (kube-proxy, ingress-controller, cloud-load-balancer); for one node, node-2:watch=3s. Several add up."
 )
+
+
+def check_propagation_nodes(plan: "PropagationPlan", nodes: int) -> None:
+    """A delay for a node that there will not be is a mistake. Raises UserError."""
+    names = [f"node-{number}" for number in range(1, nodes + 1)]
+    for name in plan.nodes:
+        if name not in names:
+            there = names[0] if nodes == 1 else f"{names[0]} to {names[-1]}"
+            raise UserError(f"--propagation {name}:…: there is no such node: the cluster has {there}")
+
+
 propagation_option = click.option(
     "--propagation", metavar="DELAY", multiple=True, callback=parsed_propagation, help=PROPAGATION_HELP
 )

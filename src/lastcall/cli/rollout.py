@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +12,11 @@ import click
 from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests import Manifest, load_manifests
-from lastcall.cli.options import KUBERNETES_VERSIONS, propagation_option
+from lastcall.cli.options import KUBERNETES_VERSIONS, check_propagation_nodes, propagation_option
 from lastcall.cli.output import stdout_console
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.outcome import KINDS, Kind
+from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.delays import parse_seconds
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
@@ -53,10 +55,9 @@ class RolloutOptions:
 
 def _parsed_load(context: click.Context, parameter: click.Parameter, value: str) -> dict[Kind, float]:
     """`fresh=150,keep-alive=50`, or a number for the two of them together."""
-    try:
-        return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        if 0 < float(value) <= 5000:
+            return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
     rates: dict[Kind, float] = {}
     for part in value.split(","):
         name, _, rate = part.partition("=")
@@ -72,6 +73,13 @@ def _parsed_load(context: click.Context, parameter: click.Parameter, value: str)
             )
         rates[kind] = number
     return rates
+
+
+def _checked_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The target of an HTTP request."""
+    if not value.startswith("/") or any(each <= " " or each > "~" for each in value):
+        raise click.BadParameter(f"{value!r}: a path begins with / and has neither spaces nor letters beyond ASCII")
+    return value
 
 
 def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -101,8 +109,10 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     callback=_parsed_load,
     help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10.",
 )
-@click.option("--path", default="/", show_default=True, help="What is asked for.")
-@click.option("--slow-path", default="/slow", show_default=True, help="What slow requests ask for.")
+@click.option("--path", default="/", show_default=True, callback=_checked_path, help="What is asked for.")
+@click.option(
+    "--slow-path", default="/slow", show_default=True, callback=_checked_path, help="What slow requests ask for."
+)
 @click.option("--service", default="", help="The Service to send to, where the manifests have several.")
 @click.option("--port", default="", help="Its port, by name or number, where it has several.")
 @propagation_option
@@ -179,6 +189,7 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     results = [result]
     patch = result.judgement.advice[0].patch if result.judgement.advice else {}
     if options.apply_advice and patch:
+        click.echo("once more, with the advice applied", err=True)
         results.append(_experiment(with_advice(manifests, result.owner, patch), options))
     if options.output == "json":
         import json
@@ -207,12 +218,21 @@ def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> in
     return 0 if rollout_find_safe.exit_is_good(found) else LOSES
 
 
+def _progress() -> Callable[[str], None]:
+    """Lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence."""
+    clock = RealClock()
+    began = monotonic(clock)
+    return lambda text: click.echo(f"{monotonic(clock) - began:7.3f}s  {text}", err=True)
+
+
 def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
     if sys.platform != "linux":
         raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
     from lastcall.cli.rollout_session import RolloutSession, find_target
 
     target = find_target(manifests, options)
+    nodes = 2 if options.disrupt == "drain" else 1
+    check_propagation_nodes(options.propagation, nodes)
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.errors import ClusterStartError
     from lastcall.cluster.options import ClusterOptions
@@ -222,7 +242,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
             kubernetes_version=options.kubernetes_version,
             load=True,
             propagation=options.propagation,
-            nodes=2 if options.disrupt == "drain" else 1,
+            nodes=nodes,
         )
     )
     with Interrupts() as interrupts:
@@ -230,7 +250,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
             interrupts.check()
             cluster.start()
             interrupts.check()
-            session = RolloutSession(cluster, options, target)
+            session = RolloutSession(cluster, options, target, say=_progress())
 
             async def run() -> Any:
                 task, loop = asyncio.current_task(), asyncio.get_running_loop()

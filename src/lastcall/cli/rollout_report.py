@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
 from lastcall.cli.rollout_session import Result
+from lastcall.timeline import kinds
 from lastcall.traffic.account import WHY, LostRequest
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     if found.lost:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for name in ("lost", "kind of request", "how", "why"):
-            table.add_column(name, justify="right" if name == "lost" else "left")
+            table.add_column(name, justify="right" if name == "lost" else "left", no_wrap=name != "why")
         counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
         for (kind, how, cause), count in counts.most_common():
             table.add_row(str(count), kind, how, WHY[cause])
@@ -39,7 +40,8 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print(table)
         console.print()
         for each in found.lost[:SHOWN]:
-            console.print(Text(f"  {_line(each)}", style="dim"))
+            lines = Text(tell_lost(each), style="dim").wrap(console, max(console.width - 13, 20))
+            console.print(Text(f"{each.at:9.3f} s  ", style="dim") + Text("\n" + " " * 13, style="dim").join(lines))
         if len(found.lost) > SHOWN:
             console.print(Text(f"  … and {len(found.lost) - SHOWN} more (--output json has all)", style="dim"))
     console.print()
@@ -53,16 +55,55 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print(Text("\n".join(f"    {line}" for line in _yaml(result.judgement.advice[0].patch))))
 
 
-def _line(lost: LostRequest) -> str:
+def tell_lost(lost: LostRequest) -> str:
+    """One lost request in a sentence: how, where, between which steps of the Pod's end, what the application saw."""
     outcome = lost.outcome
     where = f"{lost.pod} ({lost.phase})" if lost.pod else "no Pod"
-    between = " and ".join(name for name in lost.between if name)
-    text = f"{lost.at:7.3f} s  {outcome.kind} request {outcome.id}: {outcome.lost}, {where}"
-    text += f", between {between}" if between else ""
-    return text if lost.seen == "unknown" else f"{text}; the application saw it {_SEEN[lost.seen]}"
+    text = f"{outcome.kind} request {outcome.id}: {outcome.lost}, {where}{_between(*lost.between)}"
+    return text if lost.seen == "unknown" else f"{text}; the application {_SEEN[lost.seen]}"
 
 
-_SEEN = {"never": "never", "begun": "and did not answer", "answered": "and answered"}
+_SEEN = {"never": "never saw it", "begun": "saw it and did not answer", "answered": "saw it and answered"}
+
+
+def _between(before: str, after: str) -> str:
+    """Which two steps of the Pod's end it was lost between, in words."""
+    before, after = _STEPS.get(before, before), _STEPS.get(after, after)
+    if before and after:
+        return f", between {before} and {after}" if before != after else f", at {before}"
+    return f", after {before}" if before else (f", before {after}" if after else "")
+
+
+_STEPS = {
+    kinds.DELETE_ACCEPTED: "the DELETE",
+    kinds.ENDPOINT_CHANGED: "the change of its EndpointSlice",
+    kinds.ENDPOINT_REMOVED: "its removal from the EndpointSlice",
+    kinds.ENDPOINT_CHANGE_SEEN: "the proxy's look at the EndpointSlice",
+    kinds.ENDPOINT_RULES_WRITTEN: "the write of the node's rules",
+    kinds.TERMINATION_OBSERVED: "the kubelet's look at the DELETE",
+    kinds.GRACE_DECIDED: "the kubelet's look at the DELETE",
+    kinds.KILLING: "the begin of its end",
+    kinds.PRE_STOP_STARTED: "the begin of its preStop hook",
+    kinds.PRE_STOP_FINISHED: "the end of its preStop hook",
+    kinds.STOP_REQUESTED: "StopContainer",
+    kinds.STOP_FINISHED: "the answer to StopContainer",
+    kinds.PROCESS_SIGNAL_STATE: "StopContainer",
+    kinds.SIGNAL_SENT: "its stop signal",
+    kinds.SOCKETS_AT_STOP: "its stop signal",
+    kinds.LISTENER_CLOSED: "the close of its listener",
+    kinds.SOCKETS_AT_EXIT: "the exit of its container",
+    kinds.PROCESSES_LEFT: "the exit of its container",
+    kinds.PROCESS_EXITED: "the exit of its container",
+    kinds.NETWORK_DETACHED: "the end of its network",
+    kinds.SANDBOX_STOPPED: "the end of its network",
+    kinds.VOLUMES_UNMOUNTED: "the unmount of its volumes",
+    kinds.WORKER_FINISHED: "the unmount of its volumes",
+    kinds.POD_STATUS_WRITTEN: "a write of its status",
+    kinds.STATUS_SENT: "a write of its status",
+    kinds.FINAL_DELETE_SENT: "the final DELETE",
+    kinds.OBJECT_REMOVED: "the removal of its object",
+}
+"""Kind of record → what a reader calls it; a kind that is not here is told by its name."""
 
 
 def _yaml(patch: dict[str, Any]) -> list[str]:

@@ -78,25 +78,28 @@ def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Tar
         found = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in workloads) or "none"
         raise UserError(f"the manifests must hold one Deployment, StatefulSet, DaemonSet or ReplicaSet: {found}")
     labels = workloads[0].obj["spec"]["template"]["metadata"].get("labels") or {}
-    services = [
+    selecting = [
         each
         for each in manifests
         if each.resource == SERVICES
         and (selector := each.obj["spec"].get("selector"))
         and all(labels.get(key) == value for key, value in selector.items())
-        and options.service in ("", name_of(each.obj))
     ]
+    services = [each for each in selecting if options.service in ("", name_of(each.obj))]
     if len(services) != 1:
-        found = ", ".join(name_of(each.obj) for each in services)
-        what = f"{found} do: choose with --service" if services else "none does: add one, or name it with --service"
+        found = ", ".join(name_of(each.obj) for each in selecting)
+        if options.service and selecting:
+            raise UserError(f"--service {options.service}: the Services that select its Pods are {found}")
+        what = f"{found} do: choose with --service" if selecting else "none does: add one to the manifests"
         raise UserError(f"one Service must select the Pods of {name_of(workloads[0].obj)}: {what}")
-    ports = [
-        port
-        for port in services[0].obj["spec"].get("ports") or []
-        if port.get("protocol", "TCP") == "TCP" and options.port in ("", port.get("name"), str(port.get("port")))
-    ]
+    service = services[0].obj
+    offered = [port for port in service["spec"].get("ports") or [] if port.get("protocol", "TCP") == "TCP"]
+    ports = [port for port in offered if options.port in ("", port.get("name"), str(port.get("port")))]
     if len(ports) != 1:
-        raise UserError(f"Service {name_of(services[0].obj)} has {len(ports)} TCP ports to choose from: use --port")
+        found = ", ".join(f"{port.get('port')} {port.get('name', '')}".strip() for port in offered) or "none"
+        asked = f"--port {options.port}: " if options.port else ""
+        choose = "" if options.port or not offered else ": choose with --port"
+        raise UserError(f"{asked}the TCP ports of Service {name_of(service)} are {found}{choose}")
     return Target(workloads[0], services[0], ports[0])
 
 
@@ -118,6 +121,7 @@ class RolloutSession:
     options: "RolloutOptions"
     target: Target
     clock: RealClock = field(default_factory=RealClock)
+    say: Callable[[str], None] = lambda text: None
     records: list[Record] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     _death: str = ""
@@ -143,6 +147,7 @@ class RolloutSession:
         created = {(each.resource, name_of(each.obj)): each.obj for each in applied}
         service = created[SERVICES, name_of(self.target.service.obj)]
         owner = created[self.target.workload.resource, name_of(self.target.workload.obj)]
+        self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {name_of(owner)} to be Ready")
         await self._until(self._settled, "its Pods are Ready")
         await self._until(self._routed, "the node's rules name them")
         load = await self.cluster.load()
@@ -163,11 +168,14 @@ class RolloutSession:
             balancer = self._balancer(service, load)
             balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
+            self.say(f"Ready; {self.options.control:g} s of requests before anything is disrupted")
             await self.clock.sleep(self.options.control)
+            self.say(f"{self.options.disrupt} begins")
             began = monotonic(self.clock)
             await self._disrupt()
             await self._until(self._over, "the disruption is over")
             seconds = monotonic(self.clock) - began
+            self.say(f"{self.options.disrupt} is over; the last requests")
             await self.clock.sleep(self.options.propagation.most + self.options.settle)
             load.stop()
             await collecting

@@ -12,6 +12,7 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import (
     KUBERNETES_VERSIONS,
     check_feature_gates,
+    check_propagation_nodes,
     checked_directory,
     checked_log_size,
     checked_published_ports,
@@ -120,6 +121,7 @@ def up(detached: bool, **options: Any) -> None:
     named. Exit status: 0 it was up and ended as asked, 2 bad input, 1 anything else.
     """
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
+    check_propagation_nodes(options["propagation"], options["nodes"])
     asked = UpOptions(**options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))
 

@@ -28,9 +28,11 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     left = c.processes_left
     if left is None or not left.alive or c.term_at is None:
         return
+    if not left.more and all(each.after_signal for each in left.processes):
+        return  # begun on the signal, by what PID 1 does then: there was nothing to pass on to them
     names, several = _names(left), left.alive > 1
     were, it = ("were", "they") if several else ("was", "it")
-    untold = [each for each in left.processes if each.disposition == "default"]
+    untold = [each for each in left.processes if each.disposition == "default" and not each.after_signal]
     told = f", so {it} never got {c.stop_signal} (inferred)" if len(untold) == left.alive else ""
     killed = left.when == "SIGKILL" and c.sigkilled
     until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"

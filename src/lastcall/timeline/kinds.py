@@ -93,7 +93,7 @@ CONNECTIONS_CLOSED = (
     "ConnectionsClosed"  # seconds, notBefore, scope: no listener and no connection is left, and it still runs
 )
 SOCKETS_AT_EXIT = "SocketsAtExit"  # listeners, connections, unread (connections with data that the program had not read), unreadBytes, backlog, scope: at the last look, secondsBefore ago; resets (connections that ended by a reset since that look), closedUnread (closed with data not read, since the stop signal)
-PROCESSES_LEFT = "ProcessesLeft"  # when (SIGKILL: they lived right before it|exit: the kernel killed them when PID 1 exited), signal, processes (list of pid, containerPid, name, state, disposition to that signal), more (how many others), zombies, secondsBefore (age of that look; for SIGKILL it is right before it)
+PROCESSES_LEFT = "ProcessesLeft"  # when (SIGKILL: they lived right before it|exit: the kernel killed them when PID 1 exited), signal, processes (list of pid, containerPid, name, state, disposition to that signal, afterSignal: True when it did not run yet at that signal), more (how many others), zombies, secondsBefore (age of that look; for SIGKILL it is right before it)
 EXEC_STARTED = "ExecStarted"  # execId, pid, argv
 EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
 OUTPUT = "Output"  # stream (stdout|stderr), text, attempt, dropped (lines before this one that were too many to tell)

@@ -18,12 +18,14 @@ Reaction = Literal["output", "listenerClosed", "connectionsClosed", "exit"]
 
 @dataclass(frozen=True, slots=True)
 class ProcessLeft:
-    """`container_pid` is its number inside; `disposition` what it would do with the stop signal."""
+    """`container_pid` is its number inside; `disposition` what it would do with the stop signal; `after_signal` whether
+    it was begun only after that signal."""
 
     pid: int
     container_pid: int
     name: str
     disposition: str
+    after_signal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def processes_left_of(entries: "Sequence[Entry]") -> ProcessesLeft | None:
             _number(each, "containerPid"),
             str(each.get("name") or ""),
             str(each.get("disposition") or ""),
+            bool(each.get("afterSignal")),
         )
         for each in found.facts.get("processes") or ()
     )

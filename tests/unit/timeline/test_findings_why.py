@@ -69,6 +69,12 @@ def shell_with_child(tape: Any) -> None:
     killed(tape)
 
 
+def shell_that_begins_something_on_the_signal(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "trap 'sleep 120' TERM; sleep 1"), "handled", "/bin/busybox")
+    left(tape, {**SLEEP, "afterSignal": True})
+    killed(tape)
+
+
 def shell_with_script(tape: Any) -> None:
     begin(tape, ("/bin/bash", "/entrypoint.sh"), "handled", "/bin/bash")
     left(tape, NODE, when="exit", at=0.501)
@@ -246,6 +252,7 @@ NOT = [
     (own_137, "killedByOther"),
     (with_zombies, "childrenNotSignalled"),
     (shell_with_child, "childrenNotSignalled"),
+    (shell_that_begins_something_on_the_signal, "shellKeepsSignal"),
     (no_handler, "connectionsOpenAtKill"),
     (takes_too_long, "stopSignalNotHandled"),
     (port_closed_before_endpoint, "listenerClosedSoon"),

@@ -71,7 +71,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: b
     if with_steps:
         parts.append(_steps(ending, with_rules))
     lanes = [] if had_ended(ending) else _lanes(ending, width)
-    parts += [Text(), *lanes] if lanes and with_steps else lanes
+    parts += [Text(), *lanes] if lanes and len(parts) > 2 else lanes
     if ending.budget is not None:
         parts += [Text(), *_budget(ending, width)]
     parts += [Text(), _facts(ending)]

@@ -73,6 +73,7 @@ class Witness:
         self._listening: dict[int, Socket] = {}
         self._open: list[Socket] = []
         self._family: list[dict[str, Any]] = []
+        self._at_signal: set[int] | None = None
         self._pidfds: dict[int, int] = {}
         self._seen = 0
         self._killed = False
@@ -98,6 +99,7 @@ class Witness:
         self._watching = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
+            self._at_signal = {each["pid"] for each in self._family}
             self._first_look_at_sockets()
         self._plan()
 
@@ -256,12 +258,18 @@ class Witness:
         facts = {
             "when": when,
             "signal": self._signal,
-            "processes": [{key: each[key] for key in _TOLD} for each in alive[:_MOST_TOLD]],
+            "processes": [self._told(each) for each in alive[:_MOST_TOLD]],
             "more": max(0, len(alive) - _MOST_TOLD),
             "zombies": len(self._family) - len(alive),
             "secondsBefore": (time.monotonic_ns() - self._seen) / 1e9,
         }
         self._watched.record(kinds.PROCESSES_LEFT, facts, evidence)
+
+    def _told(self, process: dict[str, Any]) -> dict[str, Any]:
+        told = {key: process[key] for key in _TOLD}
+        if self._at_signal is not None and process["pid"] not in self._at_signal:
+            told["afterSignal"] = True
+        return told
 
     def _tell_sockets(self) -> None:
         sockets, last = self._sockets, self._last
