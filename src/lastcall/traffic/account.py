@@ -4,6 +4,7 @@ The client's side says what it got; the Pods' own output says which requests the
 `X-Request-ID` when it begins and when it has answered). Every request that was planned is in exactly one row.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,12 +88,16 @@ class Account:
 
 
 def account(outcomes: Sequence[Outcome], lives: Sequence[PodLife], output: Iterable[str], disrupted: float) -> Account:
-    """`output` is what the Pods printed; `disrupted` the moment from which requests count, before it is control."""
+    """`output` is what the Pods printed; `disrupted` the moment from which requests count, before it is control.
+
+    What was under way at that moment counts: the disruption may have cut it off.
+    """
     seen = _seen(output)
-    counted = [each for each in outcomes if each.planned >= disrupted]
-    control = [each for each in outcomes if each.planned < disrupted]
+    counted = [each for each in outcomes if _counts(each, disrupted)]
+    control = [each for each in outcomes if not _counts(each, disrupted)]
     addresses = by_address(lives)
-    lost = [_explain(each, _life(each, addresses, lives), seen, disrupted) for each in counted if each.lost]
+    answers = _first_answers(outcomes)
+    lost = [_explain(each, _life(each, addresses, lives, answers), seen, disrupted) for each in counted if each.lost]
     known = {each.id for each in outcomes}
     return Account(
         totals=Counter(each.kind for each in counted),
@@ -102,6 +107,21 @@ def account(outcomes: Sequence[Outcome], lives: Sequence[PodLife], output: Itera
         control_total=len(control),
         control_lost=sum(1 for each in control if each.lost),
     )
+
+
+def _counts(outcome: Outcome, disrupted: float) -> bool:
+    if outcome.lost in NEVER_CONNECTED:
+        return outcome.planned >= disrupted
+    return outcome.finished >= disrupted
+
+
+def _first_answers(outcomes: Iterable[Outcome]) -> dict[str, float]:
+    """Address → the first moment at which it was seen to have answered."""
+    found: dict[str, float] = {}
+    for each in outcomes:
+        if each.served_by and not each.lost:
+            found[each.served_by] = min(each.finished, found.get(each.served_by, each.finished))
+    return found
 
 
 def _seen(output: Iterable[str]) -> dict[int, int]:
@@ -128,11 +148,14 @@ def _explain(outcome: Outcome, life: PodLife | None, seen: Mapping[int, int], di
     )
 
 
-def _life(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]], lives: Sequence[PodLife]) -> PodLife | None:
+def _life(
+    outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]], lives: Sequence[PodLife], answers: Mapping[str, float]
+) -> PodLife | None:
     """The Pod a lost request led to: by its address, the last one that had it.
 
     The kernel forgets at once where a refused connection led to. Then it is the Pod that the rules named and that did
-    not listen at that moment, the one that has been ending for the longest time if there are several: inferred.
+    not listen at that moment, the one that has been ending for the longest time if there are several; or the newest of
+    those that had never answered before: inferred.
     """
     if outcome.served_by:
         those = addresses.get(outcome.served_by, ())
@@ -141,7 +164,10 @@ def _life(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]], lives: S
     if outcome.lost not in NEVER_CONNECTED:
         return None
     deaf = [life for life in lives if life.refuses(outcome.sent)]
-    return min(deaf, key=lambda life: life.term or life.exited or 0.0) if deaf else None
+    if deaf:
+        return min(deaf, key=lambda life: life.term or life.exited or 0.0)
+    silent = [life for life in lives if life.is_named(outcome.sent) and answers.get(life.ip, math.inf) > outcome.sent]
+    return max(silent, key=lambda life: life.routed or 0.0) if silent and outcome.lost == "refused" else None
 
 
 NEVER_CONNECTED = ("refused", "unreachable", "connect timeout")
@@ -155,12 +181,12 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
         return "no endpoint" if outcome.lost in NEVER_CONNECTED else "unexplained"
     if outcome.lost in NEVER_CONNECTED:
         return "late endpoint" if life.deleted is not None and outcome.finished >= life.deleted else "not listening yet"
-    if life.exited is None or life.term is None or outcome.finished + SKEW_SECONDS < life.term:
+    if life.exited is None or life.signalled is None or outcome.finished + SKEW_SECONDS < life.signalled:
         return "unexplained"
     if outcome.sent >= life.exited:
         return "stale connection" if outcome.age > 0.01 else "late endpoint"
     if life.killed:
         return "killed"
-    if outcome.kind == "keep-alive" and outcome.sent >= life.term and outcome.lost.endswith("before bytes"):
+    if outcome.kind == "keep-alive" and outcome.sent >= life.signalled and outcome.lost.endswith("before bytes"):
         return "stale connection"
     return "cut off"

@@ -110,12 +110,17 @@ def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, An
 def sleep_patch(owner: dict[str, Any], seconds: int, grace: int | None) -> dict[str, Any]:
     """A strategic merge patch: the containers that serve sleep so long before they are told to stop, or (0) have no
     preStop hook; `grace` is the grace period, None leaves it as it is."""
-    spec = owner["spec"]["template"]["spec"]
-    serving = [each for each in spec["containers"] if each.get("ports")] or spec["containers"][:1]
+    serving = _serving(owner["spec"]["template"]["spec"])
     patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds) for each in serving]}
     if grace is not None:
         patch["terminationGracePeriodSeconds"] = grace
     return _in_template(patch)
+
+
+def _serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The containers that say which ports they listen on; the first one where none does."""
+    containers: list[dict[str, Any]] = pod_spec["containers"]
+    return [each for each in containers if each.get("ports")] or containers[:1]
 
 
 def _with_sleep(container: str, seconds: int) -> dict[str, Any]:
@@ -135,7 +140,7 @@ def _more_grace(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> 
 
 
 def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advice:
-    first = owner["spec"]["template"]["spec"]["containers"][0]["name"]
+    first = _serving(owner["spec"]["template"]["spec"])[0]["name"]
     probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
     return Advice(
         "A readinessProbe would keep requests away until the container listens.",

@@ -18,7 +18,8 @@ class PodLife:
     """Of one Pod; None for what did not happen, or was not seen.
 
     `routed` and `unrouted` are when a node's kernel began, and the last one stopped, to send it new connections.
-    `killed`: a container was ended by SIGKILL.
+    `stop` is when the runtime was asked to stop a container, a moment before `term`: the record of the signal is
+    written when it has been sent, and an application may have acted on it by then. `killed`: one was ended by SIGKILL.
     """
 
     uid: str
@@ -27,6 +28,7 @@ class PodLife:
     ready: float | None = None
     deleted: float | None = None
     hook: float | None = None
+    stop: float | None = None
     term: float | None = None
     listener_closed: float | None = None
     exited: float | None = None
@@ -39,7 +41,7 @@ class PodLife:
         """What it was doing at a moment."""
         if self.exited is not None and at >= self.exited:
             return "after its exit"
-        if self.term is not None and at >= self.term:
+        if self.signalled is not None and at >= self.signalled:
             return "draining"
         if self.deleted is not None and at >= self.deleted:
             return "preStop hook" if self.hook is not None else "draining"
@@ -47,11 +49,22 @@ class PodLife:
             return "before it was ready"
         return "ready"
 
-    def refuses(self, at: float) -> bool:
-        """Whether the rules named it at a moment when it did not listen, or may not have listened any more."""
+    @property
+    def signalled(self) -> float | None:
+        """From when on it may have had its stop signal."""
+        if self.term is None or self.stop is None:
+            return self.term
+        return min(self.stop, self.term)
+
+    def is_named(self, at: float) -> bool:
+        """Whether the rules named it at a moment."""
         if self.routed is None or at < self.routed:
             return False
-        if self.unrouted is not None and at > self.unrouted + SKEW_SECONDS:
+        return self.unrouted is None or at <= self.unrouted + SKEW_SECONDS
+
+    def refuses(self, at: float) -> bool:
+        """Whether the rules named it at a moment when it did not listen, or may not have listened any more."""
+        if not self.is_named(at):
             return False
         ends = [each for each in (self.term, self.listener_closed, self.exited) if each is not None]
         return bool(ends) and at + SKEW_SECONDS >= min(ends)
@@ -100,6 +113,8 @@ def _note(life: PodLife, record: Record, at: float) -> None:
             life.deleted = at
         case kinds.PRE_STOP_STARTED if life.hook is None:
             life.hook = at
+        case kinds.STOP_REQUESTED if life.stop is None:
+            life.stop = at
         case kinds.SIGNAL_SENT if facts.get("signal") == "SIGKILL":
             life.killed = life.killed or facts.get("why") == "grace over"
         case kinds.SIGNAL_SENT if life.term is None and facts.get("why") == "StopContainer":

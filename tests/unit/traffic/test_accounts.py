@@ -35,6 +35,10 @@ def test_a_moment_falls_into_one_phase_of_a_pods_end(at: float, phase: str) -> N
     assert life().phase(at) == phase
 
 
+def test_the_drain_begins_with_the_request_to_stop_for_the_signal_is_recorded_when_it_was_sent() -> None:
+    assert [life(stop=11.9).phase(at) for at in (11.8, 11.95)] == ["preStop hook", "draining"]
+
+
 def test_without_a_hook_the_drain_begins_with_the_delete() -> None:
     assert life(hook=None).phase(10.5) == "draining"
 
@@ -52,6 +56,7 @@ CAUSES = [
     ("on a kept connection after the exit", request(15.1, 15.2, "reset before bytes", "keep-alive", age=5.0), life(),
      "stale connection"),
     ("begun on a kept one before SIGTERM", request(11, 15, "truncated", "keep-alive", age=5.0), life(), "cut off"),
+    ("answered on the signal, before the record of it", request(11, 11.9, "truncated"), life(stop=11.85), "cut off"),
     ("broken by a Pod that nothing ended", request(5, 6, "truncated"), life(), "unexplained"),
 ]  # fmt: skip
 
@@ -66,10 +71,25 @@ def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_d
     outcome = request(12.5, lost="refused", served_by="")
     (lost,) = account([outcome], [healthy, ending], [], 5.0).lost
     assert (lost.pod, lost.phase, lost.cause, lost.at) == ("web-1", "draining", "late endpoint", 7.5)
-    assert (
-        account([request(14.5, lost="refused", served_by="")], [healthy, ending], [], 5.0).lost[0].cause
-        == "no endpoint"
-    )
+    answered, later = request(2, 3, served_by="10.244.0.3"), request(14.5, lost="refused", served_by="")
+    assert account([answered, later], [healthy, ending], [], 5.0).lost[0].cause == "no endpoint"
+
+
+def test_a_refused_connection_is_laid_to_the_newest_pod_of_the_rules_that_has_not_answered_yet() -> None:
+    old = PodLife("v", name="web-1", ip="10.244.0.3", ready=0.5, routed=1.0)
+    new = PodLife("w", name="web-2", ip="10.244.0.4", ready=20.0, routed=20.1)
+    outcomes = [request(2, 3, served_by=old.ip), request(20.5, lost="refused", served_by=""),
+                request(21, 22, served_by=new.ip), request(23, lost="refused", served_by="")]  # fmt: skip
+    first, second = account(outcomes, [old, new], [], 5.0).lost
+    assert (first.pod, first.cause) == ("web-2", "not listening yet")
+    assert (second.pod, second.cause) == ("", "no endpoint")
+
+
+def test_a_request_that_was_under_way_when_the_disruption_began_counts_as_disrupted() -> None:
+    outcomes = [request(9, 15, "truncated"), request(9, 9.5, "truncated"), request(9, 12, "connect timeout")]
+    found = account(outcomes, [life()], [], 10.0)
+    assert (found.control_total, found.control_lost, found.total) == (2, 2, 1)
+    assert [each.cause for each in found.lost] == ["cut off"]
 
 
 def test_an_address_that_was_handed_on_belongs_to_the_last_pod_that_had_it() -> None:
