@@ -90,7 +90,10 @@ class NoNetwork:
         self.attached: dict[str, str] = {}
         self.error: RuntimeServiceError | None = None
 
-    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> str:
+    async def status(self) -> str:
+        return ""
+
+    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: object = None) -> str:
         if self.error:
             raise self.error
         assert stat.S_ISREG(os.fstat(netns_fd).st_mode)

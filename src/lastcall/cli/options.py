@@ -129,6 +129,25 @@ def check_feature_gates(kubernetes_version: str, settings: dict[str, bool]) -> N
         raise click.UsageError(f"--feature-gates: {error}") from None
 
 
+def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
+    """Raises click.UsageError for a directory that configures no network, or plugins that are not there."""
+    if not conf_dir:
+        if bin_dir:
+            raise click.UsageError(
+                "--cni-bin-dir: is for the plugins that --cni-conf-dir configures, which is not given"
+            )
+        return
+    from lastcall.cluster.layout import layouts
+    from lastcall.cri.sandbox.cni.conf import CNIConfigError
+    from lastcall.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, check, conf_dir_of
+
+    try:
+        for directory in dict.fromkeys(conf_dir_of(conf_dir, each.name) for each in layouts(nodes)):
+            check(directory, (bin_dir,) if bin_dir else DEFAULT_BIN_DIRS)
+    except CNIConfigError as error:
+        raise click.UsageError(f"--cni-conf-dir: {error}") from None
+
+
 def feature_gates_option(command: F) -> F:
     return click.option(
         "--feature-gates",

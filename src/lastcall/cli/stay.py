@@ -41,6 +41,8 @@ class UpOptions:
     container_log_max_files: int = 5
     nodes: int = 1
     propagation: "PropagationPlan | None" = None
+    cni_conf_dir: str = ""
+    cni_bin_dir: str = ""
     egress: bool = False
     publish: tuple["PublishedPort", ...] = ()
     publish_node_ports: bool = False
@@ -147,6 +149,8 @@ class _Life:
             container_log_max_files=self._options.container_log_max_files,
             nodes=self._options.nodes,
             propagation=self._options.propagation or PropagationPlan(),
+            cni_conf_dir=self._options.cni_conf_dir,
+            cni_bin_dir=self._options.cni_bin_dir,
             egress=self._options.egress,
         )
         identity, port = state.credentials() if state is not None else (None, 0)

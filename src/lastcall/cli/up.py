@@ -11,6 +11,7 @@ from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import (
     KUBERNETES_VERSIONS,
+    check_cni,
     check_feature_gates,
     check_propagation_nodes,
     checked_directory,
@@ -51,6 +52,21 @@ from lastcall.cluster.layout import MOST_NODES
     default=1,
     show_default=True,
     help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
+)
+@click.option(
+    "--cni-conf-dir",
+    metavar="DIR",
+    default="",
+    callback=checked_directory,
+    help="Make the Pod network with CNI plugins, as the first *.conflist, *.conf or *.json in DIR says (in DIR/node-1 "
+    "for that node, where it exists). Default: built-in routing.",
+)
+@click.option(
+    "--cni-bin-dir",
+    metavar="DIR",
+    default="",
+    callback=checked_directory,
+    help="Where the CNI plugins are. Default: /opt/cni/bin, /usr/lib/cni.",
 )
 @propagation_option
 @click.option(
@@ -122,6 +138,7 @@ def up(detached: bool, **options: Any) -> None:
     """
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
+    check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
     asked = UpOptions(**options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))
 

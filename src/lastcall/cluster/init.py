@@ -61,7 +61,12 @@ def run_init(
         linux.set_process_name("lastcall-init")
         plan.cgroups.create()
         os.umask(0o022)
-        make_root(plan.options.state_size, plan.options.state, plan.options.static_pods)
+        make_root(
+            plan.options.state_size,
+            plan.options.state,
+            plan.options.static_pods,
+            private_plugins=plan.options.cni_conf_dir != "",
+        )
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
         for each in plan.nodes:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -51,6 +52,9 @@ from lastcall.world.netlink import new_local_network
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.cri.sandbox.cni.network import CNINetwork
+
 LAST_WORDS_SECONDS = 1.0
 """For the last statuses and Events of a node that shuts down."""
 
@@ -78,6 +82,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     own = [layout.ip, CLUSTER_DNS_IP]
     await network.prepare_node(own if layout.has_netns else [*own, KUBERNETES_SERVICE_IP])
     way_out = EgressClient(node.egress_node)
+    cni = _cni_network(world, plan, layout)
     images = ImageStore(unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, way_out))
     log_policy = parse_log_policy(plan.options.container_log_max_size, plan.options.container_log_max_files)
     runtime = SandboxRuntime(
@@ -86,7 +91,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         shim_socket=layout.shim_socket,
         state_dir=f"{directory}/containers",
         images=images,
-        network=network,
+        network=cni or network,
         log_max_size=log_policy.max_size,
         records_dir=f"{DURABLE_DIR}/{layout.runtime_records}" if plan.options.state else "",
     )
@@ -158,6 +163,8 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(_warm(images), name="warm images")
         tasks.spawn(runtime.run(), name="shim connection")
+        if cni is not None:
+            tasks.spawn(cni.run(), name="CNI")
         tasks.spawn(events.run(), name="kubelet events")
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
@@ -173,6 +180,22 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
         tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
+
+
+def _cni_network(world: World, plan: Plan, layout: NodeLayout) -> "CNINetwork | None":
+    if not plan.options.cni_conf_dir:
+        return None
+    from lastcall.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, CNINetwork, conf_dir_of
+
+    bin_dir = plan.options.cni_bin_dir
+    return CNINetwork(
+        world,
+        conf_dir_of(plan.options.cni_conf_dir, layout.name),
+        f"{layout.directory}/cni",
+        bin_dirs=(bin_dir,) if bin_dir else DEFAULT_BIN_DIRS,
+        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}-cni" if plan.options.state else "",
+        pod_cidr=layout.pod_cidr,
+    )
 
 
 async def _proxy(

@@ -38,7 +38,10 @@ class ClusterOptions:
     a process that sends requests. `propagation` is how long changes of endpoints take. `max_pods` is the kubelet's
     maxPods: a node has 254 addresses for them. `egress`: Pods reach names and TCP ports outside, through front.
     `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
-    no rotation) and containerLogMaxFiles. `feature_gates` are settings that `api.feature_gates` has checked.
+    no rotation) and containerLogMaxFiles. `cni_conf_dir` is an absolute path of the host: the Pod network is what its
+    first file configures, on a node for which it has a directory of the node's name what that one's does; "" is the
+    built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual places. `feature_gates` are settings
+    that `api.feature_gates` has checked.
     """
 
     kubernetes_version: str = "1.36"
@@ -55,5 +58,7 @@ class ClusterOptions:
     nodes: int = 1
     load: bool = False
     max_pods: int = 110
+    cni_conf_dir: str = ""
+    cni_bin_dir: str = ""
     egress: bool = False
     propagation: PropagationPlan = field(default_factory=PropagationPlan)

@@ -16,11 +16,16 @@ _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a
 _OLD = ".host"
 
 
-def make_root(state_size: str, durable: str = "", static_pods: str = "") -> None:
+_PLUGIN_STATE = "/var/lib/cni"
+"""Where CNI plugins keep what they know of networks, host-local its addresses."""
+
+
+def make_root(state_size: str, durable: str = "", static_pods: str = "", *, private_plugins: bool = False) -> None:
     """Give this process's (already private) mount namespace its new root. Raises OSError.
 
     `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is part of the tmpfs.
-    `static_pods` is the host's directory that is to be seen read-only on `STATIC_PODS_DIR`.
+    `static_pods` is the host's directory that is to be seen read-only on `STATIC_PODS_DIR`. With `private_plugins` what
+    CNI plugins write is the cluster's own and not the host's.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     place = next(path for path in _CANDIDATES if os.path.isdir(path))
@@ -29,7 +34,7 @@ def make_root(state_size: str, durable: str = "", static_pods: str = "") -> None
     linux.pivot_root(place, f"{place}/{_OLD}")
     os.chdir("/")
     for entry in sorted(os.listdir(f"/{_OLD}")):
-        _bring_in(entry)
+        _bring_in(f"/{_OLD}/{entry}", f"/{entry}")
     os.mkdir(STATE_DIR, 0o755)
     linux.mount("lastcall", STATE_DIR, "tmpfs", 0, f"mode=755,size={state_size}")
     os.mkdir(DURABLE_DIR, 0o700)
@@ -37,8 +42,33 @@ def make_root(state_size: str, durable: str = "", static_pods: str = "") -> None
         linux.mount(f"/{_OLD}{durable}", DURABLE_DIR, None, linux.MS_BIND | linux.MS_REC)
     if static_pods:
         _bind_readonly(f"/{_OLD}{static_pods}", STATIC_PODS_DIR)
+    if private_plugins:
+        _make_private(_PLUGIN_STATE)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
     os.rmdir(f"/{_OLD}")
+
+
+def _make_private(path: str) -> None:
+    """An empty directory of the cluster's own, also where the host has none and lets nobody make one."""
+    if not os.path.isdir(path):
+        _replace(os.path.dirname(path))
+        os.mkdir(path, 0o755)
+    own = f"{STATE_DIR}/cni-state"
+    os.mkdir(own, 0o755)
+    linux.mount(own, path, None, linux.MS_BIND)
+
+
+def _replace(directory: str) -> None:
+    """Mount a tmpfs in the place of a directory of the host, with all that is in it now."""
+    directory = os.path.realpath(directory)
+    old = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        names = sorted(os.listdir(directory))
+        linux.mount("lastcall", directory, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
+        for name in names:
+            _bring_in(f"/proc/self/fd/{old}/{name}", f"{directory}/{name}")
+    finally:
+        os.close(old)
 
 
 def _bind_readonly(source: str, target: str) -> None:
@@ -52,12 +82,11 @@ def _bind_readonly(source: str, target: str) -> None:
     linux.mount("none", target, None, linux.MS_REMOUNT | linux.MS_BIND | flags | keep)
 
 
-def _bring_in(name: str) -> None:
-    source, target = f"/{_OLD}/{name}", f"/{name}"
+def _bring_in(source: str, target: str) -> None:
     mode = os.lstat(source).st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
-    elif name == "proc":
+    elif target == "/proc":
         os.mkdir(target)
         linux.mount("proc", target, "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     elif stat.S_ISDIR(mode):

@@ -36,6 +36,16 @@ class DNSConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PortMapping:
+    """`protocol` is TCP, UDP or SCTP; `host_ip` "" is every address of the node."""
+
+    host_port: int
+    container_port: int
+    protocol: str = "TCP"
+    host_ip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LinuxContainerResources:
     """CFS period and quota in microseconds, memory in bytes; 0 is unlimited.
 
@@ -62,6 +72,7 @@ class PodSandboxConfig:
     hostname: str = ""
     log_directory: str = ""
     dns_config: DNSConfig = DNSConfig()
+    port_mappings: tuple[PortMapping, ...] = ()
     namespace_options: NamespaceOption = NamespaceOption()
     sysctls: dict[str, str] = field(default_factory=dict)
     cgroup_parent: str = ""

@@ -22,6 +22,7 @@ from lastcall.cri.api import (
     NamespaceOption,
     PodSandboxConfig,
     PodSandboxMetadata,
+    PortMapping,
     SecurityProfile,
 )
 from lastcall.node import runtime_pod
@@ -83,6 +84,17 @@ def pod_labels(pod: Object) -> dict[str, str]:
     }
 
 
+def host_ports(pod: Object) -> tuple[PortMapping, ...]:
+    """What the Pod wants of the node's ports, sidecars' too (kubecontainer/helpers.go:MakePortMappings)."""
+    sidecars = [each for each in init_containers_of(pod) if is_restartable_init_container(each)]
+    return tuple(
+        PortMapping(port["hostPort"], port["containerPort"], port.get("protocol") or "TCP", port.get("hostIP") or "")
+        for container in (*sidecars, *containers_of(pod))
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    )
+
+
 def generate_pod_sandbox_config(
     pod: Object, attempt: int, *, hostname: str, dns_config: DNSConfig, pod_log_root: str, pod_pids_limit: int = 0
 ) -> PodSandboxConfig:
@@ -93,6 +105,7 @@ def generate_pod_sandbox_config(
         hostname=hostname,
         log_directory=pod_log_directory(pod_log_root, pod),
         dns_config=dns_config,
+        port_mappings=host_ports(pod),
         namespace_options=namespace_options(pod),
         sysctls={sysctl["name"]: sysctl["value"] for sysctl in sysctls},
         cgroup_parent=cgroup_parent(pod),

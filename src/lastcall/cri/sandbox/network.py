@@ -23,7 +23,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
-from lastcall.cri.api import RuntimeServiceError
+from lastcall.cri.api import PodSandboxConfig, RuntimeServiceError
 from lastcall.cri.sandbox.address_pool import AddressPool, AddressPoolError
 from lastcall.world import linux, netlink
 
@@ -77,7 +77,7 @@ class PodNetwork:
         """
         await self._run(self._prepare_node, addresses)
 
-    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> str:
+    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
         """Configure the Pod's network namespace (the fd stays the caller's) and answer its address.
 
         A sandbox that has an address keeps it. Raises RuntimeServiceError; nothing stays behind then. After a
@@ -95,6 +95,10 @@ class PodNetwork:
     async def adopt(self, sandbox_id: str, ip: str) -> None:
         """Know again a sandbox that an earlier node process attached. Raises RuntimeServiceError for a foreign ip."""
         await self._run(self._adopt, sandbox_id, ip)
+
+    async def status(self) -> str:
+        """It needs nothing that could be missing."""
+        return ""
 
     async def close(self) -> None:
         """End the worker thread and its sockets; what is attached stays attached."""
@@ -118,7 +122,7 @@ class PodNetwork:
         lo = netlink.LOOPBACK_INDEX
         self._socket().transact([netlink.link_up(lo), *(netlink.new_address(lo, address) for address in addresses)])
         for name, value in _SYSCTLS.items():
-            _write_sysctl(name, value)
+            write_sysctl(name, value)
 
     def _socket(self) -> netlink.NetlinkSocket:
         """The socket in the node's namespace; opened in this thread, where the way back from a Pod is kept too."""
@@ -174,7 +178,7 @@ class PodNetwork:
         try:
             pod = netlink.NetlinkSocket()
             for name, value in _POD_SYSCTLS.items():
-                _write_sysctl(name, value)
+                write_sysctl(name, value)
         finally:
             linux.setns(self._node_netns, linux.CLONE_NEWNET)
         with pod:
@@ -218,7 +222,8 @@ def pod_hardware_address(ip: str) -> bytes:
     return bytes([0x02, 0x00]) + IPv4Address(ip).packed
 
 
-def _write_sysctl(name: str, value: str) -> None:
+def write_sysctl(name: str, value: str) -> None:
+    """Of the calling thread's network namespace. Raises OSError."""
     path = Path("/proc/sys") / name
     try:
         path.write_text(value)

@@ -186,7 +186,12 @@ class SandboxRuntime:
             # An address that was released and handed out again in the last moment is the newer one's.
             sandbox.attached = addressed[sandbox.ip] is sandbox
             if sandbox.attached:
-                await self._network.adopt(sandbox.id, sandbox.ip)
+                try:
+                    await self._network.adopt(sandbox.id, sandbox.ip)
+                except RuntimeServiceError as error:
+                    # The cluster was started again with another Pod network; nothing of the one before is left.
+                    log.warning("sandbox %s is not in this Pod network: %s", sandbox.id, error)
+                    sandbox.attached = False
         await self._shim.connect()
         await asyncio.to_thread(self._remove_unknown_directories, set(self._containers))
 
@@ -357,7 +362,7 @@ class SandboxRuntime:
                 try:
                     sandbox.attached = True  # from here on it may be, whatever happens to the call
                     started = monotonic(self._clock)
-                    sandbox.ip = await self._network.attach(sandbox.id, answer.fds[0], config.metadata.uid)
+                    sandbox.ip = await self._network.attach(sandbox.id, answer.fds[0], config.metadata.uid, config)
                     self._record_network(kinds.NETWORK_ATTACHED, sandbox, started)
                 finally:
                     os.close(answer.fds[0])
@@ -652,7 +657,7 @@ class SandboxRuntime:
     async def status(self) -> RuntimeStatus:
         """Raises RuntimeServiceError when there is no shim."""
         await self._shim.connect()
-        return runtime_status(self._machine)
+        return runtime_status(self._machine, await self._network.status())
 
     def _single_user_id(self) -> bool:
         return bool(self._machine) and self._machine["uids"] <= 1

@@ -5,13 +5,20 @@ from typing import Any
 from lastcall.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, RuntimeCondition, RuntimeStatus
 
 
-def runtime_status(machine: dict[str, Any]) -> RuntimeStatus:
-    """`machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`."""
+def runtime_status(machine: dict[str, Any], network: str = "") -> RuntimeStatus:
+    """`machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`. `network` says why it is not ready.
+
+    Source of the network's words: containerd internal/cri/server/status.go:Status.
+    """
     limits, single = machine["cgroups"] != "none", machine["uids"] <= 1
     return RuntimeStatus(
         (
             RuntimeCondition("RuntimeReady", True),
-            RuntimeCondition("NetworkReady", True),
+            RuntimeCondition("NetworkReady", True)
+            if not network
+            else RuntimeCondition(
+                "NetworkReady", False, "NetworkPluginNotReady", f"Network plugin returns error: {network}"
+            ),
             RuntimeCondition(
                 LIMITS_ENFORCED,
                 limits,

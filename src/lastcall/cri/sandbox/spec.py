@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from lastcall.cri.api import Mount
+from lastcall.cri.api import Mount, PodSandboxConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RootFilesystems(Protocol):
 class Network(Protocol):
     """The Pod network, as the runtime sees it. It writes the NetworkAttached and NetworkDetached records itself."""
 
-    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str) -> str:
+    async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
         """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""
         ...
 
@@ -62,4 +62,8 @@ class Network(Protocol):
 
     async def detach(self, sandbox_id: str, ip: str) -> None:
         """Release the address and take the links away; "" when attach never answered. Idempotent."""
+        ...
+
+    async def status(self) -> str:
+        """Why no Pod could be connected now, "" when one could."""
         ...
