@@ -27,6 +27,7 @@ ONLY_ON = {
     "crash/test_kill_matrix_staying.py": "3.11",
     "crash/test_node_killed_while_pulling.py": "3.13",
     "crash/test_random_kills.py": "3.13",
+    "node/test_cni_in_a_cluster.py": "3.11",
     "node/test_images_that_drop_privileges.py": "3.11",
     "node/test_service_in_a_cluster.py": "3.13",
     "node/test_service_packets.py": "3.11",

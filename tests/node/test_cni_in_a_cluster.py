@@ -135,6 +135,7 @@ def serving(name: str, **fields: Any) -> dict[str, Any]:
     return pod(name, container("app", SERVES, **fields), grace=2)
 
 
+@pytest.mark.rule("node-semantics 22.2/cni")
 def test_pods_in_a_chain_of_debian_s_plugins(place: Place):
     """bridge with host-local, portmap, firewall and loopback: addresses, traffic, a host port, and nothing is left."""
     host_had = os.path.exists("/var/lib/cni")
@@ -158,6 +159,8 @@ def test_pods_in_a_chain_of_debian_s_plugins(place: Place):
     assert os.path.exists("/var/lib/cni") == host_had, "what plugins write is the cluster's own"
 
 
+@pytest.mark.rule("node-semantics 22.2/cni")
+@pytest.mark.rule("node-semantics 22.2/failed-del")
 def test_a_delete_that_fails_keeps_the_pod_until_the_plugin_works(place: Place):
     """And the node process dies between ADD and DEL, and in an ADD."""
     cluster = Cluster(place, BRIDGE, {"type": "switch"})

@@ -77,6 +77,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+@pytest.mark.rule("node-semantics 22.2/cni")
 async def test_an_add_goes_in_order_and_each_plugin_is_told_the_result_before(bench: Bench):
     result = await bench.chain.add(bench.attachment())
     assert bench.order == [("one", "ADD"), ("two", "ADD")]
@@ -96,6 +97,7 @@ async def test_an_add_ends_with_the_first_plugin_that_fails(bench: Bench):
     assert (caught.value.code, bench.order) == (100, [("one", "ADD")])
 
 
+@pytest.mark.rule("node-semantics 22.2/cni")
 async def test_a_delete_goes_in_reverse_with_the_result_of_the_add(bench: Bench):
     await bench.chain.delete(bench.attachment(result={"ips": []}))
     assert bench.order == [("two", "DEL"), ("one", "DEL")]
@@ -161,6 +163,7 @@ async def test_versions_are_asked_for_only_where_there_is_a_choice(bench: Bench)
     assert bench.order == [("one", "VERSION"), ("two", "VERSION")], "and once"
 
 
+@pytest.mark.rule("node-semantics 22.2/cni")
 async def test_garbage_collection_and_status_are_for_versions_that_have_them(bench: Bench):
     for version in ("1.0.0", "1.1.0"):
         await bench.chain.collect(bench.network(version), version, [bench.attachment()])

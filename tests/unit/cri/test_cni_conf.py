@@ -16,6 +16,7 @@ def write(directory: Path, name: str, value: object) -> None:
     (directory / name).write_text(value if isinstance(value, str) else json.dumps(value))
 
 
+@pytest.mark.rule("node-semantics 22.2/cni")
 def test_the_first_file_in_lexical_order_counts_whatever_its_kind(tmp_path: Path):
     write(tmp_path, "20-b.conflist", {**LIST, "name": "second"})
     write(tmp_path, "10-a.conf", {"cniVersion": "0.4.0", "name": "first", "type": "ptp"})
