@@ -16,6 +16,7 @@ ONLY_ON = {
     "clients/test_kubectl_exec.py": "3.13",
     "clients/test_kubectl_matrix.py": "3.11",
     "clients/test_run_bad_input.py": "3.13",
+    "clients/test_pod_egress.py": "3.11",
     "clients/test_published_ports.py": "3.13",
     "clients/test_rollout.py": "3.11",
     "clients/test_several_nodes.py": "3.13",

@@ -82,7 +82,12 @@ from lastcall.cluster.layout import MOST_NODES
     is_flag=True,
     help="Listen on this machine's loopback on the node ports and load balancer ports (TCP) of all Services.",
 )
-@click.option("--egress", is_flag=True, help="Let Pods reach names and TCP ports outside of the cluster, as this user.")
+@click.option(
+    "--egress",
+    is_flag=True,
+    help="Let Pods reach names and TCP ports (IPv4) outside of the cluster, as this user would. Never this machine's "
+    "loopback. UDP other than DNS, ICMP and Pods with hostNetwork do not get out.",
+)
 @click.option(
     "--controllers/--no-controllers",
     default=True,

@@ -3,7 +3,8 @@
 The cluster's network namespace has no route to anywhere. One SEQPACKET socket pair, made before the clone, carries a
 JSON object a message: `{"id": …, "host": …, "port": …, "tls": …}` is answered with `{"id": …}` and the connected fd
 (SCM_RIGHTS) or with `{"id": …, "error": …}`; `{"id": …, "credentials": "<registry>/<path>"}` with `{"id": …, "auth":
-{…} | null}` from the user's own docker config; `{"id": …, "resolve": …, "family": "A" | "AAAA"}` with `{"id": …,
+{…} | null}` from the user's own docker config; `{"id": …, "outside": …, "port": …}` with a connection for a Pod
+(`outside.py` says to where); `{"id": …, "resolve": …, "family": "A" | "AAAA"}` with `{"id": …,
 "addresses": […]}`, as the host's resolver answers. Nothing of it is ever on a disk inside. TLS is the asker's.
 
 The way in is the same pair: `{"connect": [address, port]}` and the fd of a connection that front accepted on a
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from lastcall.cluster.outside import outside_address
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.way_out import DialError
 
@@ -28,7 +30,10 @@ TIMEOUT_SECONDS = 90.0
 """Longer than front takes for a name with several silent addresses."""
 _MAX_MESSAGE = 128 * 1024
 _AT_ONCE = 32
+_PODS_AT_ONCE = 128
+"""Connections of Pods that are being made: their own number, so that they never keep images and names waiting."""
 _SEND_SECONDS = 5
+_HTTPS = 443
 
 Message = dict[str, Any]
 
@@ -47,8 +52,11 @@ class EgressServer:
     `start` inside asyncio; no thread exists before the first request. `close` at the end, from anywhere, twice is fine.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, *, pods: bool = False) -> None:
+        """`pods`: connections of Pods to addresses outside are made, too."""
         self._sock = sock
+        self._pods = pods
+        self._pod_slots = threading.BoundedSemaphore(_PODS_AT_ONCE)
         self._slots = threading.BoundedSemaphore(_AT_ONCE)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -97,21 +105,24 @@ class EgressServer:
                     self._take(request)
 
     def _take(self, request: Message) -> None:
-        if not self._slots.acquire(blocking=False):
+        slots = self._pod_slots if "outside" in request else self._slots
+        if not slots.acquire(blocking=False):
             self._answer({"id": request["id"], "error": "too many connections are being made at once"})
             return
         # Daemons: a name server that does not answer must not keep the command from ending.
-        threading.Thread(target=self._serve, args=(request,), name="egress", daemon=True).start()
+        threading.Thread(target=self._serve, args=(request, slots), name="egress", daemon=True).start()
 
-    def _serve(self, request: Message) -> None:
+    def _serve(self, request: Message, slots: threading.BoundedSemaphore) -> None:
+        sock: socket.socket | None = None
         try:
             answer: Message = {"id": request["id"]}
-            sock: socket.socket | None = None
             try:
                 if "credentials" in request:
                     answer["auth"] = _host_credentials(str(request["credentials"]))
                 elif "resolve" in request:
                     answer["addresses"] = _resolve(str(request["resolve"]), str(request.get("family")))
+                elif "outside" in request:
+                    sock = _dial_outside(request, self._pods)
                 else:
                     sock = _dial(request)
             except Exception as error:
@@ -121,7 +132,7 @@ class EgressServer:
         finally:
             if sock is not None:
                 sock.close()
-            self._slots.release()
+            slots.release()
 
     def _answer(self, answer: Message, sock: socket.socket | None = None) -> None:
         data = json.dumps(answer).encode()
@@ -135,6 +146,19 @@ def _dial(request: Message) -> socket.socket:
     if not isinstance(host, str) or not isinstance(port, int) or not 0 < port < 65536:
         raise ValueError("an address is a host and a port")
     return dial_out(host, port, tls=bool(request.get("tls")))
+
+
+def _dial_outside(request: Message, allowed: bool) -> socket.socket:
+    """For a Pod. What is checked is what is dialed: an address, never a name."""
+    from lastcall.cluster.dial_out import dial_out
+
+    address, port = outside_address(str(request["outside"])), request.get("port")
+    if not allowed:
+        raise ValueError("Pods of this cluster stay inside (--egress lets them out)")
+    if not isinstance(port, int) or not 0 < port < 65536:
+        raise ValueError("an address is a host and a port")
+    # HTTPS may have to take the host's proxy; nothing says that anything else is HTTP.
+    return dial_out(address, port, tls=port == _HTTPS, environ=None if port == _HTTPS else {})
 
 
 def _resolve(name: str, family: str) -> list[str]:
@@ -192,8 +216,15 @@ class EgressClient:
 
     async def dial(self, host: str, port: int, *, tls: bool) -> socket.socket:
         """A connected, non-blocking socket in the host's network. Raises DialError."""
+        return await self._dial({"host": host, "port": port, "tls": tls}, host, port)
+
+    async def dial_outside(self, address: str, port: int) -> socket.socket:
+        """The same for a Pod: to an address outside of the cluster only. Raises DialError."""
+        return await self._dial({"outside": address, "port": port}, address, port)
+
+    async def _dial(self, request: Message, host: str, port: int) -> socket.socket:
         try:
-            answer, fd = await self._ask({"host": host, "port": port, "tls": tls})
+            answer, fd = await self._ask(request)
         except TimeoutError:
             raise DialError(f"dial tcp {host}:{port}: i/o timeout") from None
         if answer.get("error") or fd < 0:

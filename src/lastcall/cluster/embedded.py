@@ -219,7 +219,7 @@ class EmbeddedCluster:
         loop.add_reader(self._plan.wake_fd, self._read_rings)
         loop.add_reader(self._channel.socket, self._read_channel)
         for each in self._plan.nodes:
-            self._egress.append(EgressServer(each.egress_front))
+            self._egress.append(EgressServer(each.egress_front, pods=self._options.egress))
             self._egress[-1].start()
             self._nodes[each.layout.name] = NodeControlClient(each.control_front)
             self._nodes[each.layout.name].start()

@@ -175,6 +175,10 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         tasks.spawn(status.run(), name="node status")
         tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
         tasks.spawn(_dns(world, plan, client, way_out), name="cluster DNS")
+        if plan.options.egress:
+            from lastcall.cluster.pod_egress import PodEgress
+
+            tasks.spawn(PodEgress(world, layout, way_out).run(), name="Pods' connections to outside")
         way_out.take_connections(Carrier(tasks).take)
         NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()

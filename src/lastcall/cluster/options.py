@@ -21,6 +21,8 @@ CLUSTER_DNS_IP = "10.96.0.10"
 SERVICE_CIDR = "10.96.0.0/16"
 LOAD_BALANCER_CIDR = "172.18.255.0/24"
 """Addresses of Services of type LoadBalancer. They are no interface's: the proxy of each node answers for them."""
+NODE_CIDR = "172.18.0.0/16"
+"""The nodes, the control plane and the load balancers."""
 CLUSTER_CIDR = "10.244.0.0/16"
 """The Pods of all nodes."""
 KUBELET_PORT = 10250

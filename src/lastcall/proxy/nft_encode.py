@@ -62,22 +62,22 @@ _SLOTS_IN_WORDS = bytes.fromhex(
 """`typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport`, for `nft list` too."""
 
 
-def batch(transaction: Transaction) -> list[Message]:
+def batch(transaction: Transaction, table: str = TABLE) -> list[Message]:
     """The messages between the begin and the end of a batch."""
-    messages = [_table("add", _NEWTABLE, _CREATE)]
+    messages = [_table("add", table, _NEWTABLE, _CREATE)]
     if transaction.replace:
-        messages += [_table("delete", _DELTABLE), messages[0]]
+        messages += [_table("delete", table, _DELTABLE), messages[0]]
     for command in transaction.commands:
-        messages.extend(_messages(command))
+        messages.extend(_messages(command, table))
     return messages
 
 
-def _table(what: str, kind: int, flags: int = 0) -> Message:
-    return Message(f"{what} table {TABLE}", _SUBSYSTEM | kind, _HEADER + _name(1, TABLE), flags)
+def _table(what: str, table: str, kind: int, flags: int = 0) -> Message:
+    return Message(f"{what} table {table}", _SUBSYSTEM | kind, _HEADER + _name(1, table), flags)
 
 
-def _message(what: str, kind: int, body: bytes, flags: int = 0) -> Message:
-    return Message(what, _SUBSYSTEM | kind, _HEADER + _name(1, TABLE) + body, flags)
+def _message(what: str, table: str, kind: int, body: bytes, flags: int = 0) -> Message:
+    return Message(what, _SUBSYSTEM | kind, _HEADER + _name(1, table) + body, flags)
 
 
 @lru_cache(4096)
@@ -89,35 +89,37 @@ def _be32(kind: int, value: int) -> bytes:
     return attribute(kind, struct.pack(">I", value & 0xFFFFFFFF))
 
 
-def _messages(command: Command) -> Iterator[Message]:
+def _messages(command: Command, table: str) -> Iterator[Message]:
     match command:
         case AddSet(set_):
-            yield _add_set(set_)
+            yield _add_set(set_, table)
         case AddChain(chain):
             body = _name(3, chain.name)
             if chain.hook is not None:
                 place = _be32(1, _HOOKS[chain.hook.hook]) + _be32(2, chain.hook.priority)
                 body += attribute(4, place) + _be32(5, 1) + _name(7, chain.hook.type)
-            yield _message(f"add chain {chain.name}", _NEWCHAIN, body, _CREATE)
+            yield _message(f"add chain {chain.name}", table, _NEWCHAIN, body, _CREATE)
         case DeleteElements(set_name, keys):
             elements = (attribute(1, attribute(1, attribute(1, _key(key)))) for key in keys)
             for some in _in_pieces(elements):
-                yield _elements(f"delete elements of {set_name}", _DELSETELEM, set_name, some)
+                yield _elements(f"delete elements of {set_name}", table, _DELSETELEM, set_name, some)
         case FlushChain(name):
-            yield _message(f"flush chain {name}", _DELRULE, _name(2, name))
+            yield _message(f"flush chain {name}", table, _DELRULE, _name(2, name))
         case AddRule(chain_name, rule):
             expressions = attribute(4, b"".join(statement.expressions for statement in rule))
-            yield _message(f"add rule to {chain_name}", _NEWRULE, _name(2, chain_name) + expressions, _CREATE | _APPEND)
+            yield _message(
+                f"add rule to {chain_name}", table, _NEWRULE, _name(2, chain_name) + expressions, _CREATE | _APPEND
+            )
         case AddElements(set_name, pairs):
             for some in _in_pieces(_element(key, value) for key, value in pairs):
-                yield _elements(f"add elements to {set_name}", _NEWSETELEM, set_name, some, _CREATE)
+                yield _elements(f"add elements to {set_name}", table, _NEWSETELEM, set_name, some, _CREATE)
         case DeleteChain(name):
-            yield _message(f"delete chain {name}", _DELCHAIN, _name(3, name))
+            yield _message(f"delete chain {name}", table, _DELCHAIN, _name(3, name))
         case DeleteSet(name):
-            yield _message(f"delete set {name}", _DELSET, _name(2, name))
+            yield _message(f"delete set {name}", table, _DELSET, _name(2, name))
 
 
-def _add_set(set_: NftSet) -> Message:
+def _add_set(set_: NftSet, table: str) -> Message:
     key_type, key_size, data_type, data_size = _SHAPES[set_.shape]
     flags = 0
     data = b""
@@ -131,11 +133,11 @@ def _add_set(set_: NftSet) -> Message:
     if set_.shape == "service slots":
         extra = attribute(13, _SLOTS_IN_WORDS)
     body = _name(2, set_.name) + _be32(3, flags) + _be32(4, key_type) + _be32(5, key_size) + data
-    return _message(f"add set {set_.name}", _NEWSET, body + _be32(10, 1) + extra, _CREATE)
+    return _message(f"add set {set_.name}", table, _NEWSET, body + _be32(10, 1) + extra, _CREATE)
 
 
-def _elements(what: str, kind: int, set_name: str, elements: bytes, flags: int = 0) -> Message:
-    return _message(what, kind, _name(2, set_name) + attribute(3, elements), flags)
+def _elements(what: str, table: str, kind: int, set_name: str, elements: bytes, flags: int = 0) -> Message:
+    return _message(what, table, kind, _name(2, set_name) + attribute(3, elements), flags)
 
 
 def _in_pieces(elements: Iterable[bytes]) -> Iterator[bytes]:
