@@ -233,3 +233,28 @@ def test_a_sleep_is_no_longer_than_the_grace_period(seconds: int, taken: bool) -
                 await cluster.create(manifest)
 
     run_cluster(scenario)
+
+
+@pytest.mark.rule("node-semantics 7/alone")
+@pytest.mark.parametrize("seconds", [3600, 20])
+def test_a_retry_waits_for_the_hook_that_outlived_its_budget_and_does_not_start_it_again(seconds: float) -> None:
+    """Neither container nor sandbox could be stopped, so the container and its hook live on until the next try."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        manifest = pod_manifest(terminationGracePeriodSeconds=5, containers=[container(**pre_stop(exec=["hang"]))])
+        await cluster.create(manifest)
+        await cluster.wait_ready()
+        cluster.runtime.fail_next("stop_container", "injected")
+        cluster.runtime.fail_next("stop_pod_sandbox", "injected")
+        await cluster.delete()
+        await cluster.wait_gone()
+
+    cluster = run_cluster(scenario, {"app": Program(execs={"hang": ExecResult(seconds=seconds)})})
+    assert len(cluster.records(kinds.EXEC_STARTED)) == len(cluster.records(kinds.PRE_STOP_STARTED)) == 1
+    assert len(cluster.records(kinds.KILLING)) == 2
+    (skipped,) = cluster.records(kinds.PRE_STOP_SKIPPED)
+    assert "still runs" in skipped.facts["why"]
+    hook = cluster.at(kinds.EXEC_STARTED)
+    began = cluster.at(kinds.KILLING, nth=1)
+    assert cluster.at(kinds.SIGNAL_SENT) == near(min(began + 5, hook + seconds))
+    assert cluster.exits()[-1][1] == 0

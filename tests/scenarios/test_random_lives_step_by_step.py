@@ -270,6 +270,11 @@ class Lives(RuleBasedStateMachine):
     def runtime_fails(self, verb: str, times: int, seconds: float) -> None:
         self.cluster.runtime.fail_next(verb, "injected", times=times, seconds=seconds)
 
+    @rule(times=st.integers(1, 2))
+    def runtime_is_away(self, times: int) -> None:
+        for verb in VERBS:
+            self.cluster.runtime.fail_next(verb, "connection refused", times=times)
+
     @rule(faults=st.sampled_from(FAULTS))
     def api_misbehaves(self, faults: Faults) -> None:
         self.faults = faults

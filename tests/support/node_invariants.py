@@ -13,7 +13,9 @@ from virtual_cluster import Seen, VirtualCluster
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import PODS
 from lastcall.timeline import kinds
+from lastcall.timeline.ending import build_endings
 from lastcall.timeline.record import Record
+from lastcall.timeline.story import PodFacts
 
 FLOOR_SECONDS = 2
 """The least that StopContainer is given."""
@@ -137,6 +139,24 @@ class NodeInvariants:
         attached = sorted(r.facts["ip"] for r in cluster.records(kinds.NETWORK_ATTACHED))
         detached = sorted(r.facts["ip"] for r in cluster.records(kinds.NETWORK_DETACHED) if not r.facts["error"])
         self._need(attached == detached, f"networks are left: {attached} {detached}")
+
+        self._check_stories()
+
+    def _check_stories(self) -> None:
+        """Every end is told: with the exit code that happened, and a SIGKILL with who sent it and why."""
+        facts = [PodFacts(uid, "", "") for uid, pod in self._pods.items() if pod.instances]
+        for ending in build_endings(self._cluster.all_records, facts, kubernetes_version=self._cluster.version):
+            instances = {each.name: each for each in self._pods[ending.pod.uid].instances}
+            for told in ending.containers:
+                last = instances.get(told.name)
+                if last is None:
+                    continue
+                where = f"in the story of {ending.pod.name}, container {told.name}"
+                self._need(told.exit_code == last.exit_code, f"{told.exit_code}, it was {last.exit_code} {where}")
+                if "SIGKILL" in last.signals:
+                    self._need(told.sigkilled and bool(told.killed_by), f"nobody is said to have killed it {where}")
+                    said = any(finding.container == told.name for finding in ending.findings)
+                    self._need(said, f"no finding says why it was killed {where}: {ending.findings}")
 
     def running(self) -> list[Instance]:
         """Every process of a container that lives, in the order of their starts."""

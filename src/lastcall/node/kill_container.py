@@ -40,6 +40,7 @@ OUTPUT_LIMIT = 4096
 class _Hook:
     """One run of a preStop hook. `outlived` is set when its budget is over and it still runs."""
 
+    task: "asyncio.Task[None] | None" = None
     outlived: bool = False
     record_id: str = ""
     facts: dict[str, object] = field(default_factory=dict)
@@ -66,6 +67,8 @@ class ContainerKiller:
         self._recorder = recorder
         self._behaviour = behaviour
         self._hook_tasks = hook_tasks
+        self._running_hooks: dict[str, _Hook] = {}
+        """By container id. A stop that failed is tried again while the hook that outlived its budget still runs."""
 
     async def kill_container(
         self,
@@ -171,16 +174,26 @@ class ContainerKiller:
     ) -> tuple[int, str]:
         """Run the hook, wait at most `budget` seconds: whole seconds elapsed, record id of its end or overrun.
 
-        The hook is not cancelled at the end of its budget (executePreStopHook).
+        The hook is not cancelled at the end of its budget (executePreStopHook). One that still runs from a stop before
+        is waited for and not started beside itself, where Kubernetes runs both.
         """
         name = container.metadata.name
+        running = self._running_hooks.get(container.id)
+        if running is not None and running.task is not None:
+            why = "the hook of the stop before still runs: it is waited for, not started again"
+            self.record_skipped(pod, name, why, cause_id)
+            started = self._world.clock.monotonic_ns()
+            await wait_at_most(self._world.clock, running.task, budget)
+            return math.floor(self._seconds_since(started)), running.record_id
         facts = {"handler": handler_name(handler), "detail": handler_detail(handler), "budgetSeconds": budget}
         started_id = self._record(kinds.PRE_STOP_STARTED, pod, name, "executePreStopHook", facts, cause_id)
         started = self._world.clock.monotonic_ns()
         hook = _Hook(record_id=started_id)
-        task = self._hook_tasks.spawn(
+        task = hook.task = self._hook_tasks.spawn(
             self._run_pre_stop_hook(hook, pod, container, spec, handler, started), name=f"preStop {container.id}"
         )
+        self._running_hooks[container.id] = hook
+        task.add_done_callback(lambda _: self._running_hooks.pop(container.id, None))
         if not await wait_at_most(self._world.clock, task, budget):
             hook.outlived = True
             facts = {
