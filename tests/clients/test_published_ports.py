@@ -66,6 +66,11 @@ def test_connections_to_a_published_port_reach_the_service(place: Place) -> None
     eventually(lambda: get(node_port) == "server", "the node port answers", 60)
     assert {"address": f"127.0.0.1:{node_port}", "target": "svc/default/web"} in place.status()["published"]
 
+    by_balancer = free_port()
+    spec = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": by_balancer, "targetPort": 8080}]}
+    kubectl("create", "-f", "-", stdin=json.dumps({**service, "metadata": {"name": "balanced"}, "spec": spec}))
+    eventually(lambda: get(by_balancer) == "server", "the load balancer's port answers", 60)
+
     taken = place.run("up", "--detach", "--name", "other", "--publish", f"{known}:svc/web:80")
     assert taken.status == 1
     assert f"127.0.0.1:{known} is taken" in taken.err
