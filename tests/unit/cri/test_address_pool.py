@@ -38,7 +38,7 @@ def test_an_address_from_before_a_restart_is_not_handed_out() -> None:
     assert [pool.allocate() for _ in range(4)] == ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2"]
 
 
-@pytest.mark.parametrize("foreign", ["10.0.0.0", "10.0.0.1", "10.0.0.7", "10.0.1.2", "9.9.9.9"])
+@pytest.mark.parametrize("foreign", ["10.0.0.0", "10.0.0.1", "10.0.0.7", "10.0.1.2", "9.9.9.9", "fd00::2", ""])
 def test_foreign_addresses_cannot_be_reserved_and_freeing_them_is_harmless(foreign: str) -> None:
     pool = AddressPool("10.0.0.0/29")
     with pytest.raises(AddressPoolError, match="is not one of"):

@@ -243,6 +243,20 @@ def test_a_sandbox_config_says_where_logs_go_and_which_namespaces_are_shared():
     assert config.labels["app"] == "web"
 
 
+def test_a_sandbox_config_names_the_node_s_ports_that_containers_and_sidecars_want():
+    from lastcall.cri.api import DNSConfig, PortMapping
+
+    web = {"name": "web", "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]}
+    udp = {"containerPort": 53, "hostPort": 53, "protocol": "UDP", "hostIP": "127.0.0.1"}
+    init = [
+        {"name": "sidecar", "restartPolicy": "Always", "ports": [udp]},
+        {"name": "init", "ports": [{"containerPort": 1, "hostPort": 1}]},
+    ]
+    pod = {**POD, "spec": {**POD["spec"], "containers": [web], "initContainers": init}}
+    config = generate_pod_sandbox_config(pod, 0, hostname="p", dns_config=DNSConfig(), pod_log_root="/logs")
+    assert config.port_mappings == (PortMapping(53, 53, "UDP", "127.0.0.1"), PortMapping(8080, 80))
+
+
 # -- hooks' requests --------------------------------------------------------------------------------
 
 V136, V118 = behaviour_of("1.36"), behaviour_of("1.18")

@@ -48,7 +48,7 @@ class AddressPool:
 
     def reserve(self, address: str) -> None:
         """Mark an address as used that was handed out before a restart. Raises AddressPoolError for a foreign one."""
-        offset = int(IPv4Address(address)) - self._first
+        offset = self._offset(address)
         if not 0 <= offset < self._count:
             raise AddressPoolError(f"{address} is not one of {self._text(0)}-{self._text(self._count - 1)}")
         self._used.add(offset)
@@ -56,7 +56,13 @@ class AddressPool:
 
     def release(self, address: str) -> None:
         """Free an address; one that is free or foreign stays as it is."""
-        self._used.discard(int(IPv4Address(address)) - self._first)
+        self._used.discard(self._offset(address))
+
+    def _offset(self, address: str) -> int:
+        try:
+            return int(IPv4Address(address)) - self._first
+        except ValueError:
+            return -1  # of a network of another kind
 
     def _text(self, offset: int) -> str:
         return str(IPv4Address(self._first + offset))

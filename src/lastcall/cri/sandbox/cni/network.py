@@ -26,10 +26,13 @@ from lastcall.cri.sandbox.cni.rules import (
 )
 from lastcall.cri.sandbox.network import write_sysctl
 from lastcall.world import linux
+from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 DEFAULT_BIN_DIRS = ("/opt/cni/bin", "/usr/lib/cni")
 """Where plugins are put by hand, and where Debian and its children have them."""
+STATUS_SECONDS = 5.0
+"""How old an answer to STATUS may be: runtimes are asked for their status with many Pods."""
 RETRY_SECONDS = 10.0
 """Between two tries to delete what nobody asks for any more."""
 _PORT_START = "net.ipv4.ip_unprivileged_port_start"
@@ -71,6 +74,7 @@ class CNINetwork:
         # Known to the runtime, which will ask for their end; all others are ours to delete.
         self._wanted: dict[str, None] = {}
         self._wake = asyncio.Event()
+        self._status: tuple[float, str] | None = None
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
         """ADD; answers the Pod's address. Raises RuntimeServiceError; what was added is deleted again then.
@@ -131,8 +135,11 @@ class CNINetwork:
     async def detach(self, sandbox_id: str, ip: str = "") -> None:
         """DEL. Unknown, or deleted already, is a success. Raises RuntimeServiceError; to be repeated then."""
         attachment = self._attachments.find(sandbox_id)
-        if attachment is None or sandbox_id not in self._wanted:
-            return  # never attached, or `run` sees to it
+        if attachment is None:
+            self._wanted.pop(sandbox_id, None)  # never attached, or deleted by a process that died then
+            return
+        if sandbox_id not in self._wanted:
+            return  # `run` sees to it
         try:
             await self._delete(attachment)
         except (CNIError, OSError) as error:
@@ -184,7 +191,13 @@ class CNINetwork:
                 await self._delete_or_tell(attachment)
 
     async def status(self) -> str:
-        """Why no Pod could be attached now, "" when one could."""
+        """Why no Pod could be attached, "" when one could; at most `STATUS_SECONDS` old."""
+        now = monotonic(self._world.clock)
+        if self._status is None or now - self._status[0] >= STATUS_SECONDS:
+            self._status = now, await self._ask_status()
+        return self._status[1]
+
+    async def _ask_status(self) -> str:
         try:
             network = load(self._conf_dir)
             await self._chain.status(network, await self._chain.version(network))
