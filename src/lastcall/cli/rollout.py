@@ -52,6 +52,11 @@ class RolloutOptions:
     confirm: int = 5
     kubernetes_version: str = "1.36"
 
+    @property
+    def sleep_hooks(self) -> bool:
+        """PodLifecycleSleepAction is on by default from 1.30."""
+        return int(self.kubernetes_version.partition(".")[2]) >= 30
+
 
 def _parsed_load(context: click.Context, parameter: click.Parameter, value: str) -> dict[Kind, float]:
     """`fresh=150,keep-alive=50`, or a number for the two of them together."""
@@ -187,17 +192,18 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
         return _run_find_safe(manifests, options)
     result = _experiment(manifests, options)
     results = [result]
+    if options.output == "text":
+        tell_text(stdout_console(), result)
     patch = result.judgement.advice[0].patch if result.judgement.advice else {}
     if options.apply_advice and patch:
-        click.echo("once more, with the advice applied", err=True)
+        click.echo("\nonce more, with the advice applied", err=True)
         results.append(_experiment(with_advice(manifests, result.owner, patch), options))
     if options.output == "json":
         import json
 
         click.echo(json.dumps(as_json(results), indent=1))
-    else:
-        for index, each in enumerate(results):
-            tell_text(stdout_console(), each, with_advice=index > 0)
+    elif len(results) > 1:
+        tell_text(stdout_console(), results[1], with_advice=True)
     return {"nothing lost": 0, "requests lost": LOSES, "inconclusive": INCONCLUSIVE}[results[-1].judgement.verdict]
 
 

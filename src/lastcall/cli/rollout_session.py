@@ -189,7 +189,7 @@ class RolloutSession:
         found = account(self.outcomes, lives, self._output(), began)
         return Result(
             account=found,
-            judgement=judge(found, lives, owner, self.target.container_port),
+            judgement=judge(found, lives, owner, self.target.container_port, sleep_hooks=self.options.sleep_hooks),
             lives=lives,
             outcomes=self.outcomes,
             owner=owner,

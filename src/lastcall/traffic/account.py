@@ -163,7 +163,7 @@ def _life(
         return there[-1] if there else (those[0] if those else None)
     if outcome.lost not in NEVER_CONNECTED:
         return None
-    deaf = [life for life in lives if life.refuses(outcome.sent)]
+    deaf = [life for life in lives if life.refuses(outcome.sent, outcome.finished)]
     if deaf:
         return min(deaf, key=lambda life: life.term or life.exited or 0.0)
     silent = [life for life in lives if life.is_named(outcome.sent) and answers.get(life.ip, math.inf) > outcome.sent]

@@ -31,8 +31,11 @@ class Judgement:
     advice: tuple[Advice, ...]
 
 
-def judge(account: Account, lives: Sequence[PodLife], owner: dict[str, Any], port: int | str) -> Judgement:
-    """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service."""
+def judge(
+    account: Account, lives: Sequence[PodLife], owner: dict[str, Any], port: int | str, *, sleep_hooks: bool = True
+) -> Judgement:
+    """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service;
+    `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on)."""
     if account.control_lost:
         return Judgement(
             "inconclusive",
@@ -45,21 +48,25 @@ def judge(account: Account, lives: Sequence[PodLife], owner: dict[str, Any], por
         return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
     causes = account.causes
     most, count = causes[0]
-    advice = tuple(_advice(causes, lives, owner, port))
+    advice = tuple(_advice(causes, lives, owner, port, sleep_hooks))
     sentence = f"{len(account.lost)} of {account.total} requests were lost ({share}); {count} of them were {WHY[most]}"
     return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
 
 
 def _advice(
-    causes: Sequence[tuple[Cause, int]], lives: Sequence[PodLife], owner: dict[str, Any], port: int | str
+    causes: Sequence[tuple[Cause, int]],
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    port: int | str,
+    sleep_hooks: bool,
 ) -> list[Advice]:
     found: list[Advice] = []
     counts = dict(causes)
     routing = counts.get("late endpoint", 0) + counts.get("cut off", 0)
     if counts.get("late endpoint"):
-        found.append(_sleep_before_stop(routing, lives, owner))
+        found.append(_sleep_before_stop(routing, lives, owner, sleep_hooks))
     elif counts.get("cut off"):
-        found.append(_drain(counts["cut off"], lives, owner))
+        found.append(_drain(counts["cut off"], lives, owner, sleep_hooks))
     for cause, count in causes:
         if cause == "killed":
             found.append(_more_grace(count, lives, owner))
@@ -80,10 +87,10 @@ def _advice(
     return sorted(found, key=lambda each: -each.saves)
 
 
-def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool) -> Advice:
     """What was cut off came while the rules still named the Pod, or is the application's own to finish."""
     if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in lives):
-        return _sleep_before_stop(count, lives, owner)
+        return _sleep_before_stop(count, lives, owner, sleep_hooks)
     return Advice(
         "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer what is "
         "under way, and leave then.",
@@ -91,27 +98,28 @@ def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advic
     )
 
 
-def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool) -> Advice:
     lag = max((life.routing_lag or 0.0 for life in lives), default=0.0)
     seconds = max(1, math.ceil(lag + SPARE_SECONDS))
     spec = owner["spec"]["template"]["spec"]
     grace = int(spec.get("terminationGracePeriodSeconds", 30))
     drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
     needed = math.ceil(seconds + drain + SPARE_SECONDS)
-    patch = sleep_patch(owner, seconds, needed if grace < needed else None)
+    patch = sleep_patch(owner, seconds, needed if grace < needed else None, sleep_hooks=sleep_hooks)
     more = f" and terminationGracePeriodSeconds: {needed}" if grace < needed else ""
+    hook = f"sleep: {{seconds: {seconds}}}" if sleep_hooks else f'exec: {{command: [sleep, "{seconds}"]}}'
     sentence = (
-        f"A preStop hook `sleep: {{seconds: {seconds}}}`{more} would have saved them: the rules changed up to "
+        f"A preStop hook `{hook}`{more} would have saved them: the rules changed up to "
         f"{lag:.2f} s after the DELETE, and the Pod would have gone on serving so long."
     )
     return Advice(sentence, count, patch)
 
 
-def sleep_patch(owner: dict[str, Any], seconds: int, grace: int | None) -> dict[str, Any]:
+def sleep_patch(owner: dict[str, Any], seconds: int, grace: int | None, *, sleep_hooks: bool = True) -> dict[str, Any]:
     """A strategic merge patch: the containers that serve sleep so long before they are told to stop, or (0) have no
     preStop hook; `grace` is the grace period, None leaves it as it is."""
     serving = _serving(owner["spec"]["template"]["spec"])
-    patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds) for each in serving]}
+    patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds, sleep_hooks) for each in serving]}
     if grace is not None:
         patch["terminationGracePeriodSeconds"] = grace
     return _in_template(patch)
@@ -123,9 +131,13 @@ def _serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in containers if each.get("ports")] or containers[:1]
 
 
-def _with_sleep(container: str, seconds: int) -> dict[str, Any]:
-    """`$retainKeys`: it takes the place of a hook of another kind."""
-    hook = {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}} if seconds else None
+def _with_sleep(container: str, seconds: int, sleep_hooks: bool) -> dict[str, Any]:
+    """`$retainKeys`: takes the place of a hook of another kind. Where hooks cannot sleep, the image's `sleep` does."""
+    hook: dict[str, Any] | None = {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}}
+    if not sleep_hooks:
+        hook = {"$retainKeys": ["exec"], "exec": {"command": ["sleep", str(seconds)]}}
+    if not seconds:
+        hook = None
     return {"name": container, "lifecycle": {"preStop": hook}}
 
 

@@ -62,12 +62,15 @@ class PodLife:
             return False
         return self.unrouted is None or at <= self.unrouted + SKEW_SECONDS
 
-    def refuses(self, at: float) -> bool:
-        """Whether the rules named it at a moment when it did not listen, or may not have listened any more."""
-        if not self.is_named(at):
+    def refuses(self, sent: float, finished: float) -> bool:
+        """Whether the rules named it between two moments when it did not listen, or may not have listened any more.
+
+        A refusal is answered at some moment between the two: the generator may be late with either.
+        """
+        if not (self.is_named(sent) or self.is_named(finished)):
             return False
         ends = [each for each in (self.term, self.listener_closed, self.exited) if each is not None]
-        return bool(ends) and at + SKEW_SECONDS >= min(ends)
+        return bool(ends) and finished + SKEW_SECONDS >= min(ends)
 
     @property
     def routing_lag(self) -> float | None:

@@ -92,6 +92,12 @@ def test_a_request_that_was_under_way_when_the_disruption_began_counts_as_disrup
     assert [each.cause for each in found.lost] == ["cut off"]
 
 
+def test_a_refusal_that_came_only_after_the_stop_signal_is_that_pods_however_early_it_was_asked() -> None:
+    outcome = request(11.95, 12.0, "refused", served_by="")
+    (lost,) = account([outcome], [life(unrouted=14.0)], [], 5.0).lost
+    assert (lost.pod, lost.cause) == ("web-1", "late endpoint")
+
+
 def test_an_address_that_was_handed_on_belongs_to_the_last_pod_that_had_it() -> None:
     def records(uid: str, at: int) -> list[Record]:
         facts = ({"namespace": "d", "name": uid}, {"ip": "10.244.0.2"})
@@ -150,6 +156,16 @@ def test_a_sleep_as_long_as_the_lag_is_advised_for_requests_that_came_too_late()
     patched = strategic_merge_patch(DEPLOYMENTS, deployment(), found.advice[0].patch)
     log, app = patched["spec"]["template"]["spec"]["containers"]
     assert "lifecycle" not in log and app["lifecycle"] == {"preStop": {"sleep": {"seconds": 4}}}
+
+
+def test_where_hooks_cannot_sleep_the_image_does() -> None:
+    pod = life(hook=None, term=10.0, exited=10.1, unrouted=12.3)
+    outcomes = [request(10.5, lost="refused")]
+    found = judge(account(outcomes, [pod], [], 5.0), [pod], deployment(), 8080, sleep_hooks=False)
+    assert 'exec: {command: [sleep, "4"]}' in found.sentence
+    patched = strategic_merge_patch(DEPLOYMENTS, deployment(), found.advice[0].patch)
+    _, app = patched["spec"]["template"]["spec"]["containers"]
+    assert app["lifecycle"] == {"preStop": {"exec": {"command": ["sleep", "4"]}}}
 
 
 def test_the_advised_sleep_takes_the_place_of_another_hook_and_fits_into_the_grace_period() -> None:
