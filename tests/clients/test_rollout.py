@@ -98,10 +98,12 @@ def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_st
     [
         (("--load", "fast=3"), "kinds: fresh, keep-alive, slow, tcp"),
         (("--propagation", "soon"), "'soon' is not a time: write 1s, 250ms or 1.5"),
-        (("--service", "other"), "one Service must select the Pods of naive: none does"),
+        (("--service", "other"), "--service other: the Services that select its Pods are naive"),
         (("--find-safe", "--apply-advice"), "--find-safe and --apply-advice exclude one another"),
         (("--find-safe", "--confirm", "0"), "0 is not in the range 1<=x<=100"),
-        (("--port", "9"), "Service naive has 0 TCP ports to choose from: use --port"),
+        (("--output-file", "/tmp/story.trace.json"), "a rollout is told as .html, .json or .txt"),
+        (("--find-safe", "--output", "html"), "--find-safe is told as text or json, on stdout"),
+        (("--port", "9"), "--port 9: the TCP ports of Service naive are 80"),
     ],
 )
 def test_bad_input_is_named(place: Place, arguments: tuple[str, ...], why: str) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests import Manifest, load_manifests
 from lastcall.cli.options import KUBERNETES_VERSIONS, check_propagation_nodes, propagation_option
-from lastcall.cli.output import stdout_console
+from lastcall.cli.output import PIPED_WIDTH, checked_output, stdout_console, takes_stdout, write_file
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.outcome import KINDS, Kind
 from lastcall.world.clock import RealClock, monotonic
@@ -47,6 +48,7 @@ class RolloutOptions:
     request_timeout: float = 10.0
     timeout: float = 120.0
     output: str = "text"
+    output_file: Path | None = None
     apply_advice: bool = False
     find_safe: bool = False
     confirm: int = 5
@@ -170,7 +172,19 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     show_default=True,
     help="Runs on the kernel that confirm each edge of --find-safe; more (at most twice as many) where they disagree.",
 )
-@click.option("--output", "-o", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(("text", "json", "html")),
+    help="How it is told: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
+    "[default: what --output-file ends with, or text]",
+)
+@click.option(
+    "--output-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write it (*.html, *.json, *.txt say how); stdout then shows the text as always.",
+)
 @click.option("--kubernetes-version", type=click.Choice(KUBERNETES_VERSIONS), default="1.36", show_default=True)
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
@@ -180,6 +194,11 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     were lost before anything was disrupted, 2 bad input, 1 anything else. With --find-safe: 0 a safe lag was found, 3
     there is none, or the one given is beyond it.
     """
+    if options["output"] is None and str(options["output_file"]).lower().endswith(".trace.json"):
+        raise click.UsageError("--output-file: a rollout is told as .html, .json or .txt")
+    options["output"] = checked_output(options["output"], options["output_file"])
+    if options["find_safe"] and (options["output"] == "html" or options["output_file"] is not None):
+        raise click.UsageError("--find-safe is told as text or json, on stdout")
     raise SystemExit(run_rollout(load_manifests(manifests), RolloutOptions(**options)))
 
 
@@ -192,19 +211,50 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
         return _run_find_safe(manifests, options)
     result = _experiment(manifests, options)
     results = [result]
-    if options.output == "text":
+    quiet = takes_stdout(options.output, options.output_file)
+    if not quiet:
         tell_text(stdout_console(), result)
     patch = result.judgement.advice[0].patch if result.judgement.advice else {}
     if options.apply_advice and patch:
         click.echo("\nonce more, with the advice applied", err=True)
         results.append(_experiment(with_advice(manifests, result.owner, patch), options))
+    document = ""
     if options.output == "json":
         import json
 
-        click.echo(json.dumps(as_json(results), indent=1))
+        document = json.dumps(as_json(results), indent=1) + "\n"
+    elif options.output == "html":
+        from lastcall.cli.rollout_html import html_page
+
+        document = html_page(results)
+    if quiet:
+        click.echo(document, nl=False)
     elif len(results) > 1:
         tell_text(stdout_console(), results[1], with_advice=True)
+    _write(options.output_file, document, results)
     return {"nothing lost": 0, "requests lost": LOSES, "inconclusive": INCONCLUSIVE}[results[-1].judgement.verdict]
+
+
+def _write(file: Path | None, document: str, results: Sequence[Any]) -> None:
+    """The document, or the text where there is none, into the file that was asked for. Raises WorldError."""
+    if file is None:
+        return
+    if not document:
+        from io import StringIO
+
+        from rich.console import Console
+
+        from lastcall.cli.rollout_report import tell_text
+
+        console = Console(file=StringIO(), width=PIPED_WIDTH, highlight=False)
+        for index, each in enumerate(results):
+            tell_text(console, each, with_advice=index > 0)
+        document = console.file.getvalue()  # type: ignore[attr-defined]
+    try:
+        write_file(file, document)
+    except OSError as error:
+        raise WorldError(f"{file} cannot be written: {error.strerror}") from error
+    click.echo(f"It is in {file}", err=True)
 
 
 def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:

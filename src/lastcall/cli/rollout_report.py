@@ -52,7 +52,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     if result.judgement.advice and result.judgement.advice[0].patch:
         console.print()
         console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
-        console.print(Text("\n".join(f"    {line}" for line in _yaml(result.judgement.advice[0].patch))))
+        console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.advice[0].patch))))
 
 
 def tell_lost(lost: LostRequest) -> str:
@@ -106,7 +106,8 @@ _STEPS = {
 """Kind of record → what a reader calls it; a kind that is not here is told by its name."""
 
 
-def _yaml(patch: dict[str, Any]) -> list[str]:
+def yaml_lines(patch: dict[str, Any]) -> list[str]:
+    """A patch as people write it."""
     import yaml
 
     text: str = yaml.safe_dump(patch, sort_keys=False, default_flow_style=False)

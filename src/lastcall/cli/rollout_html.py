@@ -1,0 +1,271 @@
+"""A rollout's experiments as one HTML file that needs nothing else: requests over the swim lanes of the Pods' ends.
+
+No script and no network. All text comes through `markup.tag`, which escapes; the page's Content-Security-Policy lets
+only the styles in whose hashes it names.
+"""
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from importlib import resources
+
+from lastcall import __version__
+from lastcall.cli.rollout_report import tell_lost, yaml_lines
+from lastcall.cli.rollout_session import Result
+from lastcall.timeline.render.markup import Markup, percent, tag
+from lastcall.traffic.account import WHY, LostRequest
+from lastcall.traffic.lives import PodLife
+
+BUCKETS = 120
+"""Columns of the strip of requests."""
+MOST_LOST = 300
+"""Lost requests in the table; the JSON has all."""
+_STRIP, _LANE = 64, 40
+"""Heights, in pixels."""
+_BADGES = {"nothing lost": "o-graceful", "requests lost": "o-killed", "inconclusive": "o-hookFailed"}
+_KEYS = (
+    ("b-object", "ready"),
+    ("b-preStop", "preStop hook"),
+    ("b-drain", "from the stop signal to its exit"),
+    ("b-ready", "gets new connections (below the bar)"),
+    ("k-answered", "requests that were answered"),
+    ("k-lost", "requests that were lost"),
+)
+_STYLE = """
+.strip-row { display: grid; grid-template-columns: minmax(120px, 220px) minmax(0, 1fr); border-top: 1px solid var(--grid); }
+.strip-row > :first-child { padding: 4px 10px 4px 0; font-size: 13px; overflow-wrap: anywhere; align-self: center; }
+.strip-row svg { display: block; width: 100%; overflow: hidden; }
+.picture { margin: 18px 0 0; overflow-x: auto; } .picture > div { min-width: 640px; }
+.picture .keys { gap: 2px 18px; display: flex; flex-wrap: wrap; font-size: 13px; color: var(--muted); margin: 8px 0 0; }
+.k-answered { fill: var(--edge); background: var(--edge); } .k-lost { fill: var(--kill); background: var(--kill); }
+.zero-line { stroke: var(--edge); stroke-dasharray: 3 3; } .grid-line { stroke: var(--grid); }
+.lost { stroke: var(--kill); stroke-width: 1.5; } .killed-mark { fill: var(--kill); }
+.tick { font-size: 11px; fill: var(--muted); text-anchor: middle; }
+section > h3 { margin: 18px 0 0; }
+pre { margin: 8px 0 0; padding: 10px 14px; border: 1px solid var(--line); border-radius: 8px; background: var(--lane); overflow-x: auto; font-size: 13px; }
+td, th { text-align: left; vertical-align: top; }
+"""  # noqa: E501
+
+
+def html_page(results: Sequence[Result]) -> str:
+    """The whole page, a section for each experiment."""
+    story = (resources.files("lastcall.timeline.render") / "assets" / "story.css").read_text("utf-8")
+    title = f"{results[0].what}: {results[0].judgement.verdict}"
+    policy = f"default-src 'none'; style-src {_hash(story)} {_hash(_STYLE)}; base-uri 'none'; form-action 'none'"
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content=f"lastcall {__version__}"),
+        tag("title", f"{title} · lastcall"),
+        tag("style", Markup(story)),
+        tag("style", Markup(_STYLE)),
+    ]
+    body = [
+        tag(
+            "header",
+            tag("p", "lastcall", class_="mark"),
+            tag("p", f"rollout under load · lastcall {__version__}"),
+            class_="top",
+        ),
+        tag("main", [_experiment(each, index > 0) for index, each in enumerate(results)]),
+    ]
+    return f"<!doctype html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _experiment(result: Result, with_advice: bool) -> Markup:
+    found, judgement = result.account, result.judgement
+    rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
+    about = (
+        f"{result.disrupt}, requests from the {result.source}, endpoint lag {result.propagation}; "
+        f"{found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s; "
+        f"control period: {found.control_lost} of {found.control_total} lost"
+    )
+    patch = judgement.advice[0].patch if judgement.advice else {}
+    return tag(
+        "section",
+        tag(
+            "h1",
+            f"{result.what}{' with the advice applied' if with_advice else ''} ",
+            tag("span", judgement.verdict, class_=f"badge {_BADGES[judgement.verdict]}"),
+        ),
+        tag("p", judgement.sentence, class_="verdict"),
+        tag("p", about, class_="about"),
+        [tag("p", f"Also, for {each.saves}: {each.sentence}", class_="note") for each in judgement.advice[1:]],
+        _picture(result),
+        [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
+        _causes(found.lost) if found.lost else None,
+        _lost(found.lost) if found.lost else None,
+        class_="pod",
+    )
+
+
+def _lines(lines: Sequence[str]) -> list[Markup]:
+    """Each escaped for itself: escaping shows line ends as escapes."""
+    return [Markup(tag("span", line) + "\n") for line in lines]
+
+
+# -- the picture ---------------------------------------------------------------------------------------------------
+
+
+class _Scale:
+    """Seconds since the disruption → shares of the width, true to scale."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, max(end, start + 0.001)
+
+    def at(self, seconds: float) -> float:
+        return min(max((seconds - self.start) / (self.end - self.start), 0.0), 1.0)
+
+    def rect(self, start: float, end: float, y: int, height: int, class_: str, title: str) -> Markup | None:
+        left, right = self.at(start), self.at(end)
+        if right <= left:
+            return None
+        return tag(
+            "rect",
+            tag("title", title),
+            x=percent(left),
+            width=percent(right - left),
+            y=y,
+            height=height,
+            rx=2,
+            class_=class_,
+        )
+
+    def line(self, at: float, height: int, class_: str, title: str = "", y: int = 0) -> Markup:
+        x = percent(self.at(at))
+        return tag("line", tag("title", title) if title else None, x1=x, x2=x, y1=y, y2=height, class_=class_)
+
+    def ticks(self) -> list[float]:
+        step = next(
+            each for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 300, 3600) if each * 14 >= self.end - self.start
+        )
+        first = -int(-self.start / step)
+        return [number * step for number in range(first, int(self.end / step) + 1)]
+
+
+def _picture(result: Result) -> Markup:
+    began = result.began
+    times = [each.sent - began for each in result.outcomes] + [each.finished - began for each in result.outcomes]
+    scale = _Scale(min(times, default=0.0), max(times, default=1.0))
+    lost = result.account.lost
+    lives = [each for each in result.lives if each.name and (each.ready is not None or each.deleted is not None)]
+    known = {each.name for each in lives}
+    rows = [_row("requests", _strip(result, scale), _STRIP)]
+    rows += [_row(each.name, _lane(each, began, lost, scale), _LANE) for each in lives]
+    nowhere = [each for each in lost if each.pod not in known]
+    if nowhere:
+        rows.append(_row("no Pod", _marks(nowhere, scale), _LANE))
+    labels = [
+        tag("text", f"{at:g} s", x=percent(scale.at(at)), y=14, class_="tick")
+        for at in scale.ticks()
+        if 0.02 < scale.at(at) < 0.98
+    ]
+    rows.append(_row("since the disruption", labels, 20))
+    keys = [tag("li", tag("span", class_=f"key {name}"), words) for name, words in _KEYS]
+    return tag("figure", tag("div", rows), tag("ul", keys, class_="keys"), class_="picture")
+
+
+def _row(name: str, content: object, height: int) -> Markup:
+    picture = tag("svg", content, width="100%", height=height, role="img", aria_label=name)  # type: ignore[arg-type]
+    return tag("div", tag("div", name), picture, class_="strip-row")
+
+
+def _strip(result: Result, scale: _Scale) -> list[Markup | None]:
+    """How many requests were sent at each time, and how many of those were lost."""
+    wide = (scale.end - scale.start) / BUCKETS
+    sent: Counter[int] = Counter()
+    lost: Counter[int] = Counter()
+    for each in result.outcomes:
+        bucket = min(int((each.sent - result.began - scale.start) / wide), BUCKETS - 1)
+        (lost if each.lost else sent)[bucket] += 1
+    most = max((sent[bucket] + lost[bucket] for bucket in range(BUCKETS)), default=0) or 1
+    columns: list[Markup | None] = [scale.line(at, _STRIP, "grid-line") for at in scale.ticks()]
+    for bucket in range(BUCKETS):
+        start, base = scale.start + bucket * wide, _STRIP
+        for number, class_, word in ((lost[bucket], "k-lost", "lost"), (sent[bucket], "k-answered", "answered")):
+            height = round(number / most * (_STRIP - 6)) or (2 if number else 0)
+            base -= height
+            if height:
+                title = f"{number} {word}, sent from {start:.2f} s on"
+                columns.append(scale.rect(start, start + wide * 0.9, base, height, class_, title))
+    return [*columns, scale.line(0.0, _STRIP, "zero-line")]
+
+
+def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: _Scale) -> list[Markup | None]:
+    def at(moment: float | None, default: float) -> float:
+        return default if moment is None else moment - began
+
+    end = at(life.exited, scale.end)
+    drain = at(life.signalled, end)
+    deleted = min(at(life.deleted, drain), drain)
+    drawn = [
+        *(scale.line(tick, _LANE, "grid-line") for tick in scale.ticks()),
+        scale.rect(at(life.ready, scale.start), deleted, 7, 16, "b-object", "ready"),
+        scale.rect(deleted, drain, 7, 16, "b-preStop", f"preStop hook, {drain - deleted:.2f} s"),
+        scale.rect(drain, end, 7, 16, "b-drain", f"{end - drain:.2f} s from the stop signal to its exit"),
+    ]
+    if life.routed is not None:
+        until = at(life.unrouted, scale.end)
+        words = "gets new connections" if life.unrouted is None else f"gets new connections until {until:.2f} s"
+        drawn.append(scale.rect(life.routed - began, until, 27, 5, "b-ready", words))
+    if life.killed and life.exited is not None:
+        drawn.append(
+            tag("circle", tag("title", "SIGKILL"), cx=percent(scale.at(end)), cy=15, r=5, class_="killed-mark")
+        )
+    marks = _marks([each for each in lost if _is_of(each, life)], scale)
+    return [*drawn, *marks, scale.line(0.0, _LANE, "zero-line")]
+
+
+def _is_of(lost: LostRequest, life: PodLife) -> bool:
+    """A StatefulSet's Pods have the names of those before them."""
+    if lost.pod != life.name:
+        return False
+    where = lost.outcome.served_by
+    return where == life.ip if where else life.is_named(lost.outcome.sent)
+
+
+def _marks(lost: Sequence[LostRequest], scale: _Scale) -> list[Markup]:
+    return [scale.line(each.at, _LANE - 4, "lost", f"{each.at:.3f} s: {tell_lost(each)}", y=3) for each in lost]
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def _causes(lost: Sequence[LostRequest]) -> Markup:
+    counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in lost)
+    rows = [
+        tag("tr", tag("td", count, class_="num"), tag("td", kind), tag("td", how), tag("td", WHY[cause]))
+        for (kind, how, cause), count in counts.most_common()
+    ]
+    return _table("Why they were lost", ("lost", "kind of request", "how", "why"), rows)
+
+
+def _lost(lost: Sequence[LostRequest]) -> Markup:
+    rows = [
+        tag(
+            "tr",
+            tag("td", f"{each.at:.3f} s", class_="num"),
+            tag("td", each.pod or "no Pod"),
+            tag("td", tell_lost(each)),
+        )
+        for each in lost[:MOST_LOST]
+    ]
+    more = f" (the first {MOST_LOST} of {len(lost)})" if len(lost) > MOST_LOST else ""
+    return _table(f"Each lost request{more}", ("known at", "Pod", "what became of it"), rows)
+
+
+def _table(caption: str, head: Sequence[str], rows: Sequence[Markup]) -> Markup:
+    table = tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
+        tag("tbody", rows),
+    )
+    return tag("div", table, class_="scroll", tabindex="0")

@@ -1,0 +1,91 @@
+"""The page of a rollout: whole, escaped, without a script or an address, and each lost request in its Pod's lane."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+from lastcall.cli.rollout_html import html_page
+from lastcall.cli.rollout_session import Result
+from lastcall.traffic.account import account
+from lastcall.traffic.advice import judge
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+
+VOID = {"meta"}
+
+
+class Reader(HTMLParser):
+    """Demands that tags are closed in order; keeps the names of elements and the titles of lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.lanes: dict[str, list[str]] = {}
+        self._lane = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "svg":
+            self._lane = dict(attributes)["aria-label"] or ""
+            self.lanes[self._lane] = []
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-2:] == ["line", "title"]:
+            self.lanes[self._lane].append(data)
+
+
+def result(name: str = "web-1", **more: Any) -> Result:
+    life = PodLife("u", name=name, ip="10.244.0.2", ready=1.0, routed=1.1, deleted=10.0, stop=12.0, term=12.0,
+                   exited=14.0, unrouted=13.0, killed=True)  # fmt: skip
+    outcomes = [Outcome(1, "fresh", 8.0, 8.0, 8.1, 1, 0.0, 200, "10.244.0.2", ""),
+                Outcome(2, "fresh", 12.5, 12.5, 14.0, 2, 0.0, 0, "10.244.0.2", "reset before bytes"),
+                Outcome(3, "fresh", 13.5, 13.5, 13.5, 0, 0.0, 0, "", "refused")]  # fmt: skip
+    spec = {"template": {"spec": {"containers": [{"name": "app"}]}}}
+    owner = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    found = account(outcomes, [life], [], 10.0)
+    values = {"account": found, "judgement": judge(found, [life], owner, 80), "lives": [life], "outcomes": outcomes,
+              "owner": owner, "what": "Deployment web", "service": "web", "disrupt": "rollout", "propagation": "1s",
+              "source": "node", "began": 10.0, "seconds": 4.0}  # fmt: skip
+    return Result(**{**values, **more})
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+def test_each_lost_request_is_a_mark_in_the_lane_of_its_pod_or_of_none() -> None:
+    page = html_page([result()])
+    lanes = read(page).lanes
+    assert [len(lanes[name]) for name in ("web-1", "no Pod")] == [1, 1]
+    assert lanes["web-1"][0].startswith("4.000 s: fresh request 2: reset before bytes, web-1")
+    assert "terminationGracePeriodSeconds: 60" in page and "requests lost" in page
+
+
+def test_a_mark_stands_in_the_lane_of_the_pod_that_was_sent_to_not_in_that_of_its_successor() -> None:
+    first = result()
+    lives = [*first.lives, PodLife("w", name="web-1", ip="10.244.0.3", ready=15.0, routed=15.1)]
+    page = html_page([replace(first, lives=lives)])
+    assert page.count(f"<title>{next(iter(read(html_page([first])).lanes['web-1']))}") == 1
+
+
+def test_the_page_has_no_script_no_address_and_no_style_of_an_element() -> None:
+    page = html_page([result(), result()])
+    seen = read(page).seen
+    assert "script" not in {name for name, _ in seen} and "http" not in page.replace("http-equiv", "")
+    assert not any("style" in attributes or "src" in attributes or "href" in attributes for _, attributes in seen)
+    assert sum(name == "section" for name, _ in seen) == 2
+
+
+def test_names_become_text_and_never_tags() -> None:
+    bad = '"><script>alert(1)</script>'
+    page = html_page([result(bad, what=f"Deployment {bad}", service=bad)])
+    assert "<script" not in page and bad in read(page).lanes
