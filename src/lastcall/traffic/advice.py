@@ -49,7 +49,10 @@ def judge(
     causes = account.causes
     most, count = causes[0]
     advice = tuple(_advice(causes, lives, owner, port, sleep_hooks))
-    sentence = f"{len(account.lost)} of {account.total} requests were lost ({share}); {count} of them were {WHY[most]}"
+    lost = len(account.lost)
+    whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
+    sentence = f"{lost} of {account.total} requests {'was' if lost == 1 else 'were'} lost ({share}); "
+    sentence += f"{whose} {WHY[most]}"
     return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
 
 

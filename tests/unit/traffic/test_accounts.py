@@ -151,7 +151,7 @@ def judged(*outcomes: Outcome, owner: dict[str, Any] | None = None, pod: PodLife
 def test_a_sleep_as_long_as_the_lag_is_advised_for_requests_that_came_too_late() -> None:
     pod = life(hook=None, term=10.0, exited=10.1, unrouted=12.3)
     found = judged(request(10.5, lost="refused"), request(6), pod=pod)
-    assert found.verdict == "requests lost" and found.sentence.startswith("1 of 2 requests were lost (at most ")
+    assert found.verdict == "requests lost" and found.sentence.startswith("1 of 2 requests was lost (at most ")
     assert "sleep: {seconds: 4}" in found.sentence and "up to 2.30 s after the DELETE" in found.sentence
     patched = strategic_merge_patch(DEPLOYMENTS, deployment(), found.advice[0].patch)
     log, app = patched["spec"]["template"]["spec"]["containers"]
