@@ -74,6 +74,7 @@ def test_a_hook_that_sleeps_two_seconds_is_safe_up_to_about_two_seconds_of_lag()
         document = json.loads(result.out)
     found = document["findSafe"]
     assert found["lag"]["predicted"]["evidence"] == "predicted" and 1 <= found["lag"]["predicted"]["seconds"] <= 4
+    assert found["predictedHow"] == "in virtual time"
     assert 0.5 <= found["lag"]["safe"] <= 4 and found["sentence"].startswith(f"safe up to {found['lag']['safe']:g} s")
     assert found["lag"]["unsafe"] is None or found["lag"]["safe"] < found["lag"]["unsafe"]
     assert 2 <= found["measuredEnd"]["toTerm"] < 4 and not found["measuredEnd"]["killed"]

@@ -1,8 +1,8 @@
 """`lastcall rollout --find-safe`: the largest endpoint lag without a loss, the smallest sleep for a given one.
 
-One run on the kernel tells how the Pods end. From that a model predicts the edge (evidence `predicted`: it rests on
-what that run saw, and on the next end being like it). Then runs on the kernel below and above the edge confirm or move
-it.
+One run on the kernel tells how the Pods end. Then the same session runs in virtual time (`cluster/virtual.py`: real
+controllers, kubelet and proxy, simulated Pods that end as it was measured) to find the edge: evidence `predicted`. It
+knows new connections only. Last, runs on the kernel below and above the edge confirm or move it.
 """
 
 import math
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastcall.api.meta import Object
+from lastcall.apiserver.pki import new_key_pem
 from lastcall.cli.errors import UserError
 from lastcall.cli.manifests import Manifest
-from lastcall.cli.rollout_session import Result, find_target, with_advice
+from lastcall.cli.rollout_session import Result, RolloutSession, find_target, with_advice
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.account import WHY
 from lastcall.traffic.advice import sleep_patch
@@ -32,6 +33,7 @@ from lastcall.traffic.find_safe import (
 )
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.delays import parse_delay
+from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +49,8 @@ MOST_SLEEP = 120
 ASIDE_REQUESTS = 20.0
 """So many new connections come in the time by which runs stay away from the edge: enough to surely lose one."""
 MOST_ASIDE_SECONDS = 1.0
+VIRTUAL_RATE = 200.0
+"""Simulated requests per second: one every 5 ms."""
 BUDGET_SECONDS = 1800.0
 """When so much time is used up, no other run begins."""
 
@@ -87,6 +91,8 @@ class Found:
     given: float = 0.0
     others: float = 0.0
     propagation: str = ""
+    how: str = "in virtual time"
+    """The predictions: `in virtual time` or `by a model`."""
 
     @property
     def runs(self) -> list[Result]:
@@ -112,6 +118,8 @@ class _Search:
         self.clock = RealClock()
         self.began = monotonic(self.clock)
         self.longest = 0.0
+        self.why_model = ""
+        self.key = new_key_pem()
 
     def run(self) -> Found:
         find_target(self.manifests, self.options)  # bad input before anything is started
@@ -127,15 +135,23 @@ class _Search:
         if plan.most > 0 and not self._old_version():
             given = _seconds(plan, self.hop)
             found = replace(found, given=given, sleep=self._sleep(measured, end, given))
-        return found
+        return replace(found, how=self.how)
 
     def _lag(self, measured: Result, end: MeasuredEnd, others: float) -> Edge:
         def value(index: int) -> float:
             return round(index * STEP_SECONDS, 3)
 
         count = round(MOST_SECONDS / STEP_SECONDS) + 1
-        predicted = last_safe(count, lambda index: deaf_seconds(end, value(index) + others) <= 0)
-        _say(f"predicted: {_prediction(value(predicted) if predicted >= 0 else None, end)}")
+
+        def plan_of(index: int) -> PropagationPlan:
+            return with_lag(self.options.propagation, self.hop, value(index))
+
+        predicted = self._predict(
+            count,
+            lambda index: self._virtual(self.manifests, plan_of(index), end),
+            lambda index: deaf_seconds(end, value(index) + others) <= 0,
+        )
+        _say(f"predicted {self.how}: {_prediction(value(predicted) if predicted >= 0 else None, end)}")
         fresh = sum(rate for kind, rate in self.options.rates.items() if kind != "keep-alive")
         aside = min(MOST_ASIDE_SECONDS, ASIDE_REQUESTS / fresh if fresh else MOST_ASIDE_SECONDS)
         known = Trial(0, len(measured.account.lost), measured.account.total)
@@ -143,8 +159,7 @@ class _Search:
         search = EdgeSearch(count, predicted, margin, self.options.confirm, (known,))
 
         def run(index: int) -> Result:
-            plan = with_lag(self.options.propagation, self.hop, value(index))
-            return self._experiment(self.manifests, replace(self.options, propagation=plan))
+            return self._experiment(self.manifests, replace(self.options, propagation=plan_of(index)))
 
         return self._confirm(search, value, run, lambda seconds: f"{seconds:g} s of endpoint lag")
 
@@ -153,17 +168,66 @@ class _Search:
             return float(MOST_SLEEP - index)
 
         count = MOST_SLEEP + 1
-        predicted = last_safe(count, lambda index: deaf_seconds(end, given, value(index)) <= 0)
+
+        def changed(index: int) -> list[Manifest]:
+            patch = sleep_patch(measured.owner, int(value(index)), smallest_grace(end, value(index)))
+            return with_advice(self.manifests, measured.owner, patch)
+
+        predicted = self._predict(
+            count,
+            lambda index: self._virtual(changed(index), self.options.propagation, end),
+            lambda index: deaf_seconds(end, given, value(index)) <= 0,
+        )
         search = EdgeSearch(count, predicted, 0, self.options.confirm)
         if predicted < 0:
             return Edge(search, value, ())
-        _say(f"predicted for {given:g} s: a preStop sleep of {value(predicted):g} s")
+        _say(f"predicted {self.how} for {given:g} s: a preStop sleep of {value(predicted):g} s")
 
         def run(index: int) -> Result:
-            patch = sleep_patch(measured.owner, int(value(index)), smallest_grace(end, value(index)))
-            return self._experiment(with_advice(self.manifests, measured.owner, patch), self.options)
+            return self._experiment(changed(index), self.options)
 
         return self._confirm(search, value, run, lambda seconds: f"a preStop sleep of {seconds:g} s")
+
+    def _predict(self, count: int, virtual: Callable[[int], bool], model: Callable[[int], bool]) -> int:
+        """The last index that is safe in virtual time; by the model alone where a virtual cluster cannot tell."""
+        if not self.why_model:
+            try:
+                return last_safe(count, virtual)
+            except Exception as error:
+                self.why_model = f"{type(error).__name__}: {error}"
+                _say(f"the manifest cannot be played in virtual time, so a simpler model predicts: {self.why_model}")
+        return last_safe(count, model)
+
+    def _virtual(self, manifests: Sequence[Manifest], plan: PropagationPlan, end: MeasuredEnd) -> bool:
+        """Whether nothing is lost in virtual time, where Pods end as it was measured. Of a distribution of the searched
+        hop it takes the longest."""
+        from lastcall.cluster.virtual import Behaviour, VirtualRolloutCluster
+        from lastcall.world.virtual import run_virtual
+
+        source = "balancer" if self.hop == "balancer" else "node"
+        late = with_lag(plan, self.hop, plan.of(self.hop).most + end.own_lag)
+        options = replace(
+            self.options, propagation=late, source=source, rates={"fresh": VIRTUAL_RATE}, control=0.5, settle=0.5
+        )
+        target = find_target(manifests, options)
+        hook = max(0.0, end.to_term - end.to_hook)
+        behaviour = Behaviour(end.accepts, end.drains, ignores=end.killed, hook=hook)
+
+        async def main(world: World) -> bool:
+            cluster = VirtualRolloutCluster(
+                world,
+                target.workload.obj["spec"]["template"],
+                behaviour,
+                late,
+                self.key,
+                kubernetes_version=options.kubernetes_version,
+                nodes=2 if options.disrupt == "drain" else 1,
+            )
+            async with cluster:
+                result = await RolloutSession(cluster, options, target, world).run(manifests)
+                return not result.account.lost
+
+        return run_virtual(main)
 
     def _confirm(
         self,
@@ -190,6 +254,10 @@ class _Search:
                 search.trials.append(Trial(index, len(account.lost), account.total))
             _say(f"run {len(runs)} on the kernel (of {search.runs} or more), {name(value(index))}: {what}")
         return Edge(search, value, runs)
+
+    @property
+    def how(self) -> str:
+        return "by a model" if self.why_model else "in virtual time"
 
     def _experiment(self, manifests: Sequence[Manifest], options: "RolloutOptions") -> Result:
         began = monotonic(self.clock)
@@ -306,13 +374,13 @@ def tell_text(console: "Console", found: Found) -> None:
     console.print()
     console.print(Text(head, style="bold"))
     if found.lag is not None and found.end is not None:
-        console.print(f"  predicted by a model: {_prediction(found.lag.predicted, found.end)}")
+        console.print(f"  predicted {found.how}: {_prediction(found.lag.predicted, found.end)}")
         for line in _confirmation(found.lag):
             console.print(f"  on the kernel: {line}")
     if found.sleep is not None and found.end is not None:
         console.print(Text(f"the smallest preStop sleep at {found.given:g} s", style="bold"))
         if found.sleep.predicted is not None:
-            console.print(f"  predicted by a model: {found.sleep.predicted:g} s")
+            console.print(f"  predicted {found.how}: {found.sleep.predicted:g} s")
         for line in _confirmation(found.sleep):
             console.print(f"  on the kernel: {line}")
         drained = "no longer than it drained before it was killed" if found.end.killed else "as long as it was seen to"
@@ -337,6 +405,7 @@ def as_json(found: Found) -> Object:
     return {
         "sentence": sentence(found),
         "hop": found.hop,
+        "predictedHow": found.how,
         "measuredEnd": None
         if end is None
         else {

@@ -23,7 +23,7 @@ from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.generator import Load
 from lastcall.traffic.lives import PodLife, pod_lives
 from lastcall.traffic.outcome import Outcome
-from lastcall.world.clock import RealClock, monotonic, now, rfc3339
+from lastcall.world.clock import Clock, monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lastcall.cli.rollout import RolloutOptions
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.load import LoadClient
+    from lastcall.cluster.virtual import VirtualLoad, VirtualRolloutCluster
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 CLIENT_POD = "lastcall-client"
@@ -117,15 +118,19 @@ def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> 
 class RolloutSession:
     """`run` once, on a cluster that was started with a load generator."""
 
-    cluster: "EmbeddedCluster"
+    cluster: "EmbeddedCluster | VirtualRolloutCluster"
     options: "RolloutOptions"
     target: Target
-    clock: RealClock = field(default_factory=RealClock)
+    world: World = field(default_factory=World)
     say: Callable[[str], None] = lambda text: None
     records: list[Record] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     _death: str = ""
     _died: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
 
     async def run(self, manifests: Sequence[Manifest]) -> Result:
         """Raises UserError, WorldError, ClusterStartError."""
@@ -202,11 +207,11 @@ class RolloutSession:
             seconds=seconds,
         )
 
-    def _balancer(self, service: Object, load: "LoadClient") -> Balancer | None:
+    def _balancer(self, service: Object, load: "LoadClient | VirtualLoad") -> Balancer | None:
         if self.options.source != "balancer":
             return None
         delay = self.options.propagation.of("balancer")
-        return Balancer(World(), self.cluster.client, service, self.target.port, delay, load.targets)
+        return Balancer(self.world, self.cluster.client, service, self.target.port, delay, load.targets)
 
     async def _client_pod(self, namespace: str) -> int:
         """A Pod that does nothing but to lend its network; the pid of its process, as the cluster sees it."""
@@ -230,7 +235,7 @@ class RolloutSession:
         await self._until(running, f"the Pod {CLIENT_POD} runs")
         return pids[0]
 
-    async def _collect(self, load: "LoadClient") -> None:
+    async def _collect(self, load: "LoadClient | VirtualLoad") -> None:
         async for outcome in load.outcomes():
             self.outcomes.append(outcome)
 
