@@ -81,8 +81,14 @@ def test_a_node_has_its_own_directory_where_there_is_one(tmp_path: Path):
 
 
 def test_a_plugin_that_is_not_there_is_told_before_anything_starts(tmp_path: Path):
+    with_ipam = {"type": "bridge", "ipam": {"type": "host-local"}}
     write(tmp_path, "a.conflist", LIST)
     (tmp_path / "bridge").write_text("#!/bin/sh\n")
     (tmp_path / "bridge").chmod(0o755)
     with pytest.raises(CNIConfigError, match=r'a\.conflist: failed to find plugin "portmap" in path \[.*\]'):
         check(str(tmp_path), (str(tmp_path),))
+    write(tmp_path, "a.conflist", {**LIST, "plugins": [with_ipam]})
+    with pytest.raises(CNIConfigError, match=r'a\.conflist: failed to find plugin "host-local" in path'):
+        check(str(tmp_path), (str(tmp_path),))
+    write(tmp_path, "a.conflist", {**LIST, "plugins": [{"type": "bridge", "ipam": {}}]})
+    assert check(str(tmp_path), (str(tmp_path),)).name == "net"

@@ -209,9 +209,13 @@ class CNINetwork:
 def check(conf_dir: str, bin_dirs: tuple[str, ...] = DEFAULT_BIN_DIRS) -> NetworkConfiguration:
     """What a directory configures, with all its plugins there. Raises CNIConfigError."""
     network = load(conf_dir)
+    plugins = Plugins(World(), bin_dirs)
     for plugin in network.plugins:
+        ipam = plugin.get("ipam")
         try:
-            Plugins(World(), bin_dirs).find(plugin["type"])
+            plugins.find(plugin["type"])
+            if isinstance(ipam, dict) and isinstance(ipam.get("type"), str):
+                plugins.find(ipam["type"])  # the plugin will start it
         except CNIError as error:
             raise CNIConfigError(f"{network.file}: {error}") from error
     return network
