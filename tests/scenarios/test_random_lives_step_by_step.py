@@ -295,7 +295,11 @@ class Lives(RuleBasedStateMachine):
     def node_shuts_down(self, seconds: int, then: float) -> None:
         async def shut_down(cluster: VirtualCluster) -> None:
             manager = cluster.kubelet.shutdown
-            manager._tasks.spawn(manager.shut_down(grace_periods(seconds, 1)), name="shutdown")
+            shutting_down = manager.shut_down(grace_periods(seconds, 1))
+            try:
+                manager._tasks.spawn(shutting_down, name="shutdown")
+            except RuntimeError:  # the kubelet has not begun yet
+                shutting_down.close()
 
         self.do(shut_down, then)
 
