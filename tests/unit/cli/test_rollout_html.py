@@ -6,6 +6,7 @@ from typing import Any
 
 from lastcall.cli.rollout_html import html_page
 from lastcall.cli.rollout_session import Result
+from lastcall.timeline.render.markup import svg, tag
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife
@@ -89,3 +90,8 @@ def test_names_become_text_and_never_tags() -> None:
     bad = '"><script>alert(1)</script>'
     page = html_page([result(bad, what=f"Deployment {bad}", service=bad)])
     assert "<script" not in page and bad in read(page).lanes
+
+
+def test_an_element_of_svg_with_a_child_is_closed_after_the_child() -> None:
+    assert svg("line", tag("title", "why"), x1=1) == '<line x1="1"><title>why</title></line>'
+    assert svg("g", svg("line", x1=1)) == '<g><line x1="1"/></g>' and svg("text", "") == "<text/>"

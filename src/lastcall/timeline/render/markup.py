@@ -44,9 +44,9 @@ def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
 
 def svg(name: str, /, *content: Content, **attributes: object) -> Markup:
     """The same for an element of SVG: without content it closes itself."""
-    element = tag(name, *content, **attributes)
-    end = f"></{name}>"
-    return Markup(f"{element[: -len(end)]}/>") if element.endswith(end) else element
+    body = join(content)
+    element = tag(name, body, **attributes)
+    return element if body else Markup(f"{element[: -len(f'></{name}>')]}/>")
 
 
 def join(content: Content) -> Markup:
