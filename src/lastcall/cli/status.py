@@ -70,6 +70,8 @@ def text_of(cluster: Status) -> str:
 
 def _ready(node: Status) -> str:
     ready = {True: "Ready", False: "not Ready", None: "unknown"}[node["ready"]]
+    if node.get("cutOff"):
+        ready += f", cut off (lastcall node connect {node['name']} mends it)"
     return ready if node["ready"] or not node["message"] else f"{ready}: {node['message']}"
 
 

@@ -90,6 +90,7 @@ class Front:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _death: str = ""
     _deaths: dict[str, _Deaths] = field(default_factory=dict)
+    _cut_off: list[str] = field(default_factory=list)
     _followers: dict[int, "_Follower"] = field(default_factory=dict)
 
     async def run(self, ready: Callable[[Message], None], timeout: float) -> None:
@@ -271,6 +272,8 @@ class Front:
         self.log.write(f"{name} is asked to {_NODE_ACTIONS[action]}")
         if action in ("connect", "disconnect"):
             await self.cluster.set_link(name, action == "connect")
+            cut_off = [each for each in self._cut_off if each != name]
+            self._cut_off = cut_off if action == "connect" else [*cut_off, name]
             return
         async for text in self.cluster.ask_node(name, action, **arguments):
             self.log.write(f"{name}: {text}")
@@ -292,7 +295,12 @@ class Front:
             phase = str((pod.get("status") or {}).get("phase") or "Unknown")
             counts[phase] = counts.get(phase, 0) + 1
         objects = {node["metadata"]["name"]: node for node in nodes.items}
-        return {"nodes": [_node_status(name, objects.get(name)) for name in self.nodes], "pods": counts}
+        found = [_node_status(name, objects.get(name)) | self._link(name) for name in self.nodes]
+        return {"nodes": found, "pods": counts}
+
+    def _link(self, name: str) -> Message:
+        """Whether `lastcall node disconnect` has cut it off; it stays Ready for a while then."""
+        return {"cutOff": True} if name in self._cut_off else {}
 
     def _unknown(self, message: str) -> Message:
         return {"nodes": [{"name": name, "ready": None, "message": message} for name in self.nodes], "pods": None}
