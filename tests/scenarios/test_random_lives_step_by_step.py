@@ -127,7 +127,7 @@ def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
         terminationGracePeriodSeconds=draw(st.sampled_from([0, 1, 3, 10, 30])),
         restartPolicy=draw(st.sampled_from(["Always", "OnFailure", "Never"])),
         initContainers=init,
-        containers=[draw(containers(f"app-{number}", list(PROGRAMS))) for number in range(count)],
+        containers=[draw(containers(f"app-{number}", [*PROGRAMS, "ends", "ends"])) for number in range(count)],
         volumes=[{"name": "data", "emptyDir": {}}],
         **more,
     )
@@ -332,6 +332,16 @@ class Lives(RuleBasedStateMachine):
             cluster.start_kubelet()
 
         self.do(start, then)
+
+    @precondition(lambda self: self.is_up)
+    @rule(then=THEN)
+    def restart_kubelet(self, then: float) -> None:
+        async def restart(cluster: VirtualCluster) -> None:
+            self._kill()
+            await self._dead(cluster)
+            cluster.start_kubelet()
+
+        self.do(restart, then)
 
     @invariant()
     def the_rules_hold(self) -> None:
