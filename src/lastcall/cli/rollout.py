@@ -194,12 +194,17 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     were lost before anything was disrupted, 2 bad input, 1 anything else. With --find-safe: 0 a safe lag was found, 3
     there is none, or the one given is beyond it.
     """
-    if options["output"] is None and str(options["output_file"]).lower().endswith(".trace.json"):
-        raise click.UsageError("--output-file: a rollout is told as .html, .json or .txt")
+    file = options["output_file"]
+    if options["output"] is None and file is not None and file.suffix and not _is_told_as(file.name.lower()):
+        raise click.UsageError(f"--output-file {str(file)!r}: a rollout is told as .html, .json or .txt")
     options["output"] = checked_output(options["output"], options["output_file"])
     if options["find_safe"] and (options["output"] == "html" or options["output_file"] is not None):
         raise click.UsageError("--find-safe is told as text or json, on stdout")
     raise SystemExit(run_rollout(load_manifests(manifests), RolloutOptions(**options)))
+
+
+def _is_told_as(name: str) -> bool:
+    return name.endswith((".html", ".htm", ".json", ".txt", ".text", ".log")) and not name.endswith(".trace.json")
 
 
 def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:

@@ -27,10 +27,12 @@ NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.ya
         (("--load", "nan"), "write requests per second (200)"),
         (("--load", "-5"), "write requests per second (200)"),
         (("--path", "healthz"), "'healthz': a path begins with /"),
+        (("--output-file", "story.png"), "'story.png': a rollout is told as .html, .json or .txt"),
+        (("--output-file", "story.trace.json"), "a rollout is told as .html, .json or .txt"),
         (("--slow-path", "/a b"), "'/a b': a path begins with / and has neither spaces"),
     ],
 )
-def test_a_load_that_asks_nothing_of_anybody_is_refused(arguments: tuple[str, ...], words: str) -> None:
+def test_what_asks_nothing_of_anybody_or_cannot_be_told_is_refused(arguments: tuple[str, ...], words: str) -> None:
     result = CliRunner().invoke(rollout, [str(NAIVE), *arguments])
     assert result.exit_code == 2 and words in result.output
 
