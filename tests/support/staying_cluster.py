@@ -181,7 +181,9 @@ class StayingCluster:
     def _cgroups(self) -> list[str]:
         """The groups of Pods in every tree that this cluster has a place in."""
         places = self.embedded._plan.cgroups.directories.values()
-        return [str(path) for place in places for path in Path(place).glob("kubepods/**/pod*")]
+        # os.walk and not glob: they go while this looks.
+        found = [walked for place in places for walked in os.walk(f"{place}/kubepods")]
+        return [f"{parent}/{name}" for parent, names, _ in found for name in names if name.startswith("pod")]
 
     async def nothing_left(self) -> None:
         deadline = time.monotonic() + 15
