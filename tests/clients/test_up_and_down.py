@@ -74,7 +74,7 @@ def test_up_status_kubectl_logs_down(place: Place) -> None:
     ready(place, kubeconfig, "web")
 
     status = place.status()
-    assert status["phase"] == "running" and status["node"]["ready"] is True and status["detached"] is True
+    assert status["phase"] == "running" and status["nodes"][0]["ready"] is True and status["detached"] is True
     assert status["pods"] == {"total": 1, "Running": 1} and status["state"] == ""
     assert [process["role"] for process in status["processes"]] == [
         "front", "init", "control-plane", "shim-1", "node-1",
@@ -368,7 +368,7 @@ def test_roles_that_die_are_started_again_shown_and_logged(place: Place) -> None
         pid = place.pids()[role]
         os.kill(pid, signal.SIGKILL)
         eventually(lambda role=role, pid=pid: place.pids()[role] not in (pid, None), f"{role} runs again")
-        eventually(lambda: place.status()["node"]["ready"], "the node is Ready")
+        eventually(lambda: place.status()["nodes"][0]["ready"], "the node is Ready")
     status = place.status()
     assert status["pid"] == facts["pid"] and status["phase"] == "running"
     shown = {p["role"]: (p["restarts"], p.get("lastDeath")) for p in status["processes"]}
@@ -396,7 +396,8 @@ def test_a_laptop_that_sleeps_wakes_up_with_the_same_pods(own: Place) -> None:
     signal_all(pids, signal.SIGSTOP)
     time.sleep(4)
     signal_all([pid for pid in pids if pid in whole_tree(facts["pid"])][::-1], signal.SIGCONT)
-    eventually(lambda: own.run("status", "lastcall").status == 0 and own.status()["node"]["ready"], "the node is Ready")
+    awake = lambda: own.run("status", "lastcall").status == 0 and own.status()["nodes"][0]["ready"]  # noqa: E731
+    eventually(awake, "the node is Ready")
     create(own, facts["kubeconfig"], pod("after"))
     ready(own, facts["kubeconfig"], "web", "after")
     after = json.loads(own.kubectl(facts["kubeconfig"], "get", "pod", "web", "-o", "json"))["status"]

@@ -1,5 +1,6 @@
 """`lastcall logs`: what the processes of a cluster that stays printed."""
 
+import re
 import sys
 
 import click
@@ -8,10 +9,24 @@ from lastcall.cli.clusters import cluster_errors, name_argument
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.errors import ControlError
 
+_ROLE = re.compile(r"front|init|control-plane|(shim|node)-[1-9][0-9]?")
+
+
+def checked_role(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A click callback: what may be a role of some cluster."""
+    if value is not None and not _ROLE.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no role: front, init, control-plane, shim-1, node-1 …")
+    return value
+
 
 @click.command()
 @name_argument
-@click.option("--role", metavar="ROLE", help="Of this one alone. Default: all, each line with its name.")
+@click.option(
+    "--role",
+    metavar="ROLE",
+    callback=checked_role,
+    help="Of this one alone: front, init, control-plane, shim-1, node-1 … Default: all, each line with its name.",
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until the cluster ends, or Ctrl-C.")
 def logs(name: str, role: str | None, follow: bool) -> None:
     """Show what the processes of the cluster NAME (default: lastcall) printed, the last of it.

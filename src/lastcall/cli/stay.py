@@ -203,7 +203,8 @@ class _Life:
             self.leave_the_log = self._is_up and self._report is not None
             raise
         if not self._is_up:
-            raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before its nodes were Ready")
+            whose = "its node was" if self._options.nodes == 1 else "its nodes were"
+            raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before {whose} Ready")
         return 0
 
     async def _in_loop(self, front: "Front") -> None:

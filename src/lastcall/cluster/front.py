@@ -136,10 +136,10 @@ class Front:
         except TimeoutError:
             words = next(filter(None, (self.cluster.last_words(name, 1) for name in self.nodes)), "")
             raise ClusterStartError(
-                f"{', '.join(self.nodes)} not Ready within {timeout:g} s (--timeout){f': {words}' if words else ''}"
+                f"{self._nodes_are} not Ready within {timeout:g} s (--timeout){f': {words}' if words else ''}"
             ) from None
         self.phase = "running"
-        self.log.write(f"{', '.join(self.nodes)} Ready, the API server is {self.cluster.server}")
+        self.log.write(f"{self._nodes_are} Ready, the API server is {self.cluster.server}")
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -150,6 +150,10 @@ class Front:
     def nodes(self) -> list[str]:
         """The names of the cluster's nodes."""
         return [each.name for each in layouts(self.options.nodes)]
+
+    @property
+    def _nodes_are(self) -> str:
+        return f"{', '.join(self.nodes)} {'is' if len(self.nodes) == 1 else 'are'}"
 
     @property
     def ended_by_itself(self) -> bool:
