@@ -151,6 +151,8 @@ async def test_a_killed_shim_ends_its_containers_and_pods_restart_by_their_polic
         assert cluster.last()["status"]["phase"] == ("Failed" if code else "Succeeded")
     if stage in ("idle", "preStop", "drain"):
         mine = [r for r in cluster.find("SignalSent", "app") if r.facts["pid"] == exits[0].facts["pid"]]
+        if stage == "drain" and exits[0].facts["exitCode"] == 0 and not any(r.actor == "init" for r in mine):
+            return  # it had left by itself, as above, before init came to it
         (killed,) = [r for r in mine if r.actor == "init"]
         assert (killed.facts["signal"], killed.facts["why"]) == ("SIGKILL", "the shim died")
         assert killed.pod_uid == cluster.last()["metadata"]["uid"]

@@ -175,7 +175,8 @@ class StayingCluster:
             *(f"journal {path}" for path in (root / "shim-1/processes").glob("*")),
             *(f"sandbox {path}" for path in (root / "shim-1/sandboxes").glob("*")),
             *(f"volumes {path}" for path in (root / "pods/pods").glob("*")),
-            *(f"log {path}" for path in (root / "log").glob("*/*")),
+            # Links for log collectors may dangle until the next collection, which comes every minute.
+            *(f"log {path}" for path in (root / "log/pods").glob("*")),
         ]
 
     def _cgroups(self) -> list[str]:
