@@ -1,6 +1,7 @@
-"""Long tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) each of these runs on one of the two Pythons.
+"""Tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) a file of the real kernel runs on one Python only.
 
-What depends on the version of Python (unit, scenarios, most of node) runs on both. Without the variable all of it runs.
+What depends on the version of Python (unit, scenarios but the longest) runs on both, and so do a few of the kernel's.
+Without the variable all of it runs.
 """
 
 import os
@@ -39,18 +40,35 @@ ONLY_ON = {
     "node/test_many_pods_at_once.py": "3.11",
     "node/test_what_an_end_leaves.py": "3.13",
 }
-"""File below tests/ → the Python that runs it."""
+"""File below tests/ → the Python that runs it: the long ones, shared out by hand."""
+
+ON_BOTH = (
+    "clients/test_kubectl_against_run.py",
+    "clients/test_recorded_lifecycles.py",  # another half on each
+    "node/test_containers_lifecycle.py",
+    "node/test_demo_pods_end.py",
+)
+SHARED_OUT = ("clients", "crash", "node")
+"""Directories whose other files run on the one or the other in turn."""
 
 HERE = Path(__file__).parent
 THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
+def _turns() -> dict[str, str]:
+    """File below tests/ → the Python that runs it; no entry for those that run on both."""
+    names = sorted(str(path.relative_to(HERE)) for each in SHARED_OUT for path in (HERE / each).glob("test_*.py"))
+    rest = [name for name in names if name not in ONLY_ON and name not in ON_BOTH]
+    return {name: ("3.11", "3.13")[index % 2] for index, name in enumerate(rest)} | ONLY_ON
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    missing = [name for name in ONLY_ON if not (HERE / name).exists()]
-    assert not missing, f"ONLY_ON names files that are not there: {missing}"
+    missing = [name for name in (*ONLY_ON, *ON_BOTH) if not (HERE / name).exists()]
+    assert not missing, f"this table names files that are not there: {missing}"
     if not os.environ.get("LASTCALL_SPLIT_TESTS"):
         return
-    others = [item for item in items if ONLY_ON.get(str(item.path.relative_to(HERE)), THIS) != THIS]
+    turns = _turns()
+    others = [item for item in items if turns.get(str(item.path.relative_to(HERE)), THIS) != THIS]
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
