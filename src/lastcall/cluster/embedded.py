@@ -61,7 +61,7 @@ _NAMESPACES = (
 
 
 _COLLECT_AFTER = (20_000, 20, 50)
-"""gc.set_threshold of the roles, which make few cycles: with it a first Pod runs 0.1 s sooner than with Python's own."""
+"""gc.set_threshold of the roles, which make few cycles: a first Pod runs 0.1 s sooner than with Python's own."""
 
 
 def _control_plane(plan: Plan) -> None:
