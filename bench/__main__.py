@@ -1,6 +1,6 @@
 """`python -m bench [--starts N] [--pods N]`: the figures of README and RESULTS.md, as a Markdown table.
 
-`python -m bench virtual-cluster`: see bench/virtual_cluster.py.
+`python -m bench virtual-cluster`: see bench/virtual_cluster.py; `python -m bench rollouts`: bench/rollouts.py.
 """
 
 import argparse
@@ -49,5 +49,9 @@ if __name__ == "__main__":
         from bench import virtual_cluster
 
         virtual_cluster.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["rollouts"]:
+        from bench import rollouts
+
+        rollouts.main(sys.argv[2:])
     else:
         main()

@@ -1,13 +1,13 @@
 """How a rollout's experiment is told: text and JSON (`lastcall/rollout/v1`)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
 from lastcall.cli.rollout_session import Result
 from lastcall.timeline import kinds
-from lastcall.traffic.account import WHY, LostRequest
+from lastcall.traffic.account import WHY, Account, LostRequest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,8 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
     console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
+    for line in _books(found):
+        console.print(Text(f"  {line}", style="yellow"))
     if found.lost:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for name in ("lost", "kind of request", "how", "why"):
@@ -53,6 +55,19 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print()
         console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
         console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.advice[0].patch))))
+
+
+def _books(found: Account) -> Iterator[str]:
+    """Where what the generator and the applications say does not agree, or cannot be compared."""
+    for ids, what in (
+        (found.without_outcome, "were begun and have no outcome"),
+        (found.unaccounted, "were seen by an application and are not the generator's"),
+        (found.answered_unseen, "were answered, and no application printed them"),
+    ):
+        if ids:
+            yield f"{len(ids)} requests {what}: {', '.join(map(str, ids[:8]))}{' …' if len(ids) > 8 else ''}"
+    if not found.whole_output:
+        yield "the applications printed too much to be told in full: what they saw of lost requests is unknown"
 
 
 def tell_lost(lost: LostRequest) -> str:
@@ -137,7 +152,13 @@ def _experiment(result: Result) -> dict[str, Any]:
         "byCause": dict(found.causes),
         "byPod": dict(found.by_pod),
         "control": {"total": found.control_total, "lost": found.control_lost},
+        "unmeasured": len(found.unmeasured),
         "unaccounted": list(found.unaccounted),
+        "withoutOutcome": list(found.without_outcome),
+        "answeredUnseen": list(found.answered_unseen),
+        "applicationOutput": {"requests": found.seen, "whole": found.whole_output},
+        "during": _during(result),
+        "lateness": _lateness(result),
         "advice": [{"sentence": a.sentence, "saves": a.saves, "patch": a.patch} for a in result.judgement.advice],
         "lostRequests": [_lost(each) for each in found.lost],
         "pods": [
@@ -161,6 +182,22 @@ def _experiment(result: Result) -> dict[str, Any]:
             for life in result.lives
         ],
     }
+
+
+def _during(result: Result) -> dict[str, int]:
+    """Of the requests that were planned between the begin of the disruption and its end."""
+    during = [each for each in result.outcomes if 0 <= each.planned - result.began <= result.seconds and each.measured]
+    return {"total": len(during), "lost": sum(1 for each in during if each.lost)}
+
+
+def _lateness(result: Result) -> dict[str, float]:
+    """How much later than planned requests were sent, in seconds."""
+    late = sorted(each.sent - each.planned for each in result.outcomes)
+    if not late:
+        return {}
+    p99 = late[min(len(late) - 1, int(0.99 * len(late)))]
+    held_up = max(each.held_up for each in result.outcomes)
+    return {"p99": round(p99, 6), "most": round(late[-1], 6), "heldUp": round(held_up, 6)}
 
 
 def _lost(lost: LostRequest) -> dict[str, Any]:

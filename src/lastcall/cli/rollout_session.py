@@ -18,7 +18,7 @@ from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
-from lastcall.traffic.account import Account, account
+from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.generator import Load
 from lastcall.traffic.lives import PodLife, pod_lives
@@ -37,6 +37,7 @@ WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name
 _LOOK_SECONDS = 0.05
+_LAST_OUTPUT_SECONDS = 5.0
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
@@ -187,11 +188,12 @@ class RolloutSession:
             if balancing is not None:
                 balancing.cancel()
         load.close()
-        await self.cluster.drain_records(0.2)
+        await self._read_to_the_end()
         lives = pod_lives(self.records)
         if balancer is not None:
             balancer.note(lives)
-        found = account(self.outcomes, lives, self._output(), began)
+        output, whole = self._output()
+        found = account(self.outcomes, lives, output, began, begun=load.begun, whole_output=whole)
         return Result(
             account=found,
             judgement=judge(found, lives, owner, self.target.container_port, sleep_hooks=self.options.sleep_hooks),
@@ -239,12 +241,19 @@ class RolloutSession:
         async for outcome in load.outcomes():
             self.outcomes.append(outcome)
 
-    def _output(self) -> list[str]:
-        """What the Pods printed; nothing where some of it was left out, for then it proves nothing."""
+    async def _read_to_the_end(self) -> None:
+        """What the Pods printed of answered requests may come later than the answers, on a busy machine much later."""
+        await self.cluster.drain_records(0.2)
+        deadline = monotonic(self.clock) + _LAST_OUTPUT_SECONDS
+        while answered_unseen(self.outcomes, ids_printed(self._output()[0])) and monotonic(self.clock) < deadline:
+            await self.cluster.drain_records(0.2)
+
+    def _output(self) -> tuple[list[str], bool]:
+        """What the Pods printed, and whether that is all: a shim tells only so many lines a second, and a ring holds
+        only so many records for a reader that is late."""
         lines = [record for record in self.records if record.kind == kinds.OUTPUT]
-        if any(record.facts.get("dropped") for record in lines):
-            return []
-        return [str(record.facts.get("text")) for record in lines]
+        whole = not self.cluster.records_overwritten and not any(record.facts.get("dropped") for record in lines)
+        return [str(record.facts.get("text")) for record in lines], whole
 
     # -- what is waited for --------------------------------------------------------------------------------------------
 

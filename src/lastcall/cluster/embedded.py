@@ -399,6 +399,11 @@ class EmbeddedCluster:
         await RealClock().sleep(seconds)
         self._read_rings()
 
+    @property
+    def records_overwritten(self) -> int:
+        """How many records were never read, for a ring was full of newer ones: this process was held up too long."""
+        return sum(reader.overwritten for reader in self._readers)
+
     # -- for people and tests ----------------------------------------------------------------------------------------
 
     def kubeconfig(self) -> str:

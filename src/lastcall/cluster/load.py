@@ -3,7 +3,8 @@
 A process of its own: a generator that shares a loop with somebody else measures that somebody. Over a stream socket
 pair made before the clone go JSON objects, a line each: `{"enter": pid}` (send from that process's network namespace),
 `{"start": …}`, `{"targets": [[address, port], …]}` (be a load
-balancer for these) and `{"stop": true}` to it; `{"outcomes": [[…], …]}` and at the end `{"done": true}` back.
+balancer for these) and `{"stop": true}` to it; `{"outcomes": [[…], …]}` back, at the end with
+`"done": true, "begun": n`.
 """
 
 import asyncio
@@ -83,7 +84,7 @@ async def _run(
         tasks.spawn(obey(), name="orders")
         await generator.run()
         tasks.cancel()
-    writer.write(json.dumps({"outcomes": waiting, "done": True}).encode() + b"\n")
+    writer.write(json.dumps({"outcomes": waiting, "done": True, "begun": generator.begun}).encode() + b"\n")
 
 
 class LoadClient:
@@ -92,6 +93,8 @@ class LoadClient:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self.begun: int | None = None
+        """How many requests the generator began: known when the outcomes have ended."""
 
     @classmethod
     async def over(cls, sock: socket.socket) -> Self:
@@ -120,6 +123,7 @@ class LoadClient:
             for values in message["outcomes"]:
                 yield Outcome.from_wire(values)
             if message.get("done"):
+                self.begun = message["begun"]
                 return
         raise ControlError("the load generator's process ended")
 

@@ -165,6 +165,10 @@ class VirtualRolloutCluster:
     async def drain_records(self, seconds: float) -> None:
         return None
 
+    @property
+    def records_overwritten(self) -> int:
+        return 0
+
     async def _usable(self) -> bool:
         try:
             await self.client.get(SERVICEACCOUNTS, "default", "default")
@@ -300,6 +304,7 @@ class VirtualLoad:
         self._targets: Sequence[tuple[str, int]] | None = None
         self._load: Load | None = None
         self._stopped = False
+        self.begun: int | None = None
 
     def start(self, load: Load) -> None:
         self._load = load
@@ -325,6 +330,7 @@ class VirtualLoad:
         while not self._stopped:
             await clock.sleep(began + number * every - monotonic(clock))
             number += 1
+            self.begun = number
             at = monotonic(clock)
             endpoints = self._targets
             if endpoints is None:

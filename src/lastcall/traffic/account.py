@@ -59,7 +59,13 @@ class LostRequest:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`totals` and `losses` are by kind. `unaccounted`: ids that an application saw and no client knows of."""
+    """`totals` and `losses` are by kind, without the `unmeasured`: timeouts of a client that was itself held up.
+
+    Three ways for the books not to agree, ids each: `unaccounted`, that an application saw and no client knows of;
+    `without_outcome`, that the client began and says nothing of; `answered_unseen`, that the client got an answer to
+    and no application printed, though it prints others of that kind. `seen`: how many the applications printed;
+    `whole_output`: all that they printed is known, so that "never saw it" can be said.
+    """
 
     totals: Mapping[Kind, int]
     losses: Mapping[Kind, int]
@@ -67,6 +73,11 @@ class Account:
     unaccounted: tuple[int, ...]
     control_total: int
     control_lost: int
+    unmeasured: tuple[Outcome, ...] = ()
+    without_outcome: tuple[int, ...] = ()
+    answered_unseen: tuple[int, ...] = ()
+    seen: int = 0
+    whole_output: bool = True
 
     @property
     def total(self) -> int:
@@ -87,17 +98,30 @@ class Account:
         return Counter(each.pod or "no Pod" for each in self.lost).most_common()
 
 
-def account(outcomes: Sequence[Outcome], lives: Sequence[PodLife], output: Iterable[str], disrupted: float) -> Account:
-    """`output` is what the Pods printed; `disrupted` the moment from which requests count, before it is control.
+def account(
+    outcomes: Sequence[Outcome],
+    lives: Sequence[PodLife],
+    output: Iterable[str],
+    disrupted: float,
+    *,
+    begun: int | None = None,
+    whole_output: bool = True,
+) -> Account:
+    """`output` is what the Pods printed, `whole_output` whether that is all; `disrupted` the moment from which requests
+    count, before it is control; `begun` how many requests the client says it began (their ids are 1 to that).
 
     What was under way at that moment counts: the disruption may have cut it off.
     """
-    seen = _seen(output)
-    counted = [each for each in outcomes if _counts(each, disrupted)]
-    control = [each for each in outcomes if not _counts(each, disrupted)]
+    seen = ids_printed(output)
+    counted = [each for each in outcomes if _counts(each, disrupted) and each.measured]
+    control = [each for each in outcomes if not _counts(each, disrupted) and each.measured]
     addresses = by_address(lives)
     answers = _first_answers(outcomes)
-    lost = [_explain(each, _life(each, addresses, lives, answers), seen, disrupted) for each in counted if each.lost]
+    lost = [
+        _explain(each, _life(each, addresses, lives, answers), seen, disrupted, whole_output)
+        for each in counted
+        if each.lost
+    ]
     known = {each.id for each in outcomes}
     return Account(
         totals=Counter(each.kind for each in counted),
@@ -106,7 +130,19 @@ def account(outcomes: Sequence[Outcome], lives: Sequence[PodLife], output: Itera
         unaccounted=tuple(sorted(number for number in seen if number not in known)),
         control_total=len(control),
         control_lost=sum(1 for each in control if each.lost),
+        unmeasured=tuple(each for each in outcomes if not each.measured),
+        without_outcome=tuple(each for each in range(1, (begun or 0) + 1) if each not in known),
+        answered_unseen=answered_unseen(outcomes, seen) if whole_output else (),
+        seen=len(seen),
+        whole_output=whole_output,
     )
+
+
+def answered_unseen(outcomes: Iterable[Outcome], seen: Mapping[int, int]) -> tuple[int, ...]:
+    """Ids that a client got an answer to and no application printed, of the kinds that it prints."""
+    answered = [each for each in outcomes if not each.lost]
+    printed = {each.kind for each in answered if each.id in seen}
+    return tuple(sorted(each.id for each in answered if each.kind in printed and each.id not in seen))
 
 
 def _counts(outcome: Outcome, disrupted: float) -> bool:
@@ -124,7 +160,7 @@ def _first_answers(outcomes: Iterable[Outcome]) -> dict[str, float]:
     return found
 
 
-def _seen(output: Iterable[str]) -> dict[int, int]:
+def ids_printed(output: Iterable[str]) -> dict[int, int]:
     """Id → how often the applications printed it."""
     found: Counter[int] = Counter()
     for line in output:
@@ -132,10 +168,12 @@ def _seen(output: Iterable[str]) -> dict[int, int]:
     return found
 
 
-def _explain(outcome: Outcome, life: PodLife | None, seen: Mapping[int, int], disrupted: float) -> LostRequest:
+def _explain(
+    outcome: Outcome, life: PodLife | None, seen: Mapping[int, int], disrupted: float, whole_output: bool
+) -> LostRequest:
     at = outcome.finished
     how_seen: Seen = "unknown"
-    if seen:
+    if seen and whole_output:
         how_seen = ("never", "begun", "answered")[min(seen.get(outcome.id, 0), 2)]
     return LostRequest(
         outcome=outcome,

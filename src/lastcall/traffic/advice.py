@@ -43,6 +43,9 @@ def judge(
             "mend that first",
             (),
         )
+    unmeasured = _unmeasured(account)
+    if unmeasured and not account.lost:
+        return Judgement("inconclusive", f"{unmeasured}: try again on a machine that is less busy", ())
     share = f"at most {_percent(account.upper_bound)} with 95 % confidence"
     if not account.lost:
         return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
@@ -53,7 +56,21 @@ def judge(
     whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
     sentence = f"{lost} of {account.total} requests {'was' if lost == 1 else 'were'} lost ({share}); "
     sentence += f"{whose} {WHY[most]}"
+    sentence += f"; {unmeasured}" if unmeasured else ""
     return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
+
+
+def _unmeasured(account: Account) -> str:
+    """What is not known because the client was held up; "" for all is known."""
+    if account.without_outcome:
+        count = len(account.without_outcome)
+        return "1 request has no outcome" if count == 1 else f"{count} requests have no outcome"
+    if not account.unmeasured:
+        return ""
+    longest = max(max(each.held_up, each.sent - each.planned) for each in account.unmeasured)
+    count = len(account.unmeasured)
+    what = "1 request was" if count == 1 else f"{count} requests were"
+    return f"{what} not measured, for the load generator itself was held up for {longest:.1f} s"
 
 
 def _advice(

@@ -21,6 +21,9 @@ from lastcall.world.world import World
 
 CONNECT_SECONDS = 3.0
 """A first SYN that is lost is sent again after 1 s, then after 2 s."""
+PULSE_SECONDS = 0.1
+_USUAL_SECONDS = 0.02
+"""A pulse no later than this is as good as on time."""
 IDLE_SECONDS = 60.0
 """An idle connection older than this is closed by the client, as by most pools (Go 90 s, Java and nginx 60 s)."""
 
@@ -75,6 +78,13 @@ class Generator:
         self._targets: Sequence[Address] | None = None
         self._turn = 0
         self._tracking = tracking
+        self._pulse = monotonic(world.clock)
+        self._held_up = 0.0
+
+    @property
+    def begun(self) -> int:
+        """How many requests were begun: their ids are 1 to this, and each has one outcome in the end."""
+        return self._last_id
 
     def stop(self) -> None:
         """Send nothing more."""
@@ -88,12 +98,27 @@ class Generator:
             connection.writer.close()
 
     async def run(self) -> None:
-        async with Tasks() as tasks:
-            for kind, rate in self._load.rates.items():
-                if rate > 0:
-                    tasks.spawn(self._send(kind, 1.0 / rate, tasks), name=f"load {kind}")
+        async with Tasks() as watching:
+            watching.spawn(self._watch(), name="pulse")
+            async with Tasks() as tasks:
+                for kind, rate in self._load.rates.items():
+                    if rate > 0:
+                        tasks.spawn(self._send(kind, 1.0 / rate, tasks), name=f"load {kind}")
+            watching.cancel()
         for connection in self._idle:
             connection.writer.close()
+
+    async def _watch(self) -> None:
+        """A pulse: how late it comes is how long this process was held up."""
+        while True:
+            self._pulse = monotonic(self._clock) + PULSE_SECONDS
+            await self._clock.sleep(PULSE_SECONDS)
+            late = monotonic(self._clock) - self._pulse
+            self._held_up += late if late > _USUAL_SECONDS else 0.0
+
+    def _held_up_so_far(self) -> float:
+        """Seconds in all; a pulse that is overdue at this moment counts, for it may come after what asks."""
+        return self._held_up + max(0.0, monotonic(self._clock) - self._pulse - _USUAL_SECONDS)
 
     async def _send(self, kind: Kind, every: float, tasks: Tasks) -> None:
         planned = monotonic(self._clock)
@@ -106,7 +131,7 @@ class Generator:
             planned += every
 
     async def _one(self, number: int, kind: Kind, planned: float) -> None:
-        sent = monotonic(self._clock)
+        sent, held_up = monotonic(self._clock), self._held_up_so_far()
         connection = self._take_idle() if kind == "keep-alive" else None
         if connection is None:
             target = self._next_target()
@@ -116,7 +141,8 @@ class Generator:
             opened = await self._connect(target)
             if not isinstance(opened, _Connection):
                 at = monotonic(self._clock)
-                self._report(Outcome(number, kind, planned, sent, at, 0, 0.0, 0, opened[1], opened[0]))
+                late = self._held_up_so_far() - held_up
+                self._report(Outcome(number, kind, planned, sent, at, 0, 0.0, 0, opened[1], opened[0], late))
                 return
             connection = opened
         age = monotonic(self._clock) - connection.opened
@@ -128,7 +154,8 @@ class Generator:
             self._idle.append(connection)
         else:
             connection.writer.close()
-        self._report(Outcome(number, kind, planned, sent, at, connection.number, age, status, served_by, lost))
+        late = self._held_up_so_far() - held_up
+        self._report(Outcome(number, kind, planned, sent, at, connection.number, age, status, served_by, lost, late))
 
     async def _ask(self, number: int, kind: Kind, connection: _Connection) -> tuple[int, Lost | Literal[""], bool]:
         load = self._load

@@ -24,6 +24,10 @@ Lost = Literal[
     "5xx",
 ]
 LOST: tuple[Lost, ...] = get_args(Lost)
+TIMEOUTS: tuple[Lost, ...] = ("connect timeout", "timeout")
+
+HELD_UP_SECONDS = 0.5
+"""A client that runs so late cannot say whether an answer was late, or only read late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class Outcome:
 
     `connection` counts the client's connections, `age` is the connection's when the request went out, in seconds.
     `served_by` is the address of the Pod that the connection led to, "" when it led nowhere. `lost` is "" for a good
-    answer.
+    answer. `held_up` is how long the client itself was held up meanwhile, in seconds: its machine was too busy, or
+    stood still, and what it says of a timeout says nothing of the server.
     """
 
     id: int
@@ -45,6 +50,13 @@ class Outcome:
     status: int
     served_by: str
     lost: Lost | Literal[""]
+    held_up: float = 0.0
+
+    @property
+    def measured(self) -> bool:
+        """Whether it tells of the server: not where a client that was held up says that time ran out."""
+        late = max(self.held_up, self.sent - self.planned)
+        return self.lost not in TIMEOUTS or late < HELD_UP_SECONDS
 
     def to_wire(self) -> list[Any]:
         return list(astuple(self))

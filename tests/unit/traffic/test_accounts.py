@@ -207,3 +207,44 @@ def test_nothing_lost_says_how_sure_that_is() -> None:
     assert (found.verdict, found.sentence) == (
         "nothing lost", "none of 3000 requests was lost (at most 0.1 % with 95 % confidence)",
     )  # fmt: skip
+
+
+def test_a_timeout_of_a_client_that_was_held_up_is_nobodys_and_leaves_the_verdict_open() -> None:
+    stalled = request(12.5, 16.0, "connect timeout", held_up=2.5, served_by="")
+    late = Outcome(2, "fresh", 12.0, 14.0, 24.0, 2, 0.0, 0, "10.244.0.2", "timeout")
+    good = request(13, 13.1, id=3)
+    found = account([stalled, late, good], [life(unrouted=14.0)], [], 5.0)
+    assert (found.total, found.lost, [each.id for each in found.unmeasured]) == (1, (), [1, 2])
+    told = judge(found, [life()], deployment(), 8080)
+    assert told.verdict == "inconclusive" and "2 requests were not measured" in told.sentence
+    assert "held up for 2.5 s" in told.sentence and told.advice == ()
+
+
+@pytest.mark.parametrize(("lost", "held_up"), [("timeout", 0.1), ("refused", 3.0), ("reset before bytes", 3.0)])
+def test_what_a_server_did_counts_however_late_its_client_was(lost: str, held_up: float) -> None:
+    (found,) = account([request(12.5, 16.0, lost, held_up=held_up)], [life(unrouted=17.0)], [], 5.0).lost
+    assert found.outcome.lost == lost
+
+
+def test_real_losses_stay_losses_beside_what_was_not_measured() -> None:
+    lost, stalled = request(12.5, lost="refused"), request(12.5, 23.0, "timeout", id=2, held_up=4.0)
+    pods = [life(unrouted=14.0)]
+    told = judge(account([lost, stalled], pods, [], 5.0), pods, deployment(), 8080)
+    assert told.verdict == "requests lost" and "1 request was not measured" in told.sentence and told.advice
+
+
+def test_books_that_do_not_agree_are_told_from_both_sides() -> None:
+    outcomes = [request(12, 12.1, id=1), request(12, 12.1, id=2), request(12, 12.1, id=4)]
+    outcomes.append(request(12, 12.1, id=5, kind="tcp"))  # of a kind that the application does not print
+    printed = ["lc-1 begun", "lc-1 answered", "lc-4 begun", "lc-9 begun"]
+    found = account(outcomes, [life()], printed, 10.0, begun=5)
+    assert (found.without_outcome, found.unaccounted, found.answered_unseen) == ((3,), (9,), (2,))
+    assert account(outcomes, [life()], printed, 10.0, begun=5, whole_output=False).answered_unseen == ()
+    told = judge(found, [life()], deployment(), 8080)
+    assert told.verdict == "inconclusive" and "1 request has no outcome" in told.sentence
+
+
+def test_of_output_with_gaps_nobody_says_that_a_request_was_never_seen() -> None:
+    outcomes = [request(12, 12.1, id=1), request(12, 12.1, "truncated", id=2)]
+    (lost,) = account(outcomes, [life()], ["lc-1 begun"], 10.0, whole_output=False).lost
+    assert lost.seen == "unknown"

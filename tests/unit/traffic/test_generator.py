@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -114,6 +115,33 @@ async def test_slow_answers_do_not_slow_the_rate_down() -> None:
 
     found = await load(slow, "slow", count=1, timeout=10.0)
     assert len(found) > 10 and {each.lost for each in found} == {""}
+
+
+async def test_a_generator_that_was_held_up_says_so_of_its_timeouts() -> None:
+    async def stops_the_world(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.1)
+        time.sleep(0.9)  # noqa: ASYNC251 (the whole loop stands still, and the generator is in it)
+        writer.write(ANSWER)
+
+    found = await load(stops_the_world, "slow", timeout=0.5)
+    (first,) = (each for each in found if each.id == 1)
+    assert first.lost == "timeout" and not first.measured and 0.5 < first.held_up < 5
+    (usual, *_) = await load(silent, "fresh", timeout=0.3)
+    assert usual.lost == "timeout" and usual.measured
+
+
+async def test_every_request_that_was_begun_has_one_outcome() -> None:
+    found: list[Outcome] = []
+    server = await asyncio.start_server(answers, "127.0.0.1", 0)
+    rates: dict[Kind, float] = {"fresh": 300.0, "keep-alive": 100.0}
+    generator = Generator(World(), Load(server.sockets[0].getsockname(), rates), found.append)
+    running = asyncio.ensure_future(generator.run())
+    await asyncio.sleep(0.2)
+    generator.stop()
+    await running
+    server.close()
+    assert sorted(each.id for each in found) == list(range(1, generator.begun + 1)) and generator.begun > 2
 
 
 def test_an_outcome_travels_as_it_is() -> None:
