@@ -220,6 +220,14 @@ async def test_on_a_phone_nothing_runs_out_of_the_page_and_the_lanes_keep_their_
     assert await page.eval("document.querySelector('.view').scrollWidth > document.querySelector('.view').clientWidth")
 
 
+@pytest.mark.parametrize("width", [800, 960, 1100, 1200, 1280, 1340])
+async def test_in_a_window_of_a_laptop_the_picture_opens_no_wider_than_its_frame(open_page, width):
+    page = await open_page("sigkill", width=width, height=900)
+    view = "document.querySelector('.view')"
+    assert await page.eval(f"{view}.scrollWidth <= {view}.clientWidth")
+    assert await page.eval("document.documentElement.scrollWidth <= innerWidth")
+
+
 async def test_everything_has_a_role_and_a_name_for_those_who_listen(open_page):
     page = await open_page("several")
     names = await page.names()

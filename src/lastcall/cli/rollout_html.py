@@ -13,7 +13,7 @@ from importlib import resources
 from lastcall import __version__
 from lastcall.cli.rollout_report import tell_lost, yaml_lines
 from lastcall.cli.rollout_session import Result
-from lastcall.timeline.render.markup import Markup, percent, tag
+from lastcall.timeline.render.markup import Markup, percent, prose, tag
 from lastcall.traffic.account import WHY, LostRequest
 from lastcall.traffic.lives import PodLife
 
@@ -95,9 +95,9 @@ def _experiment(result: Result, with_advice: bool) -> Markup:
             f"{result.what}{' with the advice applied' if with_advice else ''} ",
             tag("span", judgement.verdict, class_=f"badge {_BADGES[judgement.verdict]}"),
         ),
-        tag("p", judgement.sentence, class_="verdict"),
+        tag("p", prose(judgement.sentence), class_="verdict"),
         tag("p", about, class_="about"),
-        [tag("p", f"Also, for {each.saves}: {each.sentence}", class_="note") for each in judgement.advice[1:]],
+        [tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note") for each in judgement.advice[1:]],
         _picture(result),
         [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
         _causes(found.lost) if found.lost else None,

@@ -17,7 +17,7 @@ from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.output import stdout_console, takes_stdout, write_file
 from lastcall.timeline.story import Ending
-from lastcall.timeline.versions import VersionStory, labelled
+from lastcall.timeline.versions import VersionStory, compare, labelled
 
 if TYPE_CHECKING:
     from lastcall.cli.session import RunOptions
@@ -97,7 +97,13 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
         from lastcall.timeline.render.html import html_page
 
         error = "\n".join(f"Kubernetes {story.version}: {story.error}" for story in stories if story.error)
-        return html_page(labelled(stories), kubernetes_version=versions, lastcall_version=__version__, error=error)
+        return html_page(
+            labelled(stories),
+            kubernetes_version=versions,
+            lastcall_version=__version__,
+            error=error,
+            pods=len(compare(stories)),
+        )
     from lastcall.timeline.render.chrome_trace import trace_document
 
     trace = trace_document(labelled(stories), kubernetes_version=versions, lastcall_version=__version__)

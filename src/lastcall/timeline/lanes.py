@@ -9,7 +9,7 @@ from typing import Literal
 from lastcall.timeline import kinds
 from lastcall.timeline.render.wording import DETAIL, NOISE, STEP, seconds, words_for
 from lastcall.timeline.signal_names import SIGKILL, signal_name
-from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
+from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending, EndpointTransition, Entry
 
 LaneKind = Literal["actor", "endpoint", "container", "output"]
 BarKind = Literal[
@@ -35,10 +35,6 @@ _IN_CONTAINER = (
 )  # fmt: skip
 _BEFORE = (kinds.DELETE_SENT,)
 """What is shown although it lies before the zero."""
-
-
-_OVER_SECONDS = 0.05
-"""SIGKILL takes a moment: an exit within this time of the end of the grace period was in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +211,7 @@ def _drain(c: ContainerEnding, ending: Ending) -> list[Bar]:
     length = "" if c.exited_at is None else f" {seconds(c.drain_seconds)}"
     label = f"drain{length}"
     over = ending.budget.grace if ending.budget else ending.grace_seconds
-    if over is None or c.exited_at is None or c.exited_at <= over + _OVER_SECONDS:
+    if over is None or c.exited_at is None or c.exited_at <= over + OVERRUN_SECONDS:
         return [Bar("drain", label, c.term_at, c.exited_at)]
     if c.term_at >= over:
         return [Bar("overrun", f"{seconds(c.drain_seconds)} over", c.term_at, c.exited_at)]

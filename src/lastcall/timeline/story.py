@@ -130,6 +130,12 @@ class ContainerEnding:
         return self.exited_at is not None and self.exited_at < 0
 
 
+OVERRUN_SECONDS = 0.5
+"""SIGKILL goes out when the grace period is over, and until it has ended a process there passes a moment: what is longer
+is told as over the grace period, such as the 2 s that a container gets whose preStop hook took all of it
+(`kuberuntime_container.go:minimumGracePeriodInSeconds`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How the grace period was used by the container that ended last.

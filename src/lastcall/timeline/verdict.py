@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lastcall.timeline import kinds
 from lastcall.timeline.never_started import why_never_started
-from lastcall.timeline.story import ContainerEnding, Ending
+from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending
 
 OUTCOMES = {
     "graceful": "ended gracefully",
@@ -101,7 +101,7 @@ def _left(ending: Ending, started: Sequence[ContainerEnding]) -> str:
     budget = ending.budget
     if budget is None or any(c.sigkilled for c in started):
         return ""
-    if budget.overrun >= 0.05:
+    if budget.overrun >= OVERRUN_SECONDS:
         return f"That was {_s(budget.overrun)} more than the grace period of {budget.grace:g} s."
     return f"Of the grace period of {budget.grace:g} s, {_s(budget.unused)} were left."
 

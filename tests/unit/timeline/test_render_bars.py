@@ -27,6 +27,12 @@ def test_an_overrun_is_shown_after_what_lay_within_the_grace_period():
     assert len("".join(part.text for part in budget_bar(budget, 48))) == 48
 
 
+def test_the_moment_that_a_sigkill_takes_is_no_overrun():
+    budget = Budget("app", 10, 2, 0, 8.1, 0, 0.1)
+    assert "".join(part.text for part in budget_legend(budget)) == "hook 2.0 s | drain 8.0 s"
+    assert "!" not in "".join(part.text for part in budget_bar(budget, 48))
+
+
 @given(st.floats(0, 100), st.floats(0, 100), st.floats(0.001, 100), st.integers(8, 150))
 def test_a_lane_never_leaves_its_width(start, length, end, width):
     assert len(lane(Span("x", "drain", start, start + length), end, width)) <= width

@@ -10,7 +10,7 @@ from story_samples import BOMB, samples
 
 from lastcall.timeline import kinds as k
 from lastcall.timeline.render.html import html_page
-from lastcall.timeline.render.markup import Markup, join, percent, svg, tag, text
+from lastcall.timeline.render.markup import Markup, join, percent, prose, svg, tag, text
 
 NAMES = ("graceful", "sigkill", "sidecar", "overrun", "several", "hostile", "chatty")
 VOID = ("meta", "input", "br")
@@ -216,3 +216,16 @@ def test_the_same_finding_of_several_containers_is_said_once(new_tape):
 
 def test_the_page_of_the_same_records_is_the_same_page():
     assert page("sidecar") == page("sidecar")
+
+
+def test_what_stands_between_backticks_is_code_and_still_escaped():
+    assert prose("use `exec <b>`, not `sh`") == "use <code>exec &lt;b&gt;</code>, not <code>sh</code>"
+    assert prose("one ` alone") == "one ` alone"
+
+
+def test_the_same_pod_under_two_versions_is_one_pod_that_ended_twice():
+    twice = [*samples()["graceful"], *samples()["sigkill"]]
+    told = html_page(twice, kubernetes_version="1.23, 1.36", lastcall_version="0.1.0", pods=1)
+    read = Reader(told)
+    assert "1 Pod under Kubernetes 1.23, 1.36: 1 killed, 1 ended gracefully" in read.text
+    assert "2 Pods" not in read.text and "All Pods" not in told

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lastcall.timeline.story import Budget, Span
+from lastcall.timeline.story import OVERRUN_SECONDS, Budget, Span
 
 _SHADES = {"preStop": "▓", "waiting": "▒", "drain": "█", "unused": "░", "overrun": "!"}
 _LABELS = {"preStop": "hook", "waiting": "waiting", "drain": "drain", "unused": "unused", "overrun": "overrun"}
@@ -41,7 +41,7 @@ def budget_parts(budget: Budget) -> list[tuple[str, float]]:
     """
     within = budget.drain - min(budget.overrun, budget.drain)
     parts = [("preStop", budget.pre_stop), ("waiting", budget.waiting), ("drain", within)]
-    parts += [("unused", budget.unused), ("overrun", budget.overrun)]
+    parts += [("unused", budget.unused), ("overrun", budget.overrun if budget.overrun >= OVERRUN_SECONDS else 0.0)]
     return [(name, value) for name, value in parts if value >= 0.05 or (name == "drain" and value > 0)]
 
 

@@ -15,9 +15,9 @@ from lastcall.timeline.lanes import decide_picture
 from lastcall.timeline.render.bars import budget_parts
 from lastcall.timeline.render.html_picture import SYMBOLS, draw
 from lastcall.timeline.render.html_records import Rules, output_list, steps_table
-from lastcall.timeline.render.markup import Markup, percent, svg, tag
+from lastcall.timeline.render.markup import Markup, percent, prose, svg, tag
 from lastcall.timeline.render.wording import seconds
-from lastcall.timeline.story import Budget, ContainerEnding, Ending
+from lastcall.timeline.story import OVERRUN_SECONDS, Budget, ContainerEnding, Ending
 from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict, why
 
 OUTPUT_BYTES = 240_000
@@ -45,10 +45,20 @@ _COUNTED = {
 _SEVERITIES = {"info": "Note", "warning": "Warning", "problem": "Problem"}
 
 
-def html_page(endings: Sequence[Ending], *, kubernetes_version: str, lastcall_version: str, error: str = "") -> str:
-    """The whole page. `error` is the world's error that cut the story short, "" without one."""
+def html_page(
+    endings: Sequence[Ending],
+    *,
+    kubernetes_version: str,
+    lastcall_version: str,
+    error: str = "",
+    pods: int | None = None,
+) -> str:
+    """The whole page. `error` is the world's error that cut the story short, "" without one.
+
+    `pods`: how many Pods these endings are of, when each ended once under every version of `kubernetes_version`.
+    """
     style, script = _asset("story.css"), _asset("story.js")
-    title = _title(endings)
+    title = _title(endings) if pods is None else _title_of_versions(endings, pods, kubernetes_version)
     rules = Rules()
     many = len(endings) > 1
     body = [
@@ -62,7 +72,7 @@ def html_page(endings: Sequence[Ending], *, kubernetes_version: str, lastcall_ve
             "main",
             tag("h1", title) if many or not endings else None,
             tag("p", error, class_="error", role="alert") if error else None,
-            _overview(endings) if many else None,
+            _overview(endings, "All Pods" if pods is None else "Every Pod under every version") if many else None,
             [_pod(ending, f"p{index}", rules, len(endings)) for index, ending in enumerate(endings, 1)],
             rules.section(),
         ),
@@ -97,9 +107,17 @@ def _title(endings: Sequence[Ending]) -> str:
         return "No Pod was deleted"
     if len(endings) == 1:
         return f"{endings[0].pod.name} {outcome_words(endings[0])}"
+    return f"{len(endings)} Pods: {_counted(endings)}"
+
+
+def _title_of_versions(endings: Sequence[Ending], pods: int, versions: str) -> str:
+    what = "1 Pod" if pods == 1 else f"{pods} Pods"
+    return f"{what} under Kubernetes {versions}: {_counted(endings) or 'none was deleted'}"
+
+
+def _counted(endings: Sequence[Ending]) -> str:
     counts = Counter("ending" if is_ongoing(ending) else ending.outcome for ending in endings)
-    said = [f"{counts[outcome]} {words}" for outcome, words in _COUNTED.items() if counts[outcome]]
-    return f"{len(endings)} Pods: {', '.join(said)}"
+    return ", ".join(f"{counts[outcome]} {words}" for outcome, words in _COUNTED.items() if counts[outcome])
 
 
 def _about(endings: Sequence[Ending], kubernetes_version: str, lastcall_version: str) -> str:
@@ -113,7 +131,7 @@ def _about(endings: Sequence[Ending], kubernetes_version: str, lastcall_version:
 # -- overview -----------------------------------------------------------------------------------------------------
 
 
-def _overview(endings: Sequence[Ending]) -> Markup:
+def _overview(endings: Sequence[Ending], caption: str) -> Markup:
     """All Pods on one true time axis, from the first DELETE on."""
     zero = min(ending.zero_ns for ending in endings)
     ends = [_offset(e, zero) + max(_end(e), 0.0) for e in endings]
@@ -135,12 +153,12 @@ def _overview(endings: Sequence[Ending]) -> Markup:
     head = ("Pod", "how it ended", f"0 to {seconds(last)}, true to scale", "exit codes", "gone after")
     table = tag(
         "table",
-        tag("caption", "All Pods"),
+        tag("caption", caption),
         tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
         tag("tbody", rows),
         class_="overview",
     )
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="All Pods")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def _offset(ending: Ending, zero_ns: int) -> float:
@@ -269,9 +287,13 @@ def _findings(ending: Ending) -> Markup | None:
     items = []
     for (severity, sentence, advice), containers in about.items():
         several = f" ({', '.join(filter(None, containers))})" if len(containers) > 1 else ""
-        more = (tag("br"), "→ ", tag("span", advice, class_="advice")) if advice else ()
-        items.append(tag("li", tag("b", _SEVERITIES[severity]), f" {sentence}{several}", *more, class_=f"f-{severity}"))
-    items += [tag("li", tag("b", "Not known"), f" {sentence}", class_="f-unknown") for sentence in ending.not_known]
+        more = (tag("br"), "→ ", tag("span", prose(advice), class_="advice")) if advice else ()
+        items.append(
+            tag("li", tag("b", _SEVERITIES[severity]), " ", prose(sentence), several, *more, class_=f"f-{severity}")
+        )
+    items += [
+        tag("li", tag("b", "Not known"), " ", prose(sentence), class_="f-unknown") for sentence in ending.not_known
+    ]
     return tag("ul", items, class_="findings") if items else None
 
 
@@ -295,7 +317,7 @@ def _budget(budget: Budget | None, containers: int) -> Markup | None:
         )
         x += share
     limit = None
-    if budget.overrun >= 0.05:
+    if budget.overrun >= OVERRUN_SECONDS:
         limit = svg(
             "line",
             class_="limit",

@@ -1,5 +1,6 @@
 """HTML and SVG from Python: everything that is not `Markup` is escaped, so nothing a container prints becomes a tag."""
 
+import re
 from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
@@ -56,6 +57,15 @@ def join(content: Content) -> Markup:
     if isinstance(content, str | int | float):
         return text(content)
     return Markup("".join(map(join, content)))
+
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def prose(sentence: str) -> Markup:
+    """A sentence, escaped; what stands between backticks is set as code."""
+    parts = _CODE.split(sentence)
+    return join([tag("code", part) if index % 2 else part for index, part in enumerate(parts)])
 
 
 def percent(share: float) -> str:
