@@ -282,10 +282,13 @@ def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl
     cluster.ready("web", "web-2")
     ip, ip2 = (cluster.get("pod", name)["status"]["podIP"] for name in ("web", "web-2"))
     assert ip != ip2 and ip.startswith("10.244.0.")
+    endpoint = cluster.get("endpointslice", "kubernetes")
+    address, port = endpoint["endpoints"][0]["addresses"][0], endpoint["ports"][0]["port"]
     script = f"""
         wget -qO- http://{ip}:8080/index.html; wget -qO- http://{ip2}:8080/index.html
         nc -w 2 172.18.0.2 10250 </dev/null && echo node reached
         nc -w 2 10.96.0.1 443 </dev/null && echo API reached
+        nc -w 2 {address} {port} </dev/null && echo its endpoint reached
         nc -w 2 {ip} 9 </dev/null || echo refused
         wget -qO- http://kubernetes.default/ 2>&1 || echo no DNS
     """
@@ -293,6 +296,7 @@ def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl
     text = cluster.output_of("visitor")
     visitor = cluster.get("pod", "visitor")["status"]["podIP"]
     assert text.count("hello from a Pod") == 2, text
+    assert "its endpoint reached" in text and address != "10.96.0.1", text
     assert "node reached" in text and "API reached" in text and "refused" in text and "no DNS" in text, text
     assert visitor in cluster("logs", "web"), "a Pod sees the other's own address"
     cluster("delete", "pod", "web", "web-2", "visitor", "--now")

@@ -74,7 +74,11 @@ def test_pods_of_several_nodes_reach_one_another_and_the_api_server(place: Place
             "one", "two", "three", "node-2",
         ]  # fmt: skip
     assert cluster.fetch("host", "three") == "three"
-    cluster.kubectl("exec", "two", "--", "sh", "-c", "echo | nc 10.96.0.1 443 >/dev/null")
+    reach = "echo | nc {} {} >/dev/null"
+    cluster.kubectl("exec", "two", "--", "sh", "-c", reach.format("10.96.0.1", 443))
+    endpoint = json.loads(cluster.kubectl("get", "endpointslice", "kubernetes", "-o", "json"))
+    address, port = endpoint["endpoints"][0]["addresses"][0], endpoint["ports"][0]["port"]
+    cluster.kubectl("exec", "two", "--", "sh", "-c", reach.format(address, port))
 
 
 def test_a_node_that_is_cut_off_is_lost_and_its_pod_ends_when_it_is_back() -> None:

@@ -92,7 +92,9 @@ SERVER_USER = UserInfo("system:apiserver", (MASTERS,))
 
 @dataclass(frozen=True, slots=True)
 class APIServerConfig:
-    """`kubernetes_version` is one of discovery.VERSIONS. `tokens` are static bearer tokens and whose they are.
+    """`kubernetes_version` is one of discovery.VERSIONS. `endpoint` is an address and port on which this server answers
+    Pods, the endpoint of the `kubernetes` Service (kube-apiserver's --advertise-address and --secure-port). `tokens`
+    are static bearer tokens and whose they are.
 
     `service_account_key_pem` is an EC P-256 private key, made when empty. `root_ca_pem` is what clients trust.
     """
@@ -100,6 +102,7 @@ class APIServerConfig:
     kubernetes_version: str = "1.36"
     service_cidr: str = "10.96.0.0/16"
     kubernetes_service_ip: str = "10.96.0.1"
+    endpoint: tuple[str, int] = ("10.96.0.1", 443)
     service_account_key_pem: bytes = b""
     root_ca_pem: bytes = b""
     tokens: Mapping[str, UserInfo] = field(default_factory=dict)
@@ -209,13 +212,26 @@ class APIServer:
         for priority_class in SYSTEM_CLASSES:
             await self._create_missing(client, PRIORITYCLASSES, priority_class, "")
         await self._create_missing(client, SERVICES, self._kubernetes_service(), "default")
-        await self._create_missing(client, ENDPOINTSLICES, self._kubernetes_endpoints(), "default")
-        await self._create_missing(client, ENDPOINTS, self._kubernetes_v1_endpoints(), "default")
+        for resource, wanted in (
+            (ENDPOINTSLICES, self._kubernetes_endpoints()),
+            (ENDPOINTS, self._kubernetes_v1_endpoints()),
+        ):
+            await self._create_missing(client, resource, wanted, "default")
+            await self._mend_endpoints(client, resource, wanted)
 
     async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
         # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
         if await self._find(resource, namespace, obj["metadata"]["name"]) is None:
             await client.create(resource, obj, namespace)
+
+    async def _mend_endpoints(self, client: Client, resource: Resource, wanted: Object) -> None:
+        """(pkg/controlplane/reconcilers/endpointsadapter.go: what somebody wrote, or an older server, is put right)"""
+        found = await self._find(resource, "default", "kubernetes")
+        parts = ("endpoints", "ports", "subsets")
+        if found is not None and any(found.get(part) != wanted.get(part) for part in parts):
+            await client.update(
+                resource, {**found, **{part: wanted[part] for part in parts if part in wanted}}, "default"
+            )
 
     async def _load_allocations(self) -> None:
         kind = self._kinds[SERVICES]
@@ -232,27 +248,28 @@ class APIServer:
             "spec": {
                 "type": "ClusterIP",
                 "clusterIP": self._config.kubernetes_service_ip,
-                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 443}],
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._config.endpoint[1]}],
             },
         }
 
     def _kubernetes_endpoints(self) -> Object:
-        """The API server listens on the Service's own address, so its endpoint is that address."""
+        address, port = self._config.endpoint
         return {
             "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
             "addressType": "IPv4",
-            "endpoints": [{"addresses": [self._config.kubernetes_service_ip], "conditions": {"ready": True}}],
-            "ports": [{"name": "https", "protocol": "TCP", "port": 443}],
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": [{"name": "https", "protocol": "TCP", "port": port}],
         }
 
     def _kubernetes_v1_endpoints(self) -> Object:
         """The same as v1 Endpoints, not to be mirrored."""
+        address, port = self._config.endpoint
         return {
             "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
             "subsets": [
                 {
-                    "addresses": [{"ip": self._config.kubernetes_service_ip}],
-                    "ports": [{"name": "https", "protocol": "TCP", "port": 443}],
+                    "addresses": [{"ip": address}],
+                    "ports": [{"name": "https", "protocol": "TCP", "port": port}],
                 }
             ],
         }

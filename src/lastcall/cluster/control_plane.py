@@ -9,7 +9,7 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.kubelet_client import KubeletClient
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.cluster.options import DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR
+from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR
 from lastcall.cluster.plan import Plan
 from lastcall.controllers.manager import run_controllers
 from lastcall.scheduler.scheduler import run_scheduler
@@ -54,6 +54,7 @@ async def _run(plan: Plan) -> None:
             kubernetes_version=plan.options.kubernetes_version,
             service_cidr=SERVICE_CIDR,
             kubernetes_service_ip=KUBERNETES_SERVICE_IP,
+            endpoint=API_ENDPOINT,
             service_account_key_pem=credentials.service_account_key,
             root_ca_pem=credentials.ca_certificate,
             tokens={credentials.admin_token: ADMIN},

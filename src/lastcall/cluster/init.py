@@ -25,7 +25,7 @@ from typing import NoReturn
 from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
 from lastcall.cluster.layout import LOAD, NodeLayout
 from lastcall.cluster.node_network import connect, disconnect, make_node_networks
-from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
+from lastcall.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.cluster.orphans import Orphans
 from lastcall.cluster.plan import NodePlan, Plan
 from lastcall.cluster.restarts import RestartBackoff
@@ -111,7 +111,7 @@ class _Init:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         # They outlive the control plane: who connects while it is away waits for the next one.
-        addresses = [API_INSIDE, *(each.layout.api_server for each in self._plan.nodes)]
+        addresses = [API_INSIDE, API_ENDPOINT, *(each.layout.api_server for each in self._plan.nodes)]
         for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
             self._plan.inside_sockets.append(_listen(address))
         for role in (*self._shims, "control-plane", *self._nodes, *((LOAD,) if self._plan.options.load else ())):

@@ -17,7 +17,7 @@ from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.carrier import Carrier
 from lastcall.cluster.egress import EgressClient
-from lastcall.cluster.layout import NodeLayout
+from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout
 from lastcall.cluster.node_control import NodeControlServer
 from lastcall.cluster.options import (
     CLUSTER_CIDR,
@@ -80,7 +80,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     network = PodNetwork(layout.pod_cidr)
     # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
     own = [layout.ip, CLUSTER_DNS_IP]
-    await network.prepare_node(own if layout.has_netns else [*own, KUBERNETES_SERVICE_IP])
+    await network.prepare_node(own if layout.has_netns else [*own, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP])
     way_out = EgressClient(node.egress_node)
     cni = _cni_network(world, plan, layout)
     images = ImageStore(unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, way_out))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lastcall.cluster.layout import STATE_DIR
+from lastcall.cluster.layout import CONTROL_PLANE_IP, STATE_DIR
 from lastcall.cluster.propagation import PropagationPlan
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
@@ -14,6 +14,8 @@ STATIC_PODS_DIR = f"{STATE_DIR}/static-pods"
 """The host's directory of manifests, read-only; there only with `ClusterOptions.static_pods`."""
 
 API_INSIDE = ("127.0.0.1", 6443)
+API_ENDPOINT = (CONTROL_PLANE_IP, 6443)
+"""Where Pods of any node reach the API server, as the endpoint of the Service `kubernetes`."""
 KUBERNETES_SERVICE_IP = "10.96.0.1"
 KUBERNETES_SERVICE_PORT = 443
 CLUSTER_DNS_IP = "10.96.0.10"

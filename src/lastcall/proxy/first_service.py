@@ -7,13 +7,10 @@ from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.proxy.names import TABLE
+from lastcall.proxy.names import API_SERVER, TABLE
 from lastcall.world.netlink import has_nftables_table
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
-
-API_SERVER = ("default", "kubernetes")
-"""The Service that every cluster has; its address needs no rule."""
 
 
 async def first_service(world: World, client: Client) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.proxy.endpoints import Endpoint, PortKey
+from lastcall.proxy.names import API_SERVER
 from lastcall.proxy.services import Service, ServicePort
 from lastcall.proxy.topology import Categorized, Node, categorize_endpoints
 
@@ -50,7 +51,7 @@ class PortRules:
     """All that one port of a Service asks for.
 
     `serving` are the addresses that may keep their UDP flows. `served_here` are addresses of the Service on which its
-    endpoint listens itself (our API server does): they need no rule.
+    endpoint listens itself: they need no rule.
     """
 
     name: str
@@ -99,12 +100,13 @@ def _port_rules(service: Service, port: ServicePort, endpoints: tuple[Endpoint, 
             for ip in node.addresses
         ]
     serving = tuple(e.address for e in endpoints if e.ready or e.serving)
+    here = tuple(f for f in frontends if _is_served_here(service, f))
     return PortRules(
         name=f"{service.namespace}/{service.name}:{port.name or port.port}/{port.protocol}",
-        frontends=tuple(f for f in frontends if not _is_its_own_endpoint(f)),
+        frontends=tuple(f for f in frontends if f not in here),
         affinity_seconds=service.affinity_seconds,
         serving=serving,
-        served_here=tuple(f.address for f in frontends if _is_its_own_endpoint(f)),
+        served_here=tuple(f.address for f in here),
     )
 
 
@@ -114,5 +116,8 @@ def _target(found: Categorized, chosen: tuple[Endpoint, ...]) -> Target:
     return Target(refusal="drop" if found.any else "reject")
 
 
-def _is_its_own_endpoint(frontend: Frontend) -> bool:
+def _is_served_here(service: Service, frontend: Frontend) -> bool:
+    # A rule for the API server's address would cut the connections that were there before it.
+    if (service.namespace, service.name) == API_SERVER and frontend.cluster_ip:
+        return True
     return frontend.inside.backends == ((frontend.address, frontend.port),)

@@ -131,9 +131,10 @@ class ContainerEnding:
 
 
 OVERRUN_SECONDS = 0.5
-"""SIGKILL goes out when the grace period is over, and until it has ended a process there passes a moment: what is longer
-is told as over the grace period, such as the 2 s that a container gets whose preStop hook took all of it
-(`kuberuntime_container.go:minimumGracePeriodInSeconds`)."""
+"""SIGKILL goes out when the grace period is over, and a moment passes until the process has ended. What is longer is
+told as over the grace period, such as the 2 s of a container whose preStop hook took all of it
+(`kuberuntime_container.go:minimumGracePeriodInSeconds`).
+"""
 
 
 @dataclass(frozen=True, slots=True)

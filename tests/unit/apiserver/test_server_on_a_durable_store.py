@@ -10,7 +10,7 @@ from api_server import ADMIN, ListRecorder
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
-from lastcall.api.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, SERVICES, Resource
+from lastcall.api.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, ENDPOINTS, ENDPOINTSLICES, SERVICES, Resource
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.open import open_store
@@ -19,9 +19,12 @@ from lastcall.world.world import World
 
 
 @asynccontextmanager
-async def server_on(path: Path) -> AsyncIterator[tuple[Client, SQLiteStore]]:
+async def server_on(
+    path: Path, endpoint: tuple[str, int] = ("172.18.0.1", 6443)
+) -> AsyncIterator[tuple[Client, SQLiteStore]]:
     store = await open_store(path, world=World())
-    server = APIServer(world=World(), store=store, recorder=ListRecorder(), config=APIServerConfig())
+    config = APIServerConfig(endpoint=endpoint)
+    server = APIServer(world=World(), store=store, recorder=ListRecorder(), config=config)
     await server.bootstrap()
     yield server.client(ADMIN), store
     await store.close()
@@ -53,6 +56,18 @@ async def test_a_restarted_server_serves_the_same_objects_and_goes_on_with_the_s
         taken["spec"]["clusterIP"] = ip
         with pytest.raises(StatusError, match="already allocated"):
             await client.create(SERVICES, taken, "default")
+
+
+async def test_the_kubernetes_service_leads_to_where_the_server_answers_also_after_a_move(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    for endpoint in (("10.96.0.1", 443), ("172.18.0.1", 6443)):
+        async with server_on(path, endpoint) as (client, _):
+            endpoint_slice = await client.get(ENDPOINTSLICES, "kubernetes", "default")
+            endpoints = await client.get(ENDPOINTS, "kubernetes", "default")
+        ports = [{"name": "https", "protocol": "TCP", "port": endpoint[1]}]
+        assert endpoint_slice["endpoints"] == [{"addresses": [endpoint[0]], "conditions": {"ready": True}}]
+        assert endpoint_slice["ports"] == ports
+        assert endpoints["subsets"] == [{"addresses": [{"ip": endpoint[0]}], "ports": ports}]
 
 
 async def test_a_restarted_server_serves_declared_kinds_and_goes_on_with_a_deletion(tmp_path: Path) -> None:

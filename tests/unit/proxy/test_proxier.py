@@ -102,8 +102,8 @@ def test_endpoints_come_and_go_and_the_kernel_follows() -> None:
 def test_the_kernel_is_left_alone_until_there_is_a_service_to_serve() -> None:
     async def story(place: Place) -> None:
         place.api.put(SERVICES, service("kubernetes", "10.96.0.1"))
-        own = endpoint_slice(endpoint("10.96.0.1"), name="kubernetes", service="kubernetes")
-        own["ports"] = [{"name": "http", "protocol": "TCP", "port": 80}]
+        own = endpoint_slice(endpoint("172.18.0.1"), name="kubernetes", service="kubernetes")
+        own["ports"] = [{"name": "http", "protocol": "TCP", "port": 6443}]
         place.api.put(ENDPOINTSLICES, own)
         await place.wait(60.0)
         assert place.sink.written == []

@@ -71,6 +71,12 @@ def test_a_service_whose_endpoint_listens_on_its_own_address_needs_no_rule() -> 
     assert (port.frontends, port.served_here) == ((), ("10.96.0.1",))
 
 
+def test_the_address_of_the_api_server_needs_no_rule_though_its_endpoint_is_another_one() -> None:
+    api = service("kubernetes", cluster_ip="10.96.0.1")
+    (port,) = rules(api, endpoint_slice(endpoint("172.18.0.1"), ports=_ports(6443)))
+    assert (port.frontends, port.served_here) == ((), ("10.96.0.1",))
+
+
 def test_ports_find_each_other_by_name_and_protocol() -> None:
     dns = [{"name": "dns", "protocol": "UDP", "port": 53}, {"name": "dns-tcp", "protocol": "TCP", "port": 53}]
     ports = [{"name": "dns", "protocol": "UDP", "port": 5353}, {"name": "dns-tcp", "protocol": "TCP", "port": 5354}]
