@@ -5,35 +5,28 @@ of the keep-alive kind are busy open another one, as the pools of HTTP clients d
 """
 
 import asyncio
-import errno
-import socket
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
+from lastcall.traffic.connection import Connection, Dialler, Failed
 from lastcall.traffic.conntrack import Address, Connections
 from lastcall.traffic.http1 import exchange
-from lastcall.traffic.outcome import Kind, Lost, Outcome
+from lastcall.traffic.outcome import LONG_LIVED, Answer, Kind, Outcome
+from lastcall.traffic.stream import follow
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
-CONNECT_SECONDS = 3.0
-"""A first SYN that is lost is sent again after 1 s, then after 2 s."""
+if TYPE_CHECKING:
+    from lastcall.traffic.http2_pool import Http2Pool
+
 PULSE_SECONDS = 0.1
 _USUAL_SECONDS = 0.02
 """A pulse no later than this is as good as on time."""
 IDLE_SECONDS = 60.0
 """An idle connection older than this is closed by the client, as by most pools (Go 90 s, Java and nginx 60 s)."""
-
-_REFUSED: Mapping[int, Lost] = {
-    errno.ECONNREFUSED: "refused",
-    errno.EHOSTUNREACH: "unreachable",
-    errno.ENETUNREACH: "unreachable",
-    errno.ETIMEDOUT: "connect timeout",
-    errno.ECONNRESET: "refused",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +40,24 @@ class Load:
     path: str = "/"
     slow_path: str = "/slow"
     timeout: float = 10.0
+    stream_path: str = "/stream"
+    websocket_path: str = "/ws"
+    length: float = 5.0
+    """How long a stream or a WebSocket is held before the client leaves, in seconds."""
+    message_every: float = 0.5
+    """Seconds between the messages of a WebSocket."""
+    http2_connections: int = 4
 
 
-@dataclass(slots=True)
-class _Connection:
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """`held_up` is for how long the generator had been held up by then, in all."""
+
     number: int
-    opened: float
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    target: Address
-    served_by: str = ""
-    idle_since: float = 0.0
+    kind: Kind
+    planned: float
+    sent: float
+    held_up: float
 
 
 class Generator:
@@ -72,12 +72,12 @@ class Generator:
         self._load = load
         self._report = report
         self._last_id = 0
-        self._last_connection = 0
-        self._idle: deque[_Connection] = deque()
+        self._idle: deque[Connection] = deque()
         self._stopped = asyncio.Event()
         self._targets: Sequence[Address] | None = None
         self._turn = 0
-        self._tracking = tracking
+        self._dialler = Dialler(world.clock, tracking)
+        self._http2: Http2Pool | None = None
         self._pulse = monotonic(world.clock)
         self._held_up = 0.0
 
@@ -93,17 +93,31 @@ class Generator:
     def targets(self, addresses: Sequence[Address]) -> None:
         """From now on be a load balancer: send to these in turn. Kept connections to others take no more requests."""
         self._targets = addresses
+        self._dialler.balanced = True
         for connection in [each for each in self._idle if each.target not in addresses]:
             self._idle.remove(connection)
             connection.writer.close()
+        if self._http2 is not None:
+            self._http2.keep_to(addresses)
 
     async def run(self) -> None:
-        async with Tasks() as watching:
+        load = self._load
+        async with Tasks() as watching, Tasks() as connections:
+            # What only these two need is imported before the first request, whose time it would take.
+            if load.rates.get("http2"):
+                from lastcall.traffic.http2_pool import Http2Pool
+
+                host, size = load.host or load.target[0], load.http2_connections
+                self._http2 = Http2Pool(self._clock, size, host, self._dialler, self._next_target, connections)
+            if load.rates.get("websocket"):
+                import lastcall.traffic.websocket  # noqa: F401
             watching.spawn(self._watch(), name="pulse")
             async with Tasks() as tasks:
-                for kind, rate in self._load.rates.items():
+                for kind, rate in load.rates.items():
                     if rate > 0:
                         tasks.spawn(self._send(kind, 1.0 / rate, tasks), name=f"load {kind}")
+            if self._http2 is not None:
+                self._http2.close()
             watching.cancel()
         for connection in self._idle:
             connection.writer.close()
@@ -122,47 +136,104 @@ class Generator:
 
     async def _send(self, kind: Kind, every: float, tasks: Tasks) -> None:
         planned = monotonic(self._clock)
+        one = self._multiplexed if kind == "http2" else self._one
         while not self._stopped.is_set():
             wait = planned - monotonic(self._clock)
             if wait > 0:
                 await self._clock.sleep(wait)
             self._last_id += 1
-            tasks.spawn(self._one(self._last_id, kind, planned), name=f"request {self._last_id}")
+            tasks.spawn(one(self._last_id, kind, planned), name=f"request {self._last_id}")
             planned += every
 
     async def _one(self, number: int, kind: Kind, planned: float) -> None:
-        sent, held_up = monotonic(self._clock), self._held_up_so_far()
+        begun = _Begun(number, kind, planned, monotonic(self._clock), self._held_up_so_far())
         connection = self._take_idle() if kind == "keep-alive" else None
         if connection is None:
             target = self._next_target()
             if target is None:  # what a load balancer without a target answers
-                self._report(Outcome(number, kind, planned, sent, sent, 0, 0.0, 503, "", "5xx"))
+                self._tell(begun, None, 0.0, Answer(503, "5xx"))
                 return
-            opened = await self._connect(target)
-            if not isinstance(opened, _Connection):
-                at = monotonic(self._clock)
-                late = self._held_up_so_far() - held_up
-                self._report(Outcome(number, kind, planned, sent, at, 0, 0.0, 0, opened[1], opened[0], late))
+            opened = await self._dialler.connect(target)
+            if isinstance(opened, Failed):
+                self._tell(begun, opened, 0.0, Answer(lost=opened.lost))
                 return
             connection = opened
         age = monotonic(self._clock) - connection.opened
-        status, lost, reusable = await self._ask(number, kind, connection)
-        served_by = self._served_by(connection)
-        at = monotonic(self._clock)
+        reusable = False
+        if kind in LONG_LIVED:
+            self._dialler.served_by(connection)  # the kernel may have forgotten it when they end
+            answer = await self._hold(number, kind, connection)
+        elif kind == "tcp":
+            answer = await self._within(_echo(connection, number))
+        else:
+            answer, reusable = await self._ask(number, kind, connection)
+        self._dialler.served_by(connection)
         if reusable and kind == "keep-alive" and (self._targets is None or connection.target in self._targets):
-            connection.idle_since = at
+            connection.idle_since = monotonic(self._clock)
             self._idle.append(connection)
         else:
             connection.writer.close()
-        late = self._held_up_so_far() - held_up
-        self._report(Outcome(number, kind, planned, sent, at, connection.number, age, status, served_by, lost, late))
+        self._tell(begun, connection, age, answer)
 
-    async def _ask(self, number: int, kind: Kind, connection: _Connection) -> tuple[int, Lost | Literal[""], bool]:
+    async def _multiplexed(self, number: int, kind: Kind, planned: float) -> None:
+        assert self._http2 is not None
+        begun = _Begun(number, kind, planned, monotonic(self._clock), self._held_up_so_far())
+        where, age, answer = await self._http2.request(self._load.path, f"lc-{number}", self._load.timeout)
+        self._tell(begun, where, age, answer)
+
+    def _tell(self, begun: _Begun, where: Connection | Failed | None, age: float, answer: Answer) -> None:
+        self._report(
+            Outcome(
+                id=begun.number,
+                kind=begun.kind,
+                planned=begun.planned,
+                sent=begun.sent,
+                finished=monotonic(self._clock),
+                connection=where.number if isinstance(where, Connection) else 0,
+                age=age,
+                status=answer.status,
+                served_by=where.served_by if where is not None else "",
+                lost=answer.lost,
+                held_up=self._held_up_so_far() - begun.held_up,
+                moved=answer.moved,
+                messages=answer.messages,
+                unanswered=answer.unanswered,
+                port=where.port if where is not None else 0,
+            )
+        )
+
+    async def _hold(self, number: int, kind: Kind, connection: Connection) -> Answer:
+        load = self._load
+        host, name = load.host or load.target[0], f"lc-{number}"
+        reader, writer = connection.reader, connection.writer
+        if kind == "stream":
+            return await follow(
+                reader,
+                writer,
+                host=host,
+                path=load.stream_path,
+                request_id=name,
+                seconds=load.length,
+                timeout=load.timeout,
+            )
+        from lastcall.traffic.websocket import hold
+
+        return await hold(
+            reader,
+            writer,
+            host=host,
+            path=load.websocket_path,
+            request_id=name,
+            seconds=load.length,
+            every=load.message_every,
+            timeout=load.timeout,
+        )
+
+    async def _ask(self, number: int, kind: Kind, connection: Connection) -> tuple[Answer, bool]:
+        """The answer, and whether the connection takes another request."""
         load = self._load
         try:
             async with asyncio.timeout(load.timeout):
-                if kind == "tcp":
-                    return (0, await _echo(connection, number), False)
                 done = await exchange(
                     connection.reader,
                     connection.writer,
@@ -172,8 +243,15 @@ class Generator:
                     close=kind != "keep-alive",
                 )
         except TimeoutError:
-            return (0, "timeout", False)
-        return (done.status, done.lost, done.reusable)
+            return Answer(lost="timeout"), False
+        return Answer(done.status, done.lost), done.reusable
+
+    async def _within(self, answer: Awaitable[Answer]) -> Answer:
+        try:
+            async with asyncio.timeout(self._load.timeout):
+                return await answer
+        except TimeoutError:
+            return Answer(lost="timeout")
 
     def _next_target(self) -> Address | None:
         if self._targets is None:
@@ -183,7 +261,7 @@ class Generator:
         self._turn += 1
         return self._targets[self._turn % len(self._targets)]
 
-    def _take_idle(self) -> _Connection | None:
+    def _take_idle(self) -> Connection | None:
         """The connection that was used last, if the server has not closed it meanwhile."""
         now = monotonic(self._clock)
         while self._idle:
@@ -194,52 +272,15 @@ class Generator:
             connection.writer.close()
         return None
 
-    async def _connect(self, target: Address) -> _Connection | tuple[Lost, str]:
-        """A connection; or how it was lost, and the endpoint that refused it."""
-        local: Address | None = None
-        self._last_connection += 1
-        number = self._last_connection
-        loop = asyncio.get_running_loop()
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                try:
-                    await loop.sock_connect(sock, target)
-                finally:
-                    local = sock.getsockname()
-            reader, writer = await asyncio.open_connection(sock=sock)
-        except TimeoutError:
-            sock.close()
-            return "connect timeout", self._endpoint(local, target)
-        except OSError as error:
-            sock.close()
-            return _REFUSED.get(error.errno or 0, "refused"), self._endpoint(local, target)
-        return _Connection(number, monotonic(self._clock), reader, writer, target)
 
-    def _served_by(self, connection: _Connection) -> str:
-        if not connection.served_by:
-            local = connection.writer.get_extra_info("sockname")
-            connection.served_by = self._endpoint(local, connection.target)
-        return connection.served_by
-
-    def _endpoint(self, local: Address | None, target: Address) -> str:
-        if self._targets is not None:
-            return target[0]
-        if self._tracking is None or local is None:
-            return ""
-        return self._tracking.endpoint(local, target)
-
-
-async def _echo(connection: _Connection, number: int) -> Lost | Literal[""]:
+async def _echo(connection: Connection, number: int) -> Answer:
     """A line, and the same line back."""
     line = b"lc-%d\n" % number
     try:
         connection.writer.write(line)
         answer = await connection.reader.readline()
     except (ConnectionError, OSError):
-        return "reset before bytes"
+        return Answer(lost="reset before bytes")
     if not answer:
-        return "closed before bytes"
-    return "" if answer.endswith(b"\n") else "truncated"
+        return Answer(lost="closed before bytes")
+    return Answer() if answer.endswith(b"\n") else Answer(lost="truncated")

@@ -1,16 +1,20 @@
-"""What became of one request. Pure.
+"""What became of one request, stream or WebSocket. Pure.
 
 `Lost` are the classes of a request that its client did not get a good answer to. A connection that the server closed
-while it was idle is no loss: no request was on it.
+while it was idle is no loss: no request was on it. `Moved` are the classes of those that a well-behaved client carries
+on elsewhere without anything lost, because the server said goodbye: told, and never counted as lost.
 """
 
 from dataclasses import astuple, dataclass
 from typing import Any, Literal, Self, get_args
 
-Kind = Literal["fresh", "keep-alive", "slow", "tcp"]
+Kind = Literal["fresh", "keep-alive", "slow", "tcp", "stream", "websocket", "http2"]
 """A connection each · connections that are used again · a connection each, and an answer that takes a while · a line
-of raw TCP and its echo."""
+of raw TCP and its echo · an answer that goes on for seconds (chunked, server-sent events) · a WebSocket that is held
+for seconds and whose messages are echoed · requests of HTTP/2 (prior knowledge), many at a time on few connections."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LONG_LIVED: tuple[Kind, ...] = ("stream", "websocket")
+"""They outlive any hook: the application has to end them."""
 
 Lost = Literal[
     "refused",
@@ -22,12 +26,57 @@ Lost = Literal[
     "truncated",
     "timeout",
     "5xx",
+    "not upgraded",
+    "no close frame",
+    "closed with an error",
+    "unanswered",
 ]
 LOST: tuple[Lost, ...] = get_args(Lost)
 TIMEOUTS: tuple[Lost, ...] = ("connect timeout", "timeout")
 
 HELD_UP_SECONDS = 0.5
 """A client that runs so late cannot say whether an answer was late, or only read late."""
+
+LOST_MEANS: dict[Lost, str] = {
+    "refused": "the connection was refused",
+    "unreachable": "there was no way to the address",
+    "connect timeout": "nobody answered the SYN",
+    "reset before bytes": "reset (RST, or HTTP/2's RST_STREAM) before a byte of the answer",
+    "closed before bytes": "closed (FIN) before a byte of the answer",
+    "reset after bytes": "reset within the answer, the stream or the WebSocket",
+    "truncated": "closed within the answer or the stream, before its end was told (last chunk, Content-Length)",
+    "timeout": "no whole answer, no echo of a message, within --request-timeout",
+    "5xx": "answered with an error",
+    "not upgraded": "the WebSocket's handshake was answered with something else than 101",
+    "no close frame": "the WebSocket's connection was closed (FIN) without a close frame (code 1006 in browsers)",
+    "closed with an error": "a close frame with a code that no client carries on from (1002, 1011, …), or no WebSocket",
+    "unanswered": "the server closed the WebSocket by the book, with a message that it had had time to echo",
+}
+
+Moved = Literal["going away", "ended early", "closed early", "retried"]
+"""A WebSocket that the server closed with a close frame (1000, 1001, 1012, 1013): the client connects again · a stream
+that the server ended as a stream is ended (last chunk) before the client had enough: it asks again · the same where
+only the close of the connection told of an end (account.py makes a loss or nothing of it) · a request of HTTP/2 that
+the server said it had not begun (GOAWAY with a lower last stream id, REFUSED_STREAM), good when sent once more."""
+MOVED: tuple[Moved, ...] = get_args(Moved)
+
+MOVED_MEANS: dict[Moved, str] = {
+    "going away": "closed with a close frame, every message echoed: the client connects again",
+    "ended early": "ended by the server as a stream is ended: the client asks again",
+    "closed early": "ended with the connection",
+    "retried": "not begun, as the server said (GOAWAY, REFUSED_STREAM), and answered when sent again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request on its connection; the fields mean what they do in `Outcome`."""
+
+    status: int = 0
+    lost: Lost | Literal[""] = ""
+    moved: Moved | Literal[""] = ""
+    messages: int = 0
+    unanswered: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +86,10 @@ class Outcome:
     `connection` counts the client's connections, `age` is the connection's when the request went out, in seconds.
     `served_by` is the address of the Pod that the connection led to, "" when it led nowhere. `lost` is "" for a good
     answer. `held_up` is how long the client itself was held up meanwhile, in seconds: its machine was too busy, or
-    stood still, and what it says of a timeout says nothing of the server.
+    stood still, and what it says of a timeout says nothing of the server. `messages` are the echoed ones of a
+    WebSocket, and `unanswered` is the id of the first one that was not (`lc-7.3`). `port` is the client's of the
+    connection, 0 where there was none. `behind`: how a published port failed to reach its target, which the client saw
+    as a reset.
     """
 
     id: int
@@ -51,6 +103,11 @@ class Outcome:
     served_by: str
     lost: Lost | Literal[""]
     held_up: float = 0.0
+    moved: Moved | Literal[""] = ""
+    messages: int = 0
+    unanswered: str = ""
+    port: int = 0
+    behind: Lost | Literal[""] = ""
 
     @property
     def measured(self) -> bool:

@@ -1,0 +1,96 @@
+"""Connections of the load generator: opened, or how that failed, and which endpoint they led to."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lastcall.traffic.conntrack import Address, Connections
+from lastcall.traffic.outcome import Lost
+from lastcall.world.clock import Clock, monotonic
+
+CONNECT_SECONDS = 3.0
+"""A first SYN that is lost is sent again after 1 s, then after 2 s."""
+
+_REFUSED: Mapping[int, Lost] = {
+    errno.ECONNREFUSED: "refused",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.ENETUNREACH: "unreachable",
+    errno.ETIMEDOUT: "connect timeout",
+    errno.ECONNRESET: "refused",
+}
+
+
+@dataclass(slots=True)
+class Connection:
+    """`number` counts them; `opened` is seconds of the monotonic clock; `port` is the client's; `served_by` is known
+    once `Dialler.served_by` was asked."""
+
+    number: int
+    opened: float
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    target: Address
+    port: int
+    served_by: str = ""
+    idle_since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No connection: how, the endpoint that refused it where the kernel still knows, and the client's port."""
+
+    lost: Lost
+    served_by: str
+    port: int
+
+
+class Dialler:
+    """`balanced`: targets are endpoints themselves, nothing between translates addresses."""
+
+    def __init__(self, clock: Clock, tracking: Connections | None) -> None:
+        self._clock = clock
+        self._tracking = tracking
+        self._last = 0
+        self.balanced = False
+
+    async def connect(self, target: Address) -> Connection | Failed:
+        local: Address | None = None
+        self._last += 1
+        number = self._last
+        loop = asyncio.get_running_loop()
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                try:
+                    await loop.sock_connect(sock, target)
+                finally:
+                    local = sock.getsockname()
+            reader, writer = await asyncio.open_connection(sock=sock)
+        except TimeoutError:
+            sock.close()
+            return self._failed("connect timeout", local, target)
+        except OSError as error:
+            sock.close()
+            return self._failed(_REFUSED.get(error.errno or 0, "refused"), local, target)
+        return Connection(number, monotonic(self._clock), reader, writer, target, local[1])
+
+    def served_by(self, connection: Connection) -> str:
+        """The address of the endpoint that it leads to; "" when nobody knows."""
+        if not connection.served_by:
+            local = connection.writer.get_extra_info("sockname")
+            connection.served_by = self._endpoint(local, connection.target)
+        return connection.served_by
+
+    def _failed(self, lost: Lost, local: Address | None, target: Address) -> Failed:
+        return Failed(lost, self._endpoint(local, target), local[1] if local is not None else 0)
+
+    def _endpoint(self, local: Address | None, target: Address) -> str:
+        if self.balanced:
+            return target[0]
+        if self._tracking is None or local is None:
+            return ""
+        return self._tracking.endpoint(local, target)

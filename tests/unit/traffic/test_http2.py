@@ -1,0 +1,176 @@
+"""HTTP/2: many requests on few connections, and what a server may do to them."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from load_servers import (
+    DATA,
+    END_HEADERS,
+    HEADERS,
+    PING,
+    REFUSED_STREAM,
+    RST_STREAM,
+    Http2Peer,
+    Serve,
+    answer,
+    go_away,
+    http2_frame,
+    outcomes,
+    reset,
+)
+
+from lastcall.traffic.outcome import Outcome
+
+Answers = Callable[[asyncio.StreamWriter, int], bool]
+"""Answers a stream; True when that was the last one of the connection."""
+
+
+def server(take: Answers) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Http2Peer(reader, writer)
+        while True:
+            stream, _ = await peer.request()
+            if take(writer, stream):
+                return
+
+    return serve
+
+
+def good(writer: asyncio.StreamWriter, stream: int) -> bool:
+    writer.write(http2_frame(PING, 0, b"12345678") + answer(stream))
+    return False
+
+
+async def load(take: Answers, *, count: int = 1, connections: int = 1, **more: float) -> list[Outcome]:
+    return await outcomes(server(take), "http2", count=count, http2_connections=connections, **more)
+
+
+async def test_requests_share_few_connections_and_their_age_grows() -> None:
+    found = await load(good, count=20, connections=2)
+    assert {(each.lost, each.moved, each.status) for each in found} == {("", "", 200)}
+    assert len({each.connection for each in found}) == 2 and found[-1].age > found[0].age
+
+
+async def test_ids_are_on_the_wire_as_they_are() -> None:
+    blocks: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Http2Peer(reader, writer)
+        while True:
+            stream, block = await peer.request()
+            blocks.append(block)
+            writer.write(answer(stream))
+
+    found = await outcomes(serve, "http2", count=3, http2_connections=1)
+    named = [each for each in found if any(b"lc-%d" % each.id in block for block in blocks)]
+    assert len(named) == len(found)
+
+
+def first_of_each(act: Answers) -> Answers:
+    """`act` on the third stream of the first connection; everything else is answered."""
+    acted: list[int] = []
+
+    def take(writer: asyncio.StreamWriter, stream: int) -> bool:
+        if stream == 5 and not acted:
+            acted.append(stream)
+            return act(writer, stream)
+        return good(writer, stream)
+
+    return take
+
+
+def close(writer: asyncio.StreamWriter, stream: int) -> bool:
+    writer.close()
+    return True
+
+
+def rst(writer: asyncio.StreamWriter, stream: int) -> bool:
+    reset(writer)
+    return True
+
+
+def half(end: Callable[[asyncio.StreamWriter], None]) -> Answers:
+    def act(writer: asyncio.StreamWriter, stream: int) -> bool:
+        writer.write(http2_frame(HEADERS, stream, b"\x88", END_HEADERS) + http2_frame(DATA, stream, b"o"))
+        asyncio.get_running_loop().call_later(0.1, end, writer)
+        return True
+
+    return act
+
+
+def says(*frames: Callable[[int], bytes], closes: bool = False) -> Answers:
+    def act(writer: asyncio.StreamWriter, stream: int) -> bool:
+        for each in frames:
+            writer.write(each(stream))
+        if closes:
+            writer.close()
+        return closes
+
+    return act
+
+
+ENDS = [
+    ("closed without an answer", close, "closed before bytes", ""),
+    ("reset without an answer", rst, "reset before bytes", ""),
+    ("closed within the answer", half(asyncio.StreamWriter.close), "truncated", ""),
+    ("reset within the answer", half(reset), "reset after bytes", ""),
+    ("the stream is reset", says(lambda n: http2_frame(RST_STREAM, n, b"\0\0\0\2")), "reset before bytes", ""),
+    ("the stream is refused", says(lambda n: http2_frame(RST_STREAM, n, bytes([0, 0, 0, REFUSED_STREAM]))), "",
+     "retried"),
+    ("told to go away before it was begun", says(lambda n: go_away(n - 2), closes=True), "", "retried"),
+    ("told to go away after it was begun, and cut", says(go_away, closes=True), "closed before bytes", ""),
+    ("told to go away, and answered", says(go_away, answer), "", ""),
+    ("told twice, as careful servers do", says(lambda n: go_away(2**31 - 1), answer, go_away), "", ""),
+    ("an error", says(lambda n: answer(n, b"\x8e")), "5xx", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("act", "lost", "moved"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
+async def test_what_becomes_of_a_stream_is_what_clients_see(act: Answers, lost: str, moved: str) -> None:
+    found = {each.id: each for each in await load(first_of_each(act), count=8)}
+    assert (found[3].lost, found[3].moved) == (lost, moved)
+    assert (found[1].lost, found[2].lost, found[len(found)].lost) == ("", "", "")
+    assert not moved or found[3].status == 200
+
+
+async def test_after_goaway_the_next_requests_go_to_another_connection() -> None:
+    found = await load(first_of_each(says(go_away, answer)), count=8)
+    assert len({each.connection for each in found}) == 2 and {each.lost for each in found} == {""}
+
+
+async def test_silence_is_a_timeout_on_its_connection() -> None:
+    found = await load(says(), count=2, timeout=0.2)
+    assert {each.lost for each in found} == {"timeout"} and all(each.connection for each in found)
+
+
+async def test_a_server_of_http1_is_told_from_one_that_is_silent() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 505 HTTP Version Not Supported\r\nConnection: close\r\n\r\n")
+        await reader.read()
+
+    assert {each.lost for each in await outcomes(serve, "http2")} == {"truncated"}
+
+
+async def test_a_server_that_is_never_ready_to_go_on_is_retried_once_only() -> None:
+    found = await load(says(lambda n: http2_frame(RST_STREAM, n, bytes([0, 0, 0, REFUSED_STREAM]))))
+    assert {(each.lost, each.moved) for each in found} == {("closed before bytes", "")}
+
+
+async def test_nobody_listening_is_a_refusal_for_each() -> None:
+    async def gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
+
+    from lastcall.traffic.generator import Generator, Load
+    from lastcall.world.world import World
+
+    server = await asyncio.start_server(gone, "127.0.0.1", 0)
+    address = server.sockets[0].getsockname()
+    server.close()
+    await server.wait_closed()
+    found: list[Outcome] = []
+    generator = Generator(World(), Load(address, {"http2": 50.0}), found.append)
+    asyncio.get_running_loop().call_later(0.2, generator.stop)
+    async with asyncio.timeout(30):
+        await generator.run()
+    assert len(found) > 3 and {each.lost for each in found} == {"refused"}
