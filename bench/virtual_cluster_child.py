@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument("--progress", action="store_true")
     parser.add_argument("--profile", default="")
     arguments = parser.parse_args()
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core
     # Objects are trees and go by their counts; looking through 100 000 of them again and again for cycles is in vain.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

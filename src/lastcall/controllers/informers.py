@@ -10,7 +10,8 @@ from lastcall.api.meta import Object, namespace_of
 from lastcall.api.resources import PODS, Resource
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.controllers.ownership import controller_of
+from lastcall.controllers.owned_pods import PodsByOwner
+from lastcall.controllers.ownership import orphans_of, owner_value
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -25,9 +26,7 @@ def by_namespace(obj: Object) -> Iterable[str]:
 
 
 def by_controller(obj: Object) -> Iterable[str]:
-    reference = controller_of(obj)
-    # Orphans are looked for in one namespace at a time.
-    return (reference["uid"] if reference is not None else f"orphan/{namespace_of(obj)}",)
+    return (owner_value(obj),)
 
 
 def by_node(pod: Object) -> Iterable[str]:
@@ -48,6 +47,7 @@ class Informers:
         self._informers: dict[Resource, Informer] = {}
         self._tasks: Tasks | None = None
         self._running: dict[Resource, asyncio.Task[None]] = {}
+        self._pods_by_owner: PodsByOwner | None = None
 
     def get(self, resource: Resource) -> Informer:
         """The cache of one kind, with the indexes `namespace` and `controller` (Pods: `node` too)."""
@@ -58,6 +58,13 @@ class Informers:
             if self._tasks is not None:
                 self._start(resource)
         return informer
+
+    @property
+    def pods_by_owner(self) -> PodsByOwner:
+        """The Pods of each owner, counted."""
+        if self._pods_by_owner is None:
+            self._pods_by_owner = PodsByOwner(self.get(PODS))
+        return self._pods_by_owner
 
     def spawn(self, tasks: Tasks) -> None:
         """Run all caches: those asked for so far, and later ones when they are."""
@@ -79,4 +86,4 @@ class Informers:
 
 def owned_and_orphans(informer: Informer, owner_uid: str, namespace: str) -> list[Object]:
     """The objects that an owner may have to claim or release: its own, and those in its namespace that nobody owns."""
-    return [*informer.by_index(CONTROLLER, owner_uid), *informer.by_index(CONTROLLER, f"orphan/{namespace}")]
+    return [*informer.by_index(CONTROLLER, owner_uid), *informer.by_index(CONTROLLER, orphans_of(namespace))]

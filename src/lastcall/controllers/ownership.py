@@ -34,6 +34,18 @@ def controller_of(obj: Object) -> Object | None:
     return None
 
 
+def owner_value(obj: Object) -> str:
+    """Under what indexes by owner have an object: its controller's uid, or, for those without one, their namespace."""
+    reference = controller_of(obj)
+    # Orphans are looked for in one namespace at a time.
+    return str(reference["uid"]) if reference is not None else orphans_of(namespace_of(obj))
+
+
+def orphans_of(namespace: str) -> str:
+    """The `owner_value` of the objects in `namespace` that no controller owns."""
+    return f"orphan/{namespace}"
+
+
 def is_controlled_by(obj: Object, owner: Object) -> bool:
     reference = controller_of(obj)
     return reference is not None and reference["uid"] == uid_of(owner)

@@ -3,7 +3,7 @@
 Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, FilterActivePods, slowStartBatch).
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -29,16 +29,6 @@ def is_pod_active(pod: Object) -> bool:
 def is_pod_terminating(pod: Object) -> bool:
     """Being deleted, and not ended yet. (`IsPodTerminating`)"""
     return not is_pod_terminal(pod) and is_terminating(pod)
-
-
-def active_and_terminating(pods: Iterable[Object]) -> tuple[list[Object], list[Object]]:
-    """The Pods for which `is_pod_active` holds, and those for which `is_pod_terminating` does."""
-    active: list[Object] = []
-    terminating: list[Object] = []
-    for pod in pods:
-        if not is_pod_terminal(pod):
-            (active if pod["metadata"].get("deletionTimestamp") is None else terminating).append(pod)
-    return active, terminating
 
 
 def seconds_until_available(pod: Object, min_ready_seconds: int, now: float) -> float | None:

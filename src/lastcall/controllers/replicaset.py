@@ -25,24 +25,24 @@ from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.expectations import Expectations
-from lastcall.controllers.informers import CONTROLLER, NAMESPACE, Informers, owned_and_orphans
+from lastcall.controllers.informers import CONTROLLER, NAMESPACE, Informers
+from lastcall.controllers.owned_pods import OwnedPods
 from lastcall.controllers.ownership import (
     AdoptionRefused,
     claim,
     controller_of,
     controller_reference,
     decide_claim,
-    is_controlled_by,
+    orphans_of,
 )
 from lastcall.controllers.pod_control import (
     PodControl,
-    active_and_terminating,
     pod_from_template,
     seconds_until_available,
     slow_start_batch,
 )
 from lastcall.controllers.replicaset_ranking import Victim, choose_victims
-from lastcall.controllers.replicaset_status import calculate_status
+from lastcall.controllers.replicaset_status import Counts, available_of, calculate_status, count, count_each
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
@@ -88,6 +88,7 @@ class ReplicaSetController:
         self._expectations = Expectations(world.clock)
         self._owners: Informer = informers.get(kind.resource)
         self._pods: Informer = informers.get(PODS)
+        self._owned = informers.pods_by_owner
         self._worker = Worker(world, kind.component, self._sync)
         self._owners.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         self._pods.add_handler(self._pod_added, self._pod_updated, self._pod_deleted)
@@ -165,21 +166,32 @@ class ReplicaSetController:
             self._expectations.forget(key)
             return
         count_again = self._expectations.satisfied(key)
-        candidates = owned_and_orphans(self._pods, uid_of(owner), namespace)
-        active, terminating = active_and_terminating(candidates)
-        active = await self._claim(owner, active)
-        terminating = [pod for pod in terminating if is_controlled_by(pod, owner)]
+        found = self._owned.of(uid_of(owner))
+        terminating = len(found.terminating) if self._kind.counts_terminating else None
+        claimed = await self._claim(owner, found)
+        # Counted now: while Pods are made and deleted, what was found changes.
+        if claimed is None:
+            active = list(found.active.values())
+            counts = count(owner, found, terminating)
+        else:
+            active = claimed
+            counts = count_each(owner, active, terminating)
         error, difference = "", 0
         if count_again and not is_terminating(owner):
             difference = len(active) - (owner["spec"].get("replicas") or 0)
             error = await self._manage_replicas(key, owner, active, difference)
-        await self._update_status(owner, active, terminating, error, difference)
+        await self._update_status(owner, active, counts, error, difference)
         self._look_again_when_available(key, owner, active)
         if error:
             raise Retry(error)
 
-    async def _claim(self, owner: Object, pods: list[Object]) -> list[Object]:
-        decision = decide_claim(owner, self._kind.selector(owner), pods)
+    async def _claim(self, owner: Object, found: OwnedPods) -> list[Object] | None:
+        """The owner's active Pods when some had to be adopted or released, None when it has those that were found."""
+        selector = self._kind.selector(owner)
+        orphans = self._owned.of(orphans_of(namespace_of(owner)))
+        if all(map(selector.matches, found.labels)) and not any(map(selector.matches, orphans.labels)):
+            return None
+        decision = decide_claim(owner, selector, [*found.active.values(), *orphans.active.values()])
         try:
             return await claim(self._client, owner, self._kind.resource, PODS, decision)
         except AdoptionRefused as refused:
@@ -255,18 +267,11 @@ class ReplicaSetController:
         return [pod for relative in relatives for pod in self._pods.by_index(CONTROLLER, uid_of(relative))]
 
     async def _update_status(
-        self, owner: Object, active: list[Object], terminating: list[Object], error: str, difference: int
+        self, owner: Object, active: list[Object], counts: Counts, error: str, difference: int
     ) -> None:
         moment = now(self._world.clock)
-        status = calculate_status(
-            owner,
-            active,
-            terminating if self._kind.counts_terminating else None,
-            error=error,
-            difference=difference,
-            now=moment.timestamp(),
-            stamp=rfc3339(moment),
-        )
+        available = available_of(owner, active, counts.ready, moment.timestamp())
+        status = calculate_status(owner, counts, available, error=error, difference=difference, stamp=rfc3339(moment))
         generation = owner["metadata"].get("generation") or 0
         old = owner.get("status") or {}
         if status == old and old.get("observedGeneration", 0) == generation:

@@ -1,0 +1,121 @@
+"""The Pods of each controlling owner, sorted and counted with every change, so that a sync need not look through them.
+
+An owner of 100 Pods is looked at about once for each Pod that comes or goes; what those looks ask is kept here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.api.pods import is_pod_ready, is_pod_terminal
+from lastcall.client.informer import Informer, Key
+from lastcall.controllers.ownership import owner_value
+
+Labels = tuple[tuple[str, str], ...]
+Group = Literal["active", "terminating", "ended"]
+
+
+@dataclass(slots=True, eq=False)
+class _State:
+    """What syncs read of a Pod; one object for all Pods of an owner that are alike, `count` of them."""
+
+    owner: "OwnedPods"
+    group: Group
+    ready: bool
+    labels: Labels
+    count: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class OwnedPods:
+    """`active` Pods neither ended nor ending, `terminating` ones are ending and have not ended; the last to change is
+    the last of each. Read only."""
+
+    value: str = ""
+    active: dict[Key, Object] = field(default_factory=dict)
+    terminating: dict[Key, Object] = field(default_factory=dict)
+    _states: dict[tuple[Group, bool, Labels], _State] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> int:
+        """How many active Pods are Ready."""
+        return sum(state.count for state in self._active() if state.ready)
+
+    @property
+    def labels(self) -> list[dict[str, str]]:
+        """The different labels that active Pods have."""
+        return [dict(labels) for labels in dict.fromkeys(state.labels for state in self._active())]
+
+    def labeled(self, wanted: Mapping[str, str]) -> int:
+        """How many active Pods have all of `wanted`."""
+        return sum(state.count for state in self._active() if wanted.items() <= dict(state.labels).items())
+
+    def _active(self) -> Iterable[_State]:
+        return (state for state in self._states.values() if state.group == "active")
+
+    def _put(self, key: Key, pod: Object) -> _State:
+        group = _group(pod)
+        if group == "active":
+            self.active[key] = pod
+        elif group == "terminating":
+            self.terminating[key] = pod
+        what = (group, is_pod_ready(pod), tuple(labels_of(pod).items()))
+        state = self._states.get(what)
+        if state is None:
+            state = self._states[what] = _State(self, *what)
+        state.count += 1
+        return state
+
+    def _take(self, key: Key, state: _State) -> None:
+        if state.group == "active":
+            del self.active[key]
+        elif state.group == "terminating":
+            del self.terminating[key]
+        state.count -= 1
+        if not state.count:
+            del self._states[state.group, state.ready, state.labels]
+
+
+NONE = OwnedPods()
+
+
+class PodsByOwner:
+    """Follows the cache `pods`; owners are found as in its index `controller`."""
+
+    def __init__(self, pods: Informer) -> None:
+        self._owners: dict[str, OwnedPods] = {}
+        self._states: dict[Key, _State] = {}
+        pods.add_handler(self._changed, lambda _, new: self._changed(new), self._gone)
+
+    def of(self, value: str) -> OwnedPods:
+        return self._owners.get(value, NONE)
+
+    def _changed(self, pod: Object) -> None:
+        key = namespace_of(pod), name_of(pod)
+        known = self._states.get(key)
+        if known is not None:
+            known.owner._take(key, known)
+        value = owner_value(pod)
+        owner = self._owners.get(value)
+        if owner is None:
+            owner = self._owners[value] = OwnedPods(value)
+        self._states[key] = owner._put(key, pod)
+        if known is not None and known.owner is not owner:
+            self._forget_empty(known.owner)
+
+    def _gone(self, pod: Object) -> None:
+        key = namespace_of(pod), name_of(pod)
+        known = self._states.pop(key)
+        known.owner._take(key, known)
+        self._forget_empty(known.owner)
+
+    def _forget_empty(self, owner: OwnedPods) -> None:
+        if not owner._states:
+            del self._owners[owner.value]
+
+
+def _group(pod: Object) -> Group:
+    if is_pod_terminal(pod):
+        return "ended"
+    return "active" if pod["metadata"].get("deletionTimestamp") is None else "terminating"
