@@ -4,6 +4,7 @@ Source: pkg/controller/garbagecollector/garbagecollector.go (attemptToDeleteItem
 what to look at; whether an owner exists is asked of the API each time, since a cache may be behind.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
@@ -24,11 +25,18 @@ from lastcall.world.world import World
 COMPONENT = "garbage-collector-controller"
 WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))
 MAX_PATCHES = 5
+WORKERS = 20
+"""Of either kind (--concurrent-gc-syncs)."""
+MAX_ABSENT = 500
+"""How many owners that are not there need not be asked for again (`NewReferenceCache`)."""
 REMEMBERED = 10_000
 """How many owners that are gone are remembered by name, for the stories of their dependents."""
 
 LAST_STATUS_SECONDS = 0.01
 """Between the end of the last dependent and the end of its owner. A real collector needs about as long by itself."""
+
+Coordinates = tuple[str, str, str, str, str]
+"""An owner as references name it: apiVersion, kind, namespace, name, uid."""
 
 RULE = "pkg/controller/garbagecollector/garbagecollector.go:attemptToDeleteItem"
 
@@ -40,9 +48,10 @@ class GarbageCollector:
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
         self._graph = Graph({(each.api_version, each.kind): each for each in WATCHED})
-        self._delete = Worker(world, f"{COMPONENT} delete", self._attempt_to_delete)
-        self._orphan = Worker(world, f"{COMPONENT} orphan", self._attempt_to_orphan)
+        self._delete = Worker(world, f"{COMPONENT} delete", self._attempt_to_delete, workers=WORKERS)
+        self._orphan = Worker(world, f"{COMPONENT} orphan", self._attempt_to_orphan, workers=WORKERS)
         self._gone: dict[str, str] = {}
+        self._absent: OrderedDict[Coordinates, None] = OrderedDict()
         self._informers = [informers.get(resource) for resource in WATCHED]
         for resource, informer in zip(WATCHED, self._informers, strict=True):
             self._follow(resource, informer)
@@ -76,6 +85,9 @@ class GarbageCollector:
 
         def removed(obj: Object) -> None:
             self._remember(resource, obj)
+            node = self._graph.get(uid_of(obj))
+            if node is not None and node.dependents:
+                self._note_absent((resource.api_version, resource.kind, namespace_of(obj), name_of(obj), uid_of(obj)))
             self._enqueue(self._graph.remove(uid_of(obj)))
 
         informer.add_handler(observed, lambda _, new: observed(new), removed)
@@ -161,8 +173,22 @@ class GarbageCollector:
             raise Retry(f"{node}: its owner is a {reference.kind} of {reference.api_version}, which is not served")
         if resource.namespaced and not node.namespace:
             raise Retry(f"{node}: an object of the cluster cannot have an owner in a namespace")
-        owner = await self._live(resource, node.namespace if resource.namespaced else "", reference.name)
-        return owner if owner is not None and uid_of(owner) == reference.uid else None
+        namespace = node.namespace if resource.namespaced else ""
+        absent = (reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+        if absent in self._absent:
+            self._absent.move_to_end(absent)
+            return None
+        owner = await self._live(resource, namespace, reference.name)
+        if owner is not None and uid_of(owner) == reference.uid:
+            return owner
+        self._note_absent(absent)
+        return None
+
+    def _note_absent(self, owner: Coordinates) -> None:
+        self._absent[owner] = None
+        self._absent.move_to_end(owner)
+        if len(self._absent) > MAX_ABSENT:
+            self._absent.popitem(last=False)
 
     async def _live(self, resource: Resource, namespace: str, name: str) -> Object | None:
         try:

@@ -41,7 +41,8 @@ class Reference:
 class Node:
     """An object; a virtual one is not `observed`, and its `resource` is None when its kind is not served.
 
-    `deleting_dependents`: it is being deleted in the foreground and waits for its dependents.
+    `deleting_dependents`: it is being deleted in the foreground and waits for its dependents. `gone` are the uids of
+    owners that were there and are no more; `written` is what `owners` were read from.
     """
 
     uid: str
@@ -55,6 +56,8 @@ class Node:
     deleting_dependents: bool = False
     owners: tuple[Reference, ...] = ()
     dependents: dict[str, "Node"] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    written: list[Object] | None = None
 
     def blocking_dependents(self) -> list["Node"]:
         """Those that hold a foreground deletion. (`blockingDependents`)"""
@@ -75,6 +78,9 @@ class Effects:
     delete: tuple[str, ...] = ()
     orphan: tuple[str, ...] = ()
     wrong_namespace: tuple[Reference, ...] = ()
+
+
+NO_EFFECTS = Effects()
 
 
 class Graph:
@@ -109,9 +115,14 @@ class Graph:
 
     def observe(self, resource: Resource, obj: Object) -> Effects:
         """An object was added or has changed."""
-        uid, references = uid_of(obj), Reference.all_of(obj)
+        uid, written = uid_of(obj), obj["metadata"].get("ownerReferences")
         node = self._nodes.get(uid)
         delete: dict[str, None] = {}
+        if node is not None and self._is_known(node, resource, obj):
+            node.written = written  # the older list need not be kept
+            orphan = self._transitions(node, obj, delete)
+            return Effects(tuple(delete), orphan) if delete or orphan else NO_EFFECTS
+        references = Reference.all_of(obj)
         if node is None:
             node = Node(uid, resource, resource.api_version, resource.kind, namespace_of(obj), name_of(obj), True)
             self._nodes[uid] = node
@@ -125,10 +136,23 @@ class Graph:
         if removed:
             delete |= dict.fromkeys(self._unblocked_owners(removed, references))
         self._detach(node, [each for each in removed if each.uid not in {kept.uid for kept in references}])
-        node.owners = references
+        node.owners, node.written = references, written
+        node.gone = tuple(each for each in node.gone if any(each == kept.uid for kept in references))
         wrong = self._attach(node, delete)
         orphan = self._transitions(node, obj, delete)
         return Effects(tuple(delete), orphan, wrong)
+
+    def _is_known(self, node: Node, resource: Resource, obj: Object) -> bool:
+        """True when an object that changed is owned as before, and its owners know it."""
+        if not node.observed or node.written != obj["metadata"].get("ownerReferences"):
+            return False
+        if node.resource is not resource or node.namespace != namespace_of(obj):
+            return False
+        for each in node.owners:
+            owner = self._nodes.get(each.uid)
+            if each.uid not in node.gone if owner is None else node.uid not in owner.dependents:
+                return False
+        return True
 
     def _transitions(self, node: Node, obj: Object, delete: dict[str, None]) -> tuple[str, ...]:
         """Being deleted, in the foreground, or with the wish to orphan. (`processTransitions`)"""
@@ -151,6 +175,8 @@ class Graph:
         wrong: list[Reference] = []
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
+            if owner is None and reference.uid in node.gone:
+                continue  # it was looked at when its owner went
             if owner is None:
                 resource = self.resource_of(reference)
                 namespace = node.namespace if resource is None or resource.namespaced else ""
@@ -189,6 +215,9 @@ class Graph:
         if node is None:
             return Effects()
         delete = dict.fromkeys(node.dependents)
+        if node.observed:
+            for each in node.dependents.values():
+                each.gone = (*each.gone, uid)
         self._detach(node, list(node.owners))
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
