@@ -12,8 +12,9 @@ from typing import Any, TextIO
 
 import click
 
+from lastcall.api.custom import served_resources
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
-from lastcall.api.resources import CRONJOBS, NAMESPACES, PODS, SERVED, Resource
+from lastcall.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.schema import known_kind, resource_for
 from lastcall.cli.errors import UserError, describe_os_error
 from lastcall.cli.manifest_checks import manifest_problems
@@ -23,7 +24,7 @@ from lastcall.cli.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, r
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
-_APPLY_FIRST = ("Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
+_APPLY_FIRST = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
 """Kinds in the order they are created; all others follow, then owners of Pods, and Pods come last."""
 
 
@@ -54,6 +55,8 @@ class Manifest:
 class _Reader:
     problems: list[str] = field(default_factory=list)
     manifests: list[Manifest] = field(default_factory=list)
+    declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
+    """(apiVersion, kind) → what a CustomResourceDefinition among the manifests declares."""
 
     def problem(self, place: Place, message: str, field: str = "", what: str = "") -> None:
         head = f"{place.at(field)}: document {place.document.number}{f' ({what})' if what else ''}: "
@@ -67,8 +70,15 @@ def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> li
         reader.problems.append("- (stdin) is there twice: it can be read only once")
     for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
         click.echo(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
-    for name, text in _texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin):
-        _read_text(reader, name, text)
+    found = [
+        each
+        for name, text in _texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin)
+        for each in _objects(reader, name, text)
+    ]
+    for value, _ in found:
+        reader.declared.update(_declared(value))
+    for value, place in found:
+        _read_object(reader, value, place)
     _check_together(reader)
     if reader.problems:
         raise UserError("\n".join(reader.problems))
@@ -126,17 +136,41 @@ def _file(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
         yield str(path), text
 
 
-def _read_text(reader: _Reader, name: str, text: str) -> None:
-    found = False
+def _objects(reader: _Reader, name: str, text: str) -> list[tuple[Any, Place]]:
+    """What the documents of a text hold, the items of Lists each for itself; none of a text that is no YAML."""
+    found: list[tuple[Any, Place]] = []
+    empty = True
     try:
         for document in read_documents(text):
-            found = True
-            _read_object(reader, document.value, Place(name, document))
+            empty = False
+            found += _items(reader, document.value, Place(name, document))
     except YAMLProblem as problem:
         reader.problems.append(f"{name}:{problem.line}: {problem}")
-        return
-    if not found:
+        return found
+    if empty:
         reader.problems.append(f"{name}: no object in it: it is empty")
+    return found
+
+
+def _items(reader: _Reader, value: Any, place: Place) -> list[tuple[Any, Place]]:
+    if not isinstance(value, dict) or (value.get("kind"), value.get("apiVersion")) != ("List", "v1"):
+        return [(value, place)]
+    items = value.get("items")
+    if not isinstance(items, list):
+        reader.problem(place, f"must be a list of objects, is {_shown(items)}", "items", "List")
+        return []
+    paths = (f"{place.path}.items[{index}]" if place.path else f"items[{index}]" for index in range(len(items)))
+    each = zip(items, paths, strict=True)
+    return [pair for item, path in each for pair in _items(reader, item, Place(place.file, place.document, path))]
+
+
+def _declared(value: Any) -> dict[tuple[str, str], Resource]:
+    """What a CustomResourceDefinition declares; nothing when it is wrong, which is told of later."""
+    if not isinstance(value, dict) or value.get("kind") != CUSTOMRESOURCEDEFINITIONS.kind:
+        return {}
+    if any(True for _ in manifest_problems(value, CUSTOMRESOURCEDEFINITIONS)):
+        return {}
+    return {(each.api_version, each.kind): each for each in served_resources(value)}
 
 
 # -- documents to objects -------------------------------------------------------------------------------------------
@@ -153,9 +187,6 @@ def _read_object(reader: _Reader, value: Any, place: Place) -> None:
         reader.problem(place, f"{given}: every object needs it, for example `{name}: {example}`", name)
     if missing:
         return
-    if value["kind"] == "List" and value["apiVersion"] == "v1":
-        _read_list(reader, value, place)
-        return
     resource = _resource(reader, value["apiVersion"], value["kind"], place)
     if resource is None:
         return
@@ -164,27 +195,18 @@ def _read_object(reader: _Reader, value: Any, place: Place) -> None:
     _check_metadata(reader, value, resource, place, what)
     if len(reader.problems) > before:
         return
-    for problem_field, message in manifest_problems(value, resource):
+    declared = resource in reader.declared.values()  # the API server checks it against its schema
+    for problem_field, message in () if declared else manifest_problems(value, resource):
         reader.problem(place, message, problem_field, what)
     if len(reader.problems) == before or _name(value):
         reader.manifests.append(Manifest(_with_namespace(value, resource), resource, place))
 
 
-def _read_list(reader: _Reader, value: Object, place: Place) -> None:
-    items = value.get("items")
-    if not isinstance(items, list):
-        reader.problem(place, f"must be a list of objects, is {_shown(items)}", "items", "List")
-        return
-    for index, item in enumerate(items):
-        path = f"{place.path}.items[{index}]" if place.path else f"items[{index}]"
-        _read_object(reader, item, Place(place.file, place.document, path))
-
-
 def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Resource | None:
-    resource = resource_for(api_version, kind)
+    resource = resource_for(api_version, kind) or reader.declared.get((api_version, kind))
     if resource is not None and resource != CRONJOBS:
         return resource
-    of_kind = [resource.api_version for resource in SERVED if resource.kind == kind]
+    of_kind = [resource.api_version for resource in (*SERVED, *reader.declared.values()) if resource.kind == kind]
     if of_kind and resource is None:
         message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
         reader.problem(place, message, "apiVersion", kind)
@@ -199,7 +221,11 @@ def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Res
         reader.problem(place, message, "kind", kind)
     else:
         served = ", ".join(sorted({each.kind for each in SERVED}))
-        reader.problem(place, f"{kind!r} of {api_version!r} is not known; served are {served}", "kind")
+        message = (
+            f"{kind!r} of {api_version!r} is not known; served are {served}, and what a CustomResourceDefinition among "
+            "the manifests declares"
+        )
+        reader.problem(place, message, "kind")
     return None
 
 

@@ -56,6 +56,42 @@ def test_documents_lists_and_files_are_applied_namespaces_first_and_pods_last(lo
     assert manifests[-1].obj["metadata"]["namespace"] == "default"
 
 
+WIDGET = """\
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w}
+"""
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: SCOPE
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}
+"""
+
+
+@pytest.mark.parametrize(("scope", "namespace"), [("Namespaced", "default"), ("Cluster", None)])
+def test_objects_of_a_kind_that_the_manifests_define_come_after_its_definition(load, scope, namespace):
+    definition = DEFINITION.replace("SCOPE", scope)
+    manifests = load("---\n".join((WIDGET, POD.format(name="a"))), definition)
+    assert [m.resource.kind for m in manifests] == ["CustomResourceDefinition", "Widget", "Pod"]
+    assert (manifests[1].resource.plural, manifests[1].resource.namespaced) == ("widgets", scope == "Namespaced")
+    assert manifests[1].obj["metadata"].get("namespace") == namespace
+
+
+def test_a_version_that_the_definition_does_not_serve_is_told_with_the_one_it_serves(load):
+    text = "---\n".join((DEFINITION.replace("SCOPE", "Cluster"), WIDGET.replace("/v1", "/v2"), POD.format(name="a")))
+    (problem,) = problems(load, text)
+    assert "'example.com/v2' has no kind Widget: write `apiVersion: example.com/v1`" in problem
+
+
 def test_a_directory_is_read_in_order_and_not_below(tmp_path):
     (tmp_path / "b.yml").write_text(POD.format(name="b"))
     (tmp_path / "a.yaml").write_text(POD.format(name="a"))
