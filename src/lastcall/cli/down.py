@@ -4,6 +4,7 @@ import click
 
 from lastcall.cli.clusters import checked_name, cluster_errors
 from lastcall.cli.errors import UserError
+from lastcall.cli.numbers import Seconds
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NotRunning
@@ -14,7 +15,7 @@ from lastcall.cluster.errors import ControlError, NotRunning
 @click.option("--all", "all_of_them", is_flag=True, help="All clusters of this user.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True, max=86400),
+    type=Seconds(zero=False),
     metavar="SECONDS",
     default=30.0,
     show_default=True,

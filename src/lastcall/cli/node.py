@@ -6,6 +6,7 @@ import click
 
 from lastcall.cli.clusters import checked_name, cluster_errors
 from lastcall.cli.errors import UserError
+from lastcall.cli.numbers import Whole
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME
 
@@ -23,7 +24,7 @@ def node() -> None:
 @click.option("--cluster", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="The cluster's name.")
 @click.option(
     "--grace",
-    type=click.IntRange(min=0, max=86400),
+    type=Whole(0, 86400, "seconds"),
     metavar="SECONDS",
     default=30,
     show_default=True,
@@ -31,7 +32,7 @@ def node() -> None:
 )
 @click.option(
     "--grace-critical",
-    type=click.IntRange(min=0, max=86400),
+    type=Whole(0, 86400, "seconds"),
     metavar="SECONDS",
     show_default="10, or all of a shorter --grace",
     help="The part of it that is for critical Pods (shutdownGracePeriodCriticalPods).",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lastcall.cli.errors import UserError
+from lastcall.cli.numbers import Seconds, Whole
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.session import RunOptions
 
@@ -159,8 +160,46 @@ def feature_gates_option(command: F) -> F:
     )(command)
 
 
+MOST_PODS = 253
+"""Of a node: so many addresses has its part of the cluster's Pod network."""
+
+_NODE_OPTIONS = [
+    click.option(
+        "--max-pods",
+        type=Whole(1, MOST_PODS, "Pods"),
+        metavar="N",
+        default=110,
+        show_default=True,
+        help="How many Pods a node takes, as the kubelet's maxPods says.",
+    ),
+    click.option(
+        "--cni-conf-dir",
+        metavar="DIR",
+        default="",
+        callback=checked_directory,
+        help="Make the Pod network with CNI plugins, as the first *.conflist, *.conf or *.json in DIR says (in "
+        "DIR/node-1 for that node, where it exists). Default: built-in routing.",
+    ),
+    click.option(
+        "--cni-bin-dir",
+        metavar="DIR",
+        default="",
+        callback=checked_directory,
+        help="Where the CNI plugins are. Default: /opt/cni/bin, /usr/lib/cni.",
+    ),
+]
+
+
+def node_options(command: F) -> F:
+    """Add what the nodes of a cluster are started with; its keywords are those of `ClusterOptions`."""
+    for option in reversed(_NODE_OPTIONS):
+        command = option(command)
+    return command
+
+
 _OPTIONS = [
     feature_gates_option,
+    node_options,
     click.option(
         "--kubernetes-version",
         metavar="|".join(KUBERNETES_VERSIONS) + "[,…]",
@@ -172,14 +211,14 @@ _OPTIONS = [
     ),
     click.option(
         "--grace",
-        type=click.IntRange(min=0, max=2**31 - 1),
+        type=Whole(0, 2**31 - 1, "seconds"),
         metavar="SECONDS",
         help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their own, for that is what an "
         "owner's end leaves them. Default: each Pod's own.",
     ),
     click.option(
         "--after",
-        type=click.FloatRange(min=0, max=86400),
+        type=Seconds(zero=True),
         metavar="SECONDS",
         default=1.0,
         show_default=True,
@@ -187,7 +226,7 @@ _OPTIONS = [
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True, max=86400),
+        type=Seconds(zero=False),
         metavar="SECONDS",
         default=60.0,
         show_default=True,
@@ -223,12 +262,16 @@ def make_options(
     state_size: str,
     keep: bool,
     feature_gates: dict[str, bool] | None = None,
+    max_pods: int = 110,
+    cni_conf_dir: str = "",
+    cni_bin_dir: str = "",
 ) -> RunOptions:
     """The options as given on the command line. Raises click.UsageError."""
     settings = feature_gates or {}
     versions = (kubernetes_version,) if isinstance(kubernetes_version, str) else kubernetes_version
     for version in versions:
         check_feature_gates(version, settings)
+    check_cni(cni_conf_dir, cni_bin_dir, 1)
     if keep and len(versions) > 1:
         raise click.UsageError("--keep leaves one cluster running: give one --kubernetes-version with it")
     return RunOptions(
@@ -243,4 +286,7 @@ def make_options(
         state_size=state_size,
         output_file=output_file,
         feature_gates=settings,
+        max_pods=max_pods,
+        cni_conf_dir=cni_conf_dir,
+        cni_bin_dir=cni_bin_dir,
     )

@@ -13,7 +13,14 @@ import click
 from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests import Manifest, load_manifests
-from lastcall.cli.options import KUBERNETES_VERSIONS, check_propagation_nodes, propagation_option
+from lastcall.cli.numbers import Whole
+from lastcall.cli.options import (
+    KUBERNETES_VERSIONS,
+    check_cni,
+    check_propagation_nodes,
+    node_options,
+    propagation_option,
+)
 from lastcall.cli.output import PIPED_WIDTH, checked_output, stdout_console, takes_stdout, write_file
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.outcome import KINDS, Kind
@@ -53,6 +60,9 @@ class RolloutOptions:
     find_safe: bool = False
     confirm: int = 5
     kubernetes_version: str = "1.36"
+    max_pods: int = 110
+    cni_conf_dir: str = ""
+    cni_bin_dir: str = ""
 
     @property
     def sleep_hooks(self) -> bool:
@@ -167,7 +177,7 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
 @click.option(
     "--confirm",
     metavar="N",
-    type=click.IntRange(1, 100),
+    type=Whole(1, 100, "runs"),
     default=5,
     show_default=True,
     help="Runs on the kernel that confirm each edge of --find-safe; more (at most twice as many) where they disagree.",
@@ -185,6 +195,7 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write it (*.html, *.json, *.txt say how); stdout then shows the text as always.",
 )
+@node_options
 @click.option("--kubernetes-version", type=click.Choice(KUBERNETES_VERSIONS), default="1.36", show_default=True)
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
@@ -294,6 +305,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
     target = find_target(manifests, options)
     nodes = 2 if options.disrupt == "drain" else 1
     check_propagation_nodes(options.propagation, nodes)
+    check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.errors import ClusterStartError
     from lastcall.cluster.options import ClusterOptions
@@ -304,6 +316,9 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
             load=True,
             propagation=options.propagation,
             nodes=nodes,
+            max_pods=options.max_pods,
+            cni_conf_dir=options.cni_conf_dir,
+            cni_bin_dir=options.cni_bin_dir,
         )
     )
     with Interrupts() as interrupts:

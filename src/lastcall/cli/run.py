@@ -54,6 +54,9 @@ def embedded_cluster(options: RunOptions) -> Cluster:
             kubernetes_version=options.kubernetes_version,
             state_size=options.state_size,
             feature_gates=options.feature_gates,
+            max_pods=options.max_pods,
+            cni_conf_dir=options.cni_conf_dir,
+            cni_bin_dir=options.cni_bin_dir,
         )
     )
 

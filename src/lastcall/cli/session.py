@@ -77,6 +77,9 @@ class RunOptions:
     state_size: str = "50%"
     output_file: Path | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    max_pods: int = 110
+    cni_conf_dir: str = ""
+    cni_bin_dir: str = ""
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ class UpOptions:
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
     nodes: int = 1
+    max_pods: int = 110
     propagation: "PropagationPlan | None" = None
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
@@ -149,6 +150,7 @@ class _Life:
             container_log_max_files=self._options.container_log_max_files,
             nodes=self._options.nodes,
             propagation=self._options.propagation or PropagationPlan(),
+            max_pods=self._options.max_pods,
             cni_conf_dir=self._options.cni_conf_dir,
             cni_bin_dir=self._options.cni_bin_dir,
             egress=self._options.egress,

@@ -9,6 +9,7 @@ import click
 from lastcall.cli.clusters import checked_name, output_option, published_text, show_json
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.numbers import Seconds, Whole
 from lastcall.cli.options import (
     KUBERNETES_VERSIONS,
     check_cni,
@@ -19,6 +20,7 @@ from lastcall.cli.options import (
     checked_published_ports,
     checked_size,
     feature_gates_option,
+    node_options,
     propagation_option,
 )
 from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
@@ -47,27 +49,13 @@ from lastcall.cluster.layout import MOST_NODES
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(min=1, max=MOST_NODES),
+    type=Whole(1, MOST_NODES, "nodes"),
     metavar="N",
     default=1,
     show_default=True,
     help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
 )
-@click.option(
-    "--cni-conf-dir",
-    metavar="DIR",
-    default="",
-    callback=checked_directory,
-    help="Make the Pod network with CNI plugins, as the first *.conflist, *.conf or *.json in DIR says (in DIR/node-1 "
-    "for that node, where it exists). Default: built-in routing.",
-)
-@click.option(
-    "--cni-bin-dir",
-    metavar="DIR",
-    default="",
-    callback=checked_directory,
-    help="Where the CNI plugins are. Default: /opt/cni/bin, /usr/lib/cni.",
-)
+@node_options
 @propagation_option
 @click.option(
     "--publish",
@@ -119,7 +107,7 @@ from lastcall.cluster.layout import MOST_NODES
 )
 @click.option(
     "--container-log-max-files",
-    type=click.IntRange(min=2, max=1000),
+    type=Whole(2, 1000, "files"),
     metavar="NUMBER",
     default=5,
     show_default=True,
@@ -127,7 +115,7 @@ from lastcall.cluster.layout import MOST_NODES
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True, max=86400),
+    type=Seconds(zero=False),
     metavar="SECONDS",
     default=60.0,
     show_default=True,
