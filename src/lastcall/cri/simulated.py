@@ -164,6 +164,8 @@ class SimulatedRuntime:
         self._next_pid = 100
         self._next_ip = 2
         self._tasks: Tasks | None = None
+        self.network_error = ""
+        """Why NetworkReady is false; "" while it is true."""
 
     async def __aenter__(self) -> Self:
         self._tasks = Tasks()
@@ -427,13 +429,11 @@ class SimulatedRuntime:
         return stream
 
     async def status(self) -> RuntimeStatus:
-        """Nothing is missing in the simulated world."""
-        return RuntimeStatus(
-            tuple(
-                RuntimeCondition(kind, True)
-                for kind in ("RuntimeReady", "NetworkReady", LIMITS_ENFORCED, USER_IDS_MAPPED)
-            )
-        )
+        """Nothing is missing in the simulated world, unless `network_error` says so."""
+        words = ("NetworkPluginNotReady", f"Network plugin returns error: {self.network_error}")
+        network = RuntimeCondition("NetworkReady", not self.network_error, *(words if self.network_error else ()))
+        there = tuple(RuntimeCondition(kind, True) for kind in ("RuntimeReady", LIMITS_ENFORCED, USER_IDS_MAPPED))
+        return RuntimeStatus((network, *there))
 
     async def container_stats(self, container_id: str) -> ContainerStats | None:
         """Programs that do not exist use nothing."""

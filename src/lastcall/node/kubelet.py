@@ -61,6 +61,7 @@ from lastcall.node.runtime_deadlines import RuntimeWithDeadlines
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_notices import RuntimeNotices
 from lastcall.node.runtime_pod import is_terminal, pod_of_container
+from lastcall.node.runtime_state import RuntimeState
 from lastcall.node.shutdown import NOT_READY
 from lastcall.node.shutdown_manager import NodeShutdown
 from lastcall.node.start_container import ContainerStarter
@@ -290,6 +291,7 @@ class Kubelet:
         )
         backoff = Backoff()
         self._notices = RuntimeNotices(runtime, self.events)
+        self._runtime_state = RuntimeState(world, runtime)
         runtime_manager = RuntimeManager(
             world=world,
             runtime=runtime,
@@ -359,6 +361,7 @@ class Kubelet:
                 behaviour=behaviour,
                 reclaim=None if gated_by_phase else self._reclaim,
                 reconcile_mirror=self.mirrors.reconcile,
+                network_error=lambda: self._runtime_state.network_error,
             )
         )
         self._housekeeping = Housekeeping(
@@ -385,6 +388,8 @@ class Kubelet:
                 tasks.spawn(self._own_events.run(), name="kubelet events")
             tasks.spawn(self.pleg.run(), name="pleg")
             await self._first_relist()
+            await self._runtime_state.update()
+            tasks.spawn(self._runtime_state.run(), name="kubelet runtime state")
             tasks.spawn(self._services.run(), name="kubelet services")
             if self._config.node_labels:
                 tasks.spawn(self._own_node.run(), name="kubelet node")
@@ -427,7 +432,7 @@ class Kubelet:
         """Why the node is not Ready, "" when it is."""
         if self.shutdown.shutting_down:
             return NOT_READY
-        return "" if self.ready else "the sync loop is not running yet"
+        return self._runtime_state.network_error if self.ready else "the sync loop is not running yet"
 
     # -- what the server asks ---------------------------------------------------------------------------------------
 

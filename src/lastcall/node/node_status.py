@@ -118,6 +118,12 @@ PRESSURES = {
 """Condition → (reason, message, Event's reason) without and with it (nodestatus/setters.go)."""
 
 
+_EVENTS = {name: (words[0][2], words[1][2]) for name, words in PRESSURES.items()} | {
+    "Ready": ("NodeNotReady", "NodeReady")
+}
+"""Condition → reasons of the Event when it went and when it came."""
+
+
 def node_status(
     config: NodeConfig,
     moment: str,
@@ -265,7 +271,7 @@ class NodeStatusManager:
         self._node = await self._client.get(NODES, self._config.name)
         old: Object = self._node.get("status") or {}
         fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old, self._pressures())
-        self._tell_pressures(old, fresh)
+        self._tell_changes(old, fresh)
         if not force and _without_heartbeats(fresh) == _without_heartbeats(old):
             return
         self._node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
@@ -305,13 +311,14 @@ class NodeStatusManager:
             self._notice_reboot(before)
         return node
 
-    def _tell_pressures(self, old: Object, fresh: Object) -> None:
-        """kubelet_node_status.go:recordNodeStatusEvent, when a pressure came or went."""
+    def _tell_changes(self, old: Object, fresh: Object) -> None:
+        """kubelet_node_status.go:recordNodeStatusEvent, when a pressure or Ready came or went."""
         before = {each["type"]: each["status"] for each in old.get("conditions") or []}
         for condition in fresh["conditions"]:
             type_, status = condition["type"], condition["status"]
-            if type_ in PRESSURES and before.get(type_, status) != status and self._events is not None:
-                name, reason = self._config.name, PRESSURES[type_][status == "True"][2]
+            reasons = _EVENTS.get(type_)
+            if reasons and before.get(type_, status) != status and self._events is not None:
+                name, reason = self._config.name, reasons[status == "True"]
                 node = {"kind": "Node", "apiVersion": "", "metadata": {"name": name, "uid": name}}
                 self._events.event(node, "Normal", reason, f"Node {name} status is now: {reason}")
 

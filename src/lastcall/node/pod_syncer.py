@@ -18,9 +18,9 @@ from lastcall.node.interfaces import (
 from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import KillPodError, PodKiller
 from lastcall.node.pleg import PodLifecycleEventGenerator
-from lastcall.node.pod_rules import all_containers_of, is_static_pod, is_terminal_phase
+from lastcall.node.pod_rules import all_containers_of, is_host_network_pod, is_static_pod, is_terminal_phase
 from lastcall.node.pod_workers import SyncCancelled, SyncContext
-from lastcall.node.pod_workers_transitions import UpdateType
+from lastcall.node.pod_workers_transitions import NETWORK_NOT_READY, UpdateType
 from lastcall.node.restart_all import is_restarting
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_pod import RunningPod, running_pod_of
@@ -32,9 +32,13 @@ class CRIViolation(Exception):
     """A container runs although everything was stopped."""
 
 
+class NetworkNotReady(Exception):
+    """The Pod needs a network that the runtime does not have now."""
+
+
 class KubeletPodSyncer:
     """Implements `pod_workers.PodSyncer`. `reclaim` removes a Pod's containers before its last status (before 1.27),
-    `reconcile_mirror` sees to the mirror of a static Pod."""
+    `reconcile_mirror` sees to the mirror of a static Pod, `network_error` says why Pods get no network."""
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class KubeletPodSyncer:
         behaviour: Behaviour,
         reclaim: Callable[[str], Awaitable[None]] | None,
         reconcile_mirror: Callable[[Object], None] = lambda pod: None,
+        network_error: Callable[[], str] = str,
     ) -> None:
         self._statuses = statuses
         self._generator = generator
@@ -64,6 +69,7 @@ class KubeletPodSyncer:
         self._behaviour = behaviour
         self._reclaim = reclaim
         self._reconcile_mirror = reconcile_mirror
+        self._network_error = network_error
 
     async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
         """Bring a Pod nearer to its spec; True when it has ended by itself (kubelet.go:SyncPod).
@@ -75,6 +81,9 @@ class KubeletPodSyncer:
         self._statuses.set_pod_status(pod, status)
         if is_terminal_phase(status.get("phase")):
             return True
+        if (error := self._network_error()) and not is_host_network_pod(pod):
+            self._events.event(pod, "Warning", "NetworkNotReady", f"{NETWORK_NOT_READY}: {error}")
+            raise NetworkNotReady(f"{NETWORK_NOT_READY}: {error}")
         if is_static_pod(pod):
             self._reconcile_mirror(pod)
         await self._mount(context, pod)

@@ -115,6 +115,27 @@ def test_a_node_that_is_not_ready_says_why_and_keeps_other_transition_times() ->
     assert conditions["DiskPressure"]["lastHeartbeatTime"] == "2030-01-01T00:00:30Z"
 
 
+def test_events_say_when_a_node_stops_being_ready_and_when_it_is_again() -> None:
+    api, events = Api(), Events()
+
+    async def main(world: World) -> None:
+        problem = [""]
+        manager = NodeStatusManager(
+            world=world,
+            client=api,
+            config=CONFIG,
+            not_ready=lambda: problem[0],
+            events=events,  # type: ignore[arg-type]
+        )
+        await manager.register()
+        for text in ("no network", "no network at all", ""):
+            problem[0] = text
+            await manager.update_status()
+
+    run_virtual(main)
+    assert [reason for *_, reason, _ in events.said] == ["NodeNotReady", "NodeReady"]
+
+
 def test_a_restarted_node_takes_its_object_over() -> None:
     api = Api()
     play(api, 1)

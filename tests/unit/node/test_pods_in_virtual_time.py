@@ -37,6 +37,33 @@ def ended(*, pods: dict, programs: dict, grace: int | None = None, version="1.36
     return on_node(scenario, programs, version=version)
 
 
+# -- the network ------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("node-semantics 9.1/network-not-ready")
+def test_without_a_network_only_pods_of_the_hosts_network_start_and_the_node_says_why():
+    async def scenario(node: Node):
+        node.runtime.network_error = "cni plugin not initialized"
+        await node.sleep(6)
+        why = (
+            "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+            "message:Network plugin returns error: cni plugin not initialized"
+        )
+        assert node.kubelet.not_ready() == why
+        node.create("host", hostNetwork=True, containers=[container("app")])
+        node.create("pod", containers=[container("app")])
+        await node.until_running("host")
+        await node.sleep(10)
+        assert node.pod("pod")["status"]["phase"] == "Pending"
+        events = [(each["type"], each["message"]) for each in node.events.of("NetworkNotReady")]
+        assert set(events) == {("Warning", f"network is not ready: {why}")}
+        node.runtime.network_error = ""
+        await node.until_running("pod")
+        assert node.kubelet.not_ready() == ""
+
+    on_node(scenario, {"app": Program()})
+
+
 # -- sidecars ---------------------------------------------------------------------------------------
 
 
