@@ -8,16 +8,16 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import orjson
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS, Resource
 from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.signing import SigningKey, coordinates, load_signing_key
 from lastcall.world.clock import Clock, now, parse_rfc3339
 from lastcall.world.world import World
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric import ec
 
 MIN_EXPIRATION = 600
 DEFAULT_EXPIRATION = 3600
@@ -41,22 +41,19 @@ class TokenIssuer:
 
     world: World
     issuer: str
-    private_key: "ec.EllipticCurvePrivateKey"
+    private_key: SigningKey
     key_id: str
-    verified: dict[bytes, Object] = field(default_factory=dict)
-    """The claims of tokens whose signature was good, by the token's SHA-256; the last `VERIFIED_TOKENS` of them."""
+    verified: dict[bytes, Object | None] = field(default_factory=dict)
+    """Tokens for this issuer whose signature is good, by their SHA-256; the last `VERIFIED_TOKENS` of them.
+
+    The claims of those that were used, None for those that were only issued.
+    """
 
     @classmethod
     def load(cls, world: World, issuer: str, key_pem: bytes) -> "TokenIssuer":
         """Raises ValueError when `key_pem` is not an EC P-256 private key."""
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-
-        key = load_pem_private_key(key_pem, None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-            raise ValueError("the ServiceAccount key must be an EC P-256 private key")
-        public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return cls(world, issuer, key, _base64url(hashlib.sha256(public).digest()))
+        key = load_signing_key(key_pem)
+        return cls(world, issuer, key, _base64url(hashlib.sha256(key.public_der).digest()))
 
     def issue(
         self,
@@ -72,8 +69,6 @@ class TokenIssuer:
         A token of a `kube-api-access-*` volume for this API server is good for a year, so that a client that never
         reloads it goes on working; `warnafter` says when it should have been replaced.
         """
-        import jwt
-
         meta = service_account["metadata"]
         issued = int(now(self.world.clock).timestamp())
         private: Object = {
@@ -98,7 +93,12 @@ class TokenIssuer:
             "nbf": issued,
             "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
         }
-        return jwt.encode(claims, self.private_key, algorithm="ES256", headers={"kid": self.key_id})
+        header = {"alg": "ES256", "kid": self.key_id, "typ": "JWT"}
+        content = f"{_base64url(orjson.dumps(header))}.{_base64url(orjson.dumps(claims))}"
+        token = f"{content}.{_base64url(self.private_key.sign(content.encode()))}"
+        if self.issuer in audiences:
+            self._remember(hashlib.sha256(token.encode()).digest(), None)
+        return token
 
     def claims(self, token: str) -> Object | None:
         """The claims of a token that this issuer signed for itself and that has not expired, else None."""
@@ -106,22 +106,30 @@ class TokenIssuer:
         digest = hashlib.sha256(token.encode()).digest()
         claims = self.verified.get(digest)
         if claims is None:
-            claims = self._signed_claims(token)
+            if digest in self.verified:
+                claims = _own_claims(token)
+            else:
+                claims = self._signed_claims(token)
             if claims is None:
                 return None
-            if len(self.verified) >= VERIFIED_TOKENS:
-                del self.verified[next(iter(self.verified))]
-            self.verified[digest] = claims
+            self._remember(digest, claims)
         moment = now(self.world.clock).timestamp()
         return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
 
+    def _remember(self, digest: bytes, claims: Object | None) -> None:
+        if digest not in self.verified and len(self.verified) >= VERIFIED_TOKENS:
+            del self.verified[next(iter(self.verified))]
+        self.verified[digest] = claims
+
     def _signed_claims(self, token: str) -> Object | None:
+        """Of a token that an earlier process issued, or nobody of ours."""
         import jwt
+        from cryptography.hazmat.primitives.serialization import load_der_public_key
 
         try:
             claims: Object = jwt.decode(
                 token,
-                self.private_key.public_key(),
+                load_der_public_key(self.private_key.public_der),  # type: ignore[arg-type]
                 algorithms=["ES256"],
                 audience=self.issuer,
                 issuer=self.issuer,
@@ -134,7 +142,7 @@ class TokenIssuer:
 
     def jwks(self) -> Object:
         """The public key as a JSON Web Key Set."""
-        numbers = self.private_key.public_key().public_numbers()
+        x, y = coordinates(self.private_key.public_der)
         return {
             "keys": [
                 {
@@ -143,8 +151,8 @@ class TokenIssuer:
                     "kid": self.key_id,
                     "crv": "P-256",
                     "alg": "ES256",
-                    "x": _base64url(numbers.x.to_bytes(32, "big")),
-                    "y": _base64url(numbers.y.to_bytes(32, "big")),
+                    "x": _base64url(x),
+                    "y": _base64url(y),
                 }
             ]
         }
@@ -158,6 +166,13 @@ class TokenIssuer:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
         }
+
+
+def _own_claims(token: str) -> Object:
+    """Of a token that is known to be good."""
+    content = token.split(".")[1]
+    claims: Object = orjson.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
+    return claims
 
 
 def _base64url(content: bytes) -> str:

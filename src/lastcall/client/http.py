@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
-import aiohttp
 import orjson
 from yarl import URL
 
@@ -21,6 +20,7 @@ from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import PODS, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
+from lastcall.client.lean_aiohttp import aiohttp
 
 Query = Sequence[tuple[str, str]]
 

@@ -20,16 +20,15 @@ from lastcall.api import pods
 from lastcall.api.resources import NODES
 from lastcall.api.scheduling import NOT_READY, taints_of
 from lastcall.client.api import ConnectionLost
-from lastcall.client.http import HTTPClient
-from lastcall.client.kubeconfig import render_kubeconfig
 from lastcall.cluster import init
 from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
+from lastcall.cluster.credentials import Identity, Issuing
 from lastcall.cluster.egress import EgressServer
 from lastcall.cluster.errors import ClusterStartError, ControlError
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.node_control import NodeControlClient
 from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.plan import Identity, NodePlan, Plan, make_plan
+from lastcall.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux, needs
@@ -38,6 +37,7 @@ from lastcall.world.id_maps import write_id_maps
 from lastcall.world.tasks import unless
 
 if TYPE_CHECKING:
+    from lastcall.client.http import HTTPClient
     from lastcall.cluster.load import LoadClient
 
 T = TypeVar("T")
@@ -91,10 +91,10 @@ def _load(plan: Plan) -> None:
 class EmbeddedCluster:
     """One cluster of this process. `start`, then inside asyncio `connect`; `stop` at the end, whatever happened."""
 
-    client: HTTPClient
+    client: "HTTPClient"
 
     def __init__(self, options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> None:
-        """`identity` and `api_port` as in `make_plan`."""
+        """`identity` as in `Issuing`, `api_port` as in `make_plan`."""
         self._options = options
         self._identity = identity
         self._api_port = api_port
@@ -124,7 +124,11 @@ class EmbeddedCluster:
         if threading.active_count() != 1:
             raise RuntimeError("the process tree must be made before any thread exists")
         try:
-            plan = self._plan = make_plan(self._options, self._identity, self._api_port)
+            issuing = Issuing(self._identity, layouts(self._options.nodes))
+            # Meanwhile what front and all of the roles need.
+            from lastcall.client import http  # noqa: F401
+
+            plan = self._plan = make_plan(self._options, issuing.result(), self._api_port)
         except OSError as error:
             raise ClusterStartError(f"cannot open what the cluster needs: {error}") from error
         except ValueError as error:
@@ -229,6 +233,8 @@ class EmbeddedCluster:
             self._egress[-1].start()
             self._nodes[each.layout.name] = NodeControlClient(each.control_front)
             self._nodes[each.layout.name].start()
+        from lastcall.client.http import HTTPClient
+
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
         self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
@@ -409,6 +415,8 @@ class EmbeddedCluster:
     def kubeconfig(self) -> str:
         """A kubeconfig with the admin's token, as YAML text."""
         assert self._plan is not None
+        from lastcall.client.kubeconfig import render_kubeconfig
+
         credentials = self._plan.credentials
         return render_kubeconfig(
             self._options.name, self.server, credentials.ca_certificate, token=credentials.admin_token

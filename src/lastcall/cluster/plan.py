@@ -2,60 +2,18 @@
 
 import errno
 import os
-import secrets
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from lastcall.apiserver.pki import ClusterCA
+from lastcall.cluster.credentials import Credentials
 from lastcall.cluster.egress import egress_pair
-from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout, layouts, roles
+from lastcall.cluster.layout import NodeLayout, layouts, roles
 from lastcall.cluster.node_control import node_control_pair
-from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP, ClusterOptions
+from lastcall.cluster.options import ClusterOptions
 from lastcall.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.timeline.ring import Ring
 from lastcall.world.world import World
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPair:
-    """PEM, in memory only."""
-
-    certificate: bytes
-    key: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What has to stay the same for a kubeconfig or a token to go on working: all secrets, PEM but for the token."""
-
-    ca_certificate: bytes
-    ca_key: bytes = field(repr=False)
-    service_account_key: bytes = field(repr=False)
-    admin_token: str = field(repr=False)
-
-    @classmethod
-    def new(cls) -> Self:
-        """A fresh one."""
-        ca = ClusterCA.create()
-        return cls(ca.certificate_pem, ca.key_pem, ca.new_key_pem(), secrets.token_urlsafe(32))
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The cluster's certificate authority and what it issued, for the kubelets by node.
-
-    The admin token is the only secret front keeps.
-    """
-
-    ca_certificate: bytes
-    service_account_key: bytes
-    api_server: KeyPair
-    api_server_client: KeyPair
-    kubelet_server: dict[str, KeyPair]
-    kubelet_client: dict[str, KeyPair]
-    admin_token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,49 +68,17 @@ class Plan:
     cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
 
 
-def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Credentials:
-    """The certificates that the identity's authority issues (EC P-256; a few milliseconds). Raises ValueError."""
-    ca = ClusterCA.load(identity.ca_certificate, identity.ca_key)
+def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int = 0) -> Plan:
+    """Open the listening socket on 127.0.0.1, make the rings. Raises OSError.
 
-    def server(*names: str) -> KeyPair:
-        return KeyPair(*ca.issue_server(list(names)))
-
-    def client(name: str, *groups: str) -> KeyPair:
-        return KeyPair(*ca.issue_client(name, list(groups)))
-
-    return Credentials(
-        ca_certificate=ca.certificate_pem,
-        service_account_key=identity.service_account_key,
-        api_server=server(
-            "localhost",
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "kubernetes.default.svc.cluster.local",
-            "127.0.0.1",
-            "::1",
-            API_INSIDE[0],
-            KUBERNETES_SERVICE_IP,
-            CONTROL_PLANE_IP,
-        ),
-        api_server_client=client("kube-apiserver-kubelet-client", "system:masters"),
-        kubelet_server={each.name: server(each.name, each.ip) for each in nodes},
-        kubelet_client={each.name: client(f"system:node:{each.name}", "system:nodes") for each in nodes},
-        admin_token=identity.admin_token,
-    )
-
-
-def make_plan(options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> Plan:
-    """Open the listening socket on 127.0.0.1, make the rings and the credentials. Raises OSError, ValueError.
-
-    `identity` None is a fresh one. `api_port` is taken when it is free, else (and for 0) another one.
+    `api_port` is taken when it is free, else (and for 0) another one.
     """
     api_socket = _listen(api_port)
     wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     nodes, names = layouts(options.nodes), roles(options.nodes, options.load)
     return Plan(
         options=options,
-        credentials=issue_credentials(identity or Identity.new(), nodes),
+        credentials=credentials,
         api_socket=api_socket,
         api_port=api_socket.getsockname()[1],
         rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in names},

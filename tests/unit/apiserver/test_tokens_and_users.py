@@ -112,6 +112,22 @@ async def test_only_the_last_good_signatures_are_remembered(
     assert len(issuer.verified) == 3
 
 
+def test_a_token_that_an_earlier_process_issued_goes_on_being_good(world: World) -> None:
+    key = new_key_pem()
+    token = TokenIssuer.load(world, ISSUER, key).issue(ACCOUNT, audiences=[ISSUER], seconds=600)
+    later = TokenIssuer.load(world, ISSUER, key)
+    claims = later.claims(token)
+    assert claims is not None
+    assert claims == later.claims(token) == jwt.decode(token, options={"verify_signature": False})
+    head, content, signature = token.split(".")
+    other = signature[:-4] + ("AAAA" if signature[-4:] != "AAAA" else "BBBB")
+    assert later.claims(f"{head}.{content}.{other}") is None
+
+
+def test_a_token_for_somebody_else_is_not_good_here_though_it_was_issued_here(issuer: TokenIssuer) -> None:
+    assert issuer.claims(issuer.issue(ACCOUNT, audiences=["vault"], seconds=600)) is None
+
+
 async def test_an_unsigned_token_is_refused(world: World, issuer: TokenIssuer) -> None:
     claims = jwt.decode(issuer.issue(ACCOUNT, audiences=[ISSUER], seconds=600), options={"verify_signature": False})
     verifier = ServiceAccountVerifier(issuer, world.clock, objects().get_object)

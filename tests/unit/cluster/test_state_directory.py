@@ -11,7 +11,7 @@ import pytest
 from lastcall.cluster import state as module
 from lastcall.cluster.errors import ClusterUsageError, NewerVersion
 from lastcall.cluster.layout import layouts
-from lastcall.cluster.plan import Identity, issue_credentials
+from lastcall.cluster.credentials import Identity, issue_credentials
 from lastcall.cluster.state import StateDirectory
 
 
