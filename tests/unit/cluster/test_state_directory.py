@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lastcall.cluster import state as module
+from lastcall.cluster.credentials import Identity, issue_credentials
 from lastcall.cluster.errors import ClusterUsageError, NewerVersion
 from lastcall.cluster.layout import layouts
-from lastcall.cluster.credentials import Identity, issue_credentials
 from lastcall.cluster.state import StateDirectory
 
 
