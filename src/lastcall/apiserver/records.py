@@ -23,6 +23,7 @@ RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrate
 RULE_CREATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Create"
 RULE_ASSIGN = "pkg/registry/core/pod/storage/storage.go:assignPod"
 RULE_STATUS = "pkg/registry/core/pod/strategy.go:podStatusStrategy.PrepareForUpdate"
+RULE_HELD = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:markAsDeleting"
 RULE_REMOVE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
 
 
@@ -81,23 +82,26 @@ class WriteRecords:
         if resource is not PODS:
             return
         meta, before = pod["metadata"], old["metadata"]
+        grace = meta.get("deletionGracePeriodSeconds", 0)
         if before.get("deletionTimestamp") is None:
             facts = {
                 "user": context.user.name,
                 "userAgent": context.user_agent,
-                "gracePeriodSeconds": meta.get("deletionGracePeriodSeconds", 0),
+                "gracePeriodSeconds": grace,
                 "deletionTimestamp": meta["deletionTimestamp"],
             }
             self._write(kinds.DELETE_ACCEPTED, pod, rule, facts)
-        elif meta.get("deletionGracePeriodSeconds") != before.get("deletionGracePeriodSeconds"):
-            if NODES_GROUP in context.user.groups and not meta.get("deletionGracePeriodSeconds"):
-                return  # the kubelet's final DELETE shortens nothing: the Pod has ended
+        # The kubelet's final DELETE shortens nothing: the Pod has ended.
+        elif grace != before.get("deletionGracePeriodSeconds") and (grace or NODES_GROUP not in context.user.groups):
             facts = {
                 "from": before.get("deletionGracePeriodSeconds", 0),
-                "to": meta.get("deletionGracePeriodSeconds", 0),
+                "to": grace,
                 "user": context.user.name,
             }
             self._write(kinds.GRACE_SHORTENED, pod, rule, facts)
+        if not grace and (finalizers := meta.get("finalizers")):
+            facts = {"finalizers": list(finalizers), "user": context.user.name}
+            self._write(kinds.HELD_BY_FINALIZERS, pod, RULE_HELD, facts)
 
     def evicted(self, context: RequestContext, pod: Object, rule: str, why: str, facts: Object) -> None:
         """An eviction is granted; its DELETE comes next. `why` says what the budget said."""

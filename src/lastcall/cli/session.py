@@ -348,7 +348,12 @@ def _held_by(obj: Object) -> list[str]:
     finalizers = obj["metadata"].get("finalizers") or []
     if not finalizers:
         return []
-    return [f"  metadata.finalizers {finalizers} hold it: remove them from the manifest"]
+    from lastcall.timeline.finalizers import removers
+
+    return [
+        f"  metadata.finalizers hold it ({removers(finalizers)}): nothing here removes them, so leave them out of the "
+        "manifest"
+    ]
 
 
 def _gone_by_itself(owner: FollowedOwner) -> str:

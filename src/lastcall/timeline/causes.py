@@ -100,7 +100,7 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
                     _pair(pairs, record.id, by.id)
                 else:
                     _pair(pairs, record.id, latest.get((kinds.DELETE_SENT, uid)))
-            case kinds.OBJECT_REMOVED:
+            case kinds.OBJECT_REMOVED | kinds.HELD_BY_FINALIZERS:
                 _pair(pairs, record.id, latest.get((kinds.FINAL_DELETE_SENT, uid)))
             case kinds.PROCESS_EXITED:
                 ended_by = signal_name(record.facts.get("signal")) or "-"

@@ -5,6 +5,7 @@ from typing import Any
 
 from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
+from lastcall.timeline.finalizers import held_by_finalizers
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.signal_names import signal_name
@@ -60,6 +61,7 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
                 "or stop that is under way is not interrupted by it."
             )
             yield Finding("graceShortened", "info", text)
+    yield from held_by_finalizers(ending)
     late = [c for c in ending.containers if c.exited_at is not None and ending.gone is not None]
     last = max((c.exited_at or 0.0 for c in late), default=0.0)
     if ending.gone is not None and last > ending.gone + 0.001:

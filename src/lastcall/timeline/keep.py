@@ -41,6 +41,7 @@ _FRAME = (
     kinds.DELETE_SENT,
     kinds.DELETE_ACCEPTED,
     kinds.GRACE_SHORTENED,
+    kinds.HELD_BY_FINALIZERS,
     kinds.OBJECT_REMOVED,
     kinds.POD_GONE_SEEN,
     kinds.WORKER_FINISHED,

@@ -19,6 +19,9 @@ DELETE_ACCEPTED = (
 )
 GRACE_SHORTENED = "GraceShortened"  # from, to, resourceVersion
 POD_STATUS_WRITTEN = "PodStatusWritten"  # phase, ready, reason, resourceVersion, waiting (list of container, reason, message: what keeps it from starting), unschedulable (what the scheduler says)
+HELD_BY_FINALIZERS = (
+    "HeldByFinalizers"  # finalizers, user, resourceVersion: the last DELETE (grace 0) left the object there
+)
 OBJECT_REMOVED = "ObjectRemoved"  # resourceVersion, user
 
 # endpointslice-controller

@@ -235,6 +235,30 @@ def test_a_forced_deletion_is_over_before_its_containers_are(new_tape):
     assert "a forced deletion does not wait for the node" in _finding(ending, "goneBeforeContainers")
 
 
+@pytest.mark.parametrize(("gone", "severity"), [(None, "problem"), (5.0, "warning"), (0.3, "")])
+def test_finalizers_that_hold_the_object_are_named_with_who_removes_them(new_tape, gone, severity):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.exit(0.1, 0)
+    tape.add(0.11, "kubelet", k.FINAL_DELETE_SENT, uid=tape.uid)
+    names = ["example.com/held", "batch.kubernetes.io/job-tracking"]
+    tape.add(0.12, "apiserver", k.HELD_BY_FINALIZERS, resourceVersion="150", finalizers=names, user="system:node:n")
+    if gone is not None:
+        tape.add(gone, "apiserver", k.OBJECT_REMOVED, resourceVersion="152", user="someone")
+    ending = tape.ending()
+    found = [each for each in ending.findings if each.id == "heldByFinalizers"]
+    assert [each.severity for each in found] == ([severity] if severity else [])
+    for each in found:
+        assert "held by finalizers example.com/held, batch.kubernetes.io/job-tracking" in each.text
+        assert "example.com/held: the controller of example.com that put it there" in each.text
+        assert "the Job controller, when it has counted the Pod" in each.text
+        assert ("kubectl patch pod" in each.advice) == (gone is None)
+    (held,) = (entry for entry in ending.entries if entry.record.kind == k.HELD_BY_FINALIZERS)
+    (final,) = (entry for entry in ending.entries if entry.record.kind == k.FINAL_DELETE_SENT)
+    assert held.cause_id == final.record.id
+
+
 def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known(new_tape):
     tape = new_tape()
     tape.started()

@@ -342,6 +342,9 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.DELETE_ACCEPTED: _delete_accepted,
     kinds.GRACE_SHORTENED: _grace_shortened,
     kinds.POD_STATUS_WRITTEN: _status_written,
+    kinds.HELD_BY_FINALIZERS: lambda facts: Words(
+        f"the object stays: held by finalizers {', '.join(map(str, facts.get('finalizers') or ()))}", STEP, "signal"
+    ),
     kinds.OBJECT_REMOVED: _fixed("object removed from the store", STEP, "api"),
     kinds.ENDPOINT_CHANGED: _endpoint_changed,
     kinds.ENDPOINT_REMOVED: _endpoint_removed,

@@ -1,0 +1,51 @@
+"""Finalizers that hold an object after the last DELETE: which, and who usually takes them away. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from lastcall.timeline import kinds
+from lastcall.timeline.story import Ending, Finding
+
+TOLD_SECONDS = 0.5
+"""A finalizer that is gone sooner did its work."""
+
+_REMOVED_BY = {
+    "foregroundDeletion": "the garbage collector, when all that has blockOwnerDeletion in its reference is gone",
+    "orphan": "the garbage collector, when its dependents are orphans",
+    "batch.kubernetes.io/job-tracking": "the Job controller, when it has counted the Pod",
+}
+
+
+def removed_by(finalizer: str) -> str:
+    """Who usually removes it."""
+    domain, slash, _ = finalizer.rpartition("/")
+    if finalizer in _REMOVED_BY:
+        return _REMOVED_BY[finalizer]
+    return f"the controller of {domain} that put it there" if slash else "whoever put it there"
+
+
+def removers(finalizers: Sequence[str]) -> str:
+    """`example.com/held: the controller of example.com that put it there`, one after the other."""
+    return "; ".join(f"{each}: {removed_by(each)}" for each in finalizers)
+
+
+def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
+    """From the last DELETE (grace 0) to the end of the object, when that took its time or has not come."""
+    held = next((e for e in reversed(ending.entries) if e.record.kind == kinds.HELD_BY_FINALIZERS), None)
+    if held is None:
+        return
+    finalizers = [str(each) for each in held.record.facts.get("finalizers") or ()]
+    if ending.gone is not None and ending.gone - held.at < TOLD_SECONDS:
+        return
+    names = f"finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
+    usual = f"Usually removed by: {removers(finalizers)}."
+    if ending.gone is not None:
+        text = f"Nothing ran any more, but the object stayed for {ending.gone - held.at:.1f} s more, held by {names}."
+        yield Finding("heldByFinalizers", "warning", f"{text} {usual}")
+        return
+    text = f"The Pod has ended, but its object stays Terminating: it is held by {names}."
+    pod = ending.pod
+    advice = (
+        f"See why that did not happen, or remove it by hand: `kubectl patch pod {pod.name} -n {pod.namespace} --type "
+        'merge -p \'{"metadata":{"finalizers":null}}\'`.'
+    )
+    yield Finding("heldByFinalizers", "problem", f"{text} {usual}", advice=advice)
