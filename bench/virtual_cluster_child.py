@@ -1,12 +1,14 @@
 """One virtual cluster in a fresh interpreter; prints its figures as JSON. See bench/virtual_cluster.py."""
 
 import argparse
+import asyncio
 import gc
 import json
 import os
 import resource
 import sys
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -46,20 +48,44 @@ def deployment(number: int, replicas: int, image: str) -> Object:
     }
 
 
-def _away(client: Client, world: World) -> Client:
-    """`client` at some distance: every request takes `REQUEST_SECONDS`. Without it everything that a cluster does would
-    be done in one instant, by one component after the other, and no queue would ever hold more than one item."""
+class Distance:
+    """Makes every request take `REQUEST_SECONDS`. Without it everything that a cluster does would be done in one instant,
+    by one component after the other, and no queue would ever hold more than one item.
 
-    def away(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    All wait equally long, so who came first goes first, and one timer serves all that wait since one instant.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiting: deque[tuple[int, list[asyncio.Future[None]]]] = deque()
+
+    def client(self, client: Client) -> Client:
+        """`client`, at this distance."""
+        for verb in ("get", "list", "create", "update", "patch", "delete"):
+            setattr(client, verb, self._away(getattr(client, verb)))
+        return client
+
+    def _away(self, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def later(*arguments: Any, **options: Any) -> Any:
-            await world.clock.sleep(REQUEST_SECONDS)
+            await self._under_way()
             return await call(*arguments, **options)
 
         return later
 
-    for verb in ("get", "list", "create", "update", "patch", "delete"):
-        setattr(client, verb, away(getattr(client, verb)))
-    return client
+    def _under_way(self) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        moment, future = self._world.clock.monotonic_ns(), loop.create_future()
+        if self._waiting and self._waiting[-1][0] == moment:
+            self._waiting[-1][1].append(future)
+        else:
+            self._waiting.append((moment, [future]))
+            loop.call_later(REQUEST_SECONDS, self._arrive)
+        return future
+
+    def _arrive(self) -> None:
+        for future in self._waiting.popleft()[1]:
+            if not future.done():  # who asked was cancelled
+                future.set_result(None)
 
 
 class Run:
@@ -75,13 +101,14 @@ class Run:
             recorder=self._recorder,
             config=APIServerConfig(root_ca_pem=b"CA"),
         )
+        self._distance = Distance(world)
         self._admin = self._client_of("kubernetes-admin")
         self.phases: dict[str, dict[str, float]] = {}
         self.revisions = 0
 
     def _client_of(self, component: str) -> Client:
         groups = ("system:nodes", "system:authenticated") if component.startswith("node:") else GROUPS
-        return _away(self.server.client(UserInfo(f"system:{component}", groups)), self._world)
+        return self._distance.client(self.server.client(UserInfo(f"system:{component}", groups)))
 
     async def main(self) -> None:
         async with Tasks() as tasks:

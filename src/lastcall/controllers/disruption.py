@@ -8,7 +8,7 @@ Source: pkg/controller/disruption/disruption.go.
 from lastcall.api.disruption import DISRUPTION_TARGET, budget_selector
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.pods import pod_key
+from lastcall.api.pods import get_condition, pod_key
 from lastcall.api.resources import (
     DEPLOYMENTS,
     PODDISRUPTIONBUDGETS,
@@ -86,12 +86,16 @@ class DisruptionController:
 
     def _pod_changed(self, pod: Object) -> None:
         self._enqueue_for(pod)
+        if get_condition(pod.get("status") or {}, DISRUPTION_TARGET) is None:
+            return
         stale = stale_for(pod, now(self._world.clock))
         if stale is not None:
             self._stale.queue.add_after(pod_key(pod), stale)
 
     def _enqueue_for(self, pod: Object) -> None:
         budgets = self._budgets.by_index(NAMESPACE, namespace_of(pod))
+        if not budgets:
+            return
         matching = [each for each in budgets if budget_selector(each).matches(labels_of(pod))]
         for budget in matching:
             self._enqueue(budget)

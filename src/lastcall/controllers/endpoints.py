@@ -64,6 +64,8 @@ class EndpointsController:
             self._worker.queue.add_after(_key(service), BATCH_SECONDS)
 
     def _pod_updated(self, old: Object, new: Object) -> None:
+        if not any(map(is_managed, self._services.by_index(NAMESPACE, namespace_of(new)))):
+            return
         changed, moved = pod_endpoints_changed(old, new), pod_membership_changed(old, new)
         if changed or moved:
             self._pod(new)

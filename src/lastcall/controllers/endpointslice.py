@@ -135,6 +135,8 @@ class EndpointSliceController:
             self._queue.add_after(key, self._batch_period())
 
     def _pod_updated(self, old: Object, new: Object) -> None:
+        if not any(map(is_managed, self._services.by_index("namespace", namespace_of(new)))):
+            return
         changed = pod_endpoints_changed(old, new)
         moved = pod_membership_changed(old, new)
         if not changed and not moved:

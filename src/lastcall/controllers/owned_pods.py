@@ -16,14 +16,16 @@ Labels = tuple[tuple[str, str], ...]
 Group = Literal["active", "terminating", "ended"]
 
 
+_What = tuple[Group, bool, Labels]
+"""What syncs read of a Pod: the group, whether it is Ready, its labels."""
+
+
 @dataclass(slots=True, eq=False)
 class _State:
-    """What syncs read of a Pod; one object for all Pods of an owner that are alike, `count` of them."""
+    """One object for all Pods of an owner that are alike, `count` of them."""
 
     owner: "OwnedPods"
-    group: Group
-    ready: bool
-    labels: Labels
+    what: _What
     count: int = 0
 
 
@@ -35,46 +37,54 @@ class OwnedPods:
     value: str = ""
     active: dict[Key, Object] = field(default_factory=dict)
     terminating: dict[Key, Object] = field(default_factory=dict)
-    _states: dict[tuple[Group, bool, Labels], _State] = field(default_factory=dict)
+    _states: dict[_What, _State] = field(default_factory=dict)
 
     @property
     def ready(self) -> int:
         """How many active Pods are Ready."""
-        return sum(state.count for state in self._active() if state.ready)
+        return sum(state.count for state in self._active() if state.what[1])
 
     @property
     def labels(self) -> list[dict[str, str]]:
         """The different labels that active Pods have."""
-        return [dict(labels) for labels in dict.fromkeys(state.labels for state in self._active())]
+        return [dict(labels) for labels in dict.fromkeys(state.what[2] for state in self._active())]
 
     def labeled(self, wanted: Mapping[str, str]) -> int:
         """How many active Pods have all of `wanted`."""
-        return sum(state.count for state in self._active() if wanted.items() <= dict(state.labels).items())
+        return sum(state.count for state in self._active() if wanted.items() <= dict(state.what[2]).items())
 
     def _active(self) -> Iterable[_State]:
-        return (state for state in self._states.values() if state.group == "active")
+        return (state for state in self._states.values() if state.what[0] == "active")
 
-    def _put(self, key: Key, pod: Object) -> _State:
-        group = _group(pod)
-        if group == "active":
-            self.active[key] = pod
-        elif group == "terminating":
-            self.terminating[key] = pod
-        what = (group, is_pod_ready(pod), tuple(labels_of(pod).items()))
+    def _put(self, key: Key, pod: Object, what: _What) -> _State:
+        pods = self._pods(what[0])
+        if pods is not None:
+            pods[key] = pod
         state = self._states.get(what)
         if state is None:
-            state = self._states[what] = _State(self, *what)
+            state = self._states[what] = _State(self, what)
         state.count += 1
         return state
 
     def _take(self, key: Key, state: _State) -> None:
-        if state.group == "active":
-            del self.active[key]
-        elif state.group == "terminating":
-            del self.terminating[key]
+        pods = self._pods(state.what[0])
+        if pods is not None:
+            del pods[key]
         state.count -= 1
         if not state.count:
-            del self._states[state.group, state.ready, state.labels]
+            del self._states[state.what]
+
+    def _replace(self, key: Key, pod: Object, state: _State) -> None:
+        """It has changed in nothing that is counted."""
+        pods = self._pods(state.what[0])
+        if pods is not None:
+            del pods[key]
+            pods[key] = pod
+
+    def _pods(self, group: Group) -> dict[Key, Object] | None:
+        if group == "active":
+            return self.active
+        return self.terminating if group == "terminating" else None
 
 
 NONE = OwnedPods()
@@ -93,14 +103,17 @@ class PodsByOwner:
 
     def _changed(self, pod: Object) -> None:
         key = namespace_of(pod), name_of(pod)
+        value, what = owner_value(pod), _what(pod)
         known = self._states.get(key)
         if known is not None:
+            if known.what == what and known.owner.value == value:
+                known.owner._replace(key, pod, known)
+                return
             known.owner._take(key, known)
-        value = owner_value(pod)
         owner = self._owners.get(value)
         if owner is None:
             owner = self._owners[value] = OwnedPods(value)
-        self._states[key] = owner._put(key, pod)
+        self._states[key] = owner._put(key, pod, what)
         if known is not None and known.owner is not owner:
             self._forget_empty(known.owner)
 
@@ -115,7 +128,8 @@ class PodsByOwner:
             del self._owners[owner.value]
 
 
-def _group(pod: Object) -> Group:
+def _what(pod: Object) -> _What:
+    group: Group = "active" if pod["metadata"].get("deletionTimestamp") is None else "terminating"
     if is_pod_terminal(pod):
-        return "ended"
-    return "active" if pod["metadata"].get("deletionTimestamp") is None else "terminating"
+        group = "ended"
+    return group, is_pod_ready(pod), tuple(labels_of(pod).items())
