@@ -130,7 +130,7 @@ class DeploymentController:
         cached = self._deployments.get(*split_key(key))
         if cached is None:
             return
-        deployment = copy_object(cached)
+        deployment = _own(cached)
         selector = deployment["spec"].get("selector") or {}
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             message = "This deployment is selecting all pods. A non-empty selector is required."
@@ -249,15 +249,15 @@ class DeploymentController:
 
     async def _sync_revision(self, deployment: Object, new: Object, revision: int) -> Object:
         """The existing new ReplicaSet carries the highest revision, and the Deployment the same."""
-        copy = copy_object(new)
+        copy = _own(new)
         changed = with_revision_annotations(copy, deployment, revision, exists=True)
         min_ready = deployment["spec"].get("minReadySeconds") or 0
         if (copy["spec"].get("minReadySeconds") or 0) != min_ready:
-            copy["spec"]["minReadySeconds"] = min_ready
+            copy["spec"] = {**copy["spec"], "minReadySeconds": min_ready}
             changed = True
         if changed:
             copy = await self._client.update(REPLICASETS, copy, namespace_of(copy))
-        status = copy_object(deployment).get("status") or {}
+        status = dict(deployment.get("status") or {})
         if has_progress_deadline(deployment) and get_condition(status, "Progressing") is None:
             text = f'Found new replica set "{name_of(copy)}"'
             set_condition(status, condition("Progressing", "True", "FoundNewReplicaSet", text, now(self._world.clock)))
@@ -266,7 +266,7 @@ class DeploymentController:
 
     async def _create(self, deployment: Object, old: Sequence[Object], revision: int) -> Object:
         """(`getNewReplicaSet`)"""
-        status = copy_object(deployment).get("status") or {}
+        status = dict(deployment.get("status") or {})
         made = new_replica_set(deployment, status.get("collisionCount"))
         size = new_replicas(deployment, [*old, made], made)
         made["spec"]["replicas"] = size
@@ -337,9 +337,9 @@ class DeploymentController:
 
     async def _resize(self, deployment: Object, replica_set: Object, size: int, step: str) -> Object:
         """(`scaleReplicaSet`)"""
-        copy = copy_object(replica_set)
+        copy = _own(replica_set)
         before = replicas_of(replica_set)
-        copy["spec"]["replicas"] = size
+        copy["spec"] = {**copy["spec"], "replicas": size}
         if not with_replicas_annotations(copy, deployment) and size == before:
             return replica_set
         written = await self._client.update(REPLICASETS, copy, namespace_of(copy))
@@ -396,7 +396,12 @@ class DeploymentController:
         deployment["status"] = status
         answer = await self._client.update(DEPLOYMENTS, deployment, namespace_of(deployment), subresource="status")
         deployment.clear()
-        deployment.update(copy_object(answer))
+        deployment.update(_own(answer))
 
     def _event(self, deployment: Object, message: str) -> None:
         self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
+
+
+def _own(obj: Object) -> Object:
+    """A copy whose fields and those of its metadata may be replaced; what they hold is shared."""
+    return {**obj, "metadata": dict(obj["metadata"])}

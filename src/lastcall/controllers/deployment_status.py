@@ -7,7 +7,7 @@ util/deployment_util.go (SetDeploymentCondition, DeploymentComplete, DeploymentP
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from lastcall.api.meta import Object, copy_object, name_of
+from lastcall.api.meta import Object, name_of
 from lastcall.api.pods import get_condition
 from lastcall.controllers.deployment_rolling import max_unavailable, replicas_of, status_count
 from lastcall.world.clock import parse_rfc3339, rfc3339
@@ -35,14 +35,15 @@ def condition(kind: str, status: str, reason: str, message: str, moment: datetim
 
 
 def set_condition(status: Object, new: Object) -> None:
-    """In place. The same status and reason change nothing; a changed condition moves to the end."""
+    """The list of conditions is replaced, not changed, for it may be shared. The same status and reason change
+    nothing; a changed condition moves to the end."""
     current = get_condition(status, new["type"])
     if current is not None and (current["status"], current.get("reason")) == (new["status"], new["reason"]):
         return
     if current is not None and current["status"] == new["status"]:
         new = {**new, "lastTransitionTime": current["lastTransitionTime"]}
     remove_condition(status, new["type"])
-    status.setdefault("conditions", []).append(new)
+    status["conditions"] = [*(status.get("conditions") or ()), new]
 
 
 def remove_condition(status: Object, kind: str) -> None:
@@ -72,7 +73,7 @@ def calculate_status(
     if old.get("collisionCount") is not None:
         status["collisionCount"] = old["collisionCount"]
     if old.get("conditions"):
-        status["conditions"] = copy_object(old)["conditions"]
+        status["conditions"] = old["conditions"]
     if available >= replicas_of(deployment) - max_unavailable(deployment):
         text = "Deployment has minimum availability."
         set_condition(status, condition("Available", "True", "MinimumReplicasAvailable", text, moment))
