@@ -41,7 +41,8 @@ class Variant:
 LAG = ("--propagation", "1s")
 VARIANTS = (
     Variant("polite, preStop.sleep 5", "polite", LAG, 8.5),
-    Variant("naive", "naive", (*LAG, "--apply-advice"), 4.0),
+    Variant("naive, a connection each", "naive", (*LAG, "--load", "fresh=200", "--apply-advice"), 4.0),
+    Variant("naive, a quarter on kept connections", "naive", (*LAG, "--apply-advice"), 4.0, 0.25),
     Variant("keep-alive holder", "keep-alive", (*LAG, "--load", "fresh=150,keep-alive=50"), 6.0, 0.15),
     Variant("slow requests", "slow", (*LAG, "--disrupt", "delete", "--load", "fresh=180,slow=20"), 6.0, 0.15),
     Variant("streams", "stream", (*LAG, "--disrupt", "delete", "--load", "fresh=180,slow=20", "--slow-path", "/events"),
