@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.network import PodNetwork
+from lastcall.cri.sandbox.network import NOWHERE, PodNetwork
 from lastcall.world import linux
 
 NODE_IP, SERVICE_IP = "172.18.0.2", "10.96.0.1"
@@ -79,15 +79,25 @@ def talk(client_netns: int | None, server: socket.socket, address: tuple[str, in
     return {"peer": peer[0], "echoed": echoed, "seconds": seconds}
 
 
+def connect_to(address: tuple[str, int]) -> str:
+    """How a connect of half a second ends."""
+    try:
+        socket.create_connection(address, timeout=0.5).close()
+    except OSError as error:
+        return type(error).__name__
+    return "connected"
+
+
 def interfaces() -> list[str]:
-    return sorted(name for _, name in socket.if_nameindex())
+    """But for the link to which addresses without a Pod lead."""
+    return sorted(name for _, name in socket.if_nameindex() if not name.startswith(NOWHERE))
 
 
 def routes() -> list[str]:
-    """Destinations of the IPv4 routes of the calling thread's namespace."""
+    """Destinations of the IPv4 routes of the calling thread's namespace, but for those that lead nowhere."""
     with open("/proc/thread-self/net/route") as file:
         rows = [line.split() for line in file.readlines()[1:]]
-    return [socket.inet_ntoa(bytes.fromhex(row[1])[::-1]) for row in rows]
+    return [socket.inet_ntoa(bytes.fromhex(row[1])[::-1]) for row in rows if row[0] != NOWHERE]
 
 
 def sandbox(number: int) -> str:
@@ -130,6 +140,7 @@ async def teardown(network: PodNetwork) -> dict[str, Any]:
         await asyncio.sleep(0.02)
     other = new_netns()
     return {
+        "gone": connect_to((ip, 80)),
         "ip": ip,
         "attached": attached,
         "detached": detached,

@@ -66,6 +66,11 @@ def test_detach_drops_the_route_at_once_and_the_link_ends_with_the_namespace(run
     assert seen["interfaces"] == ["lo"]
 
 
+def test_an_address_without_a_pod_swallows_what_it_is_sent(run: Any) -> None:
+    """What the kernel refused to route, TCP would send again a second later, to the endpoint the rules name then."""
+    assert run("teardown")["gone"] == "TimeoutError"
+
+
 @pytest.mark.rule("node-semantics 22.2/del")
 def test_repeated_and_unknown_detaches_are_harmless_and_the_address_is_not_reused_at_once(run: Any) -> None:
     seen = run("teardown")

@@ -185,8 +185,10 @@ def _experiment(result: Result) -> dict[str, Any]:
 
 
 def _during(result: Result) -> dict[str, int]:
-    """Of the requests that were planned between the begin of the disruption and its end."""
-    during = [each for each in result.outcomes if 0 <= each.planned - result.began <= result.seconds and each.measured]
+    """Of the requests that were planned between the begin of the disruption and the last change of rules."""
+    changed = [life.unrouted for life in result.lives if life.unrouted is not None]
+    end = max([result.began + result.seconds, *changed])
+    during = [each for each in result.outcomes if result.began <= each.planned <= end and each.measured]
     return {"total": len(during), "lost": sum(1 for each in during if each.lost)}
 
 

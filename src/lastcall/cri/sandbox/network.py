@@ -8,17 +8,24 @@ works with and without br_netfilter, which a bridge cannot say.
 Detaching drops the route and the address and nothing else: the veth ends with the Pod's network namespace, in the
 kernel's own time. Deleting it in line holds the rtnl lock for 15 to 50 ms, and every other attach waits behind it.
 
+An address of the Pod network that no Pod has swallows what it is sent, as on a cluster of many nodes: the rest of the
+range leads to a link without a carrier. Without that route the kernel would take the packet back before connection
+tracking knew it, and the SYN that TCP repeats a second later would be sent to another endpoint: a Service whose rules
+name a Pod that is gone would be slow in place of losing connections.
+
 All netlink work happens in one thread of its own. It is the only one that ever enters another network namespace, so
 the process never does.
 """
 
 import asyncio
+import errno
 import os
 import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -31,11 +38,14 @@ T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 GATEWAY = "169.254.1.1"
+NOWHERE = "no-pod"
+"""The link to which addresses without a Pod lead; its peer is never opened."""
 NODE_HARDWARE_ADDRESS = bytes([0xEE] * 6)
 """Of every node-side end: the links are point to point, so one address serves all."""
 
 # Link indices: above those that a fresh network namespace may have by itself (lo, tunl0, sit0, …).
 _POD_INDEX = 500
+_NOWHERE_INDEX, _NOWHERE_PEER_INDEX = 900, 901
 _FIRST_INDEX = 1000
 _LINK_TRIES, _LINK_PAUSE = 100, 0.0005  # seconds
 
@@ -62,6 +72,7 @@ class PodNetwork:
     def __init__(self, pod_cidr: str = "10.244.0.0/24") -> None:
         """Raises ValueError for a `pod_cidr` that is not an IPv4 network or is too small."""
         self._pool = AddressPool(pod_cidr)
+        self._pod_cidr = pod_cidr
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pod-network")
         # Everything below, and the pool, belongs to the worker thread.
         self._attached: dict[str, str] = {}  # sandbox id → ip
@@ -119,10 +130,24 @@ class PodNetwork:
 
     def _prepare_node(self, addresses: list[str]) -> None:
         self._node_ip = addresses[0] if addresses else ""
-        lo = netlink.LOOPBACK_INDEX
-        self._socket().transact([netlink.link_up(lo), *(netlink.new_address(lo, address) for address in addresses)])
+        lo, node = netlink.LOOPBACK_INDEX, self._socket()
+        node.transact([netlink.link_up(lo), *(netlink.new_address(lo, address) for address in addresses)])
+        self._lead_nowhere(node)
         for name, value in _SYSCTLS.items():
             write_sysctl(name, value)
+
+    def _lead_nowhere(self, node: netlink.NetlinkSocket) -> None:
+        """By a gateway with a neighbour entry, for a link route would ask for each address by ARP first."""
+        ends = (NOWHERE, _NOWHERE_INDEX, NODE_HARDWARE_ADDRESS, f"{NOWHERE}-end", _NOWHERE_PEER_INDEX)
+        pair = netlink.new_veth(*ends, pod_hardware_address(GATEWAY), self._node_netns)
+        node.transact(
+            [
+                replace(pair, tolerate=(errno.EEXIST,)),  # an earlier node process made it
+                netlink.new_neighbour(GATEWAY, _NOWHERE_INDEX, pod_hardware_address(GATEWAY)),
+                netlink.new_link_route(GATEWAY, _NOWHERE_INDEX, self._node_ip),
+                netlink.new_gateway_route(self._pod_cidr, GATEWAY, _NOWHERE_INDEX, self._node_ip),
+            ]
+        )
 
     def _socket(self) -> netlink.NetlinkSocket:
         """The socket in the node's namespace; opened in this thread, where the way back from a Pod is kept too."""
