@@ -36,6 +36,8 @@ from lastcall.world import linux
 from lastcall.world.clock import RealClock, monotonic
 
 _SHIM_STATE_SIZE = "16m"
+_LINES_UNDER_LOAD = 5000
+"""Of output, told a second, where a load generator's requests are looked for in what applications print."""
 _ORPHANS_SECONDS = 0.005
 """Between two looks at what a dead shim left."""
 _END_SECONDS = 3.0
@@ -153,6 +155,7 @@ class _Init:
                     "--socket", layout.shim_socket, "--state", layout.shim_state,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
                     "--cgroups", json.dumps(self._plan.cgroups.facts()),
+                    *(("--lines", str(_LINES_UNDER_LOAD)) if self._plan.options.load else ()),
                 ]  # fmt: skip
                 with suppress(OSError):
                     linux.execv_read_only(sys.executable, arguments)

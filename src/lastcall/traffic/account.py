@@ -46,7 +46,8 @@ print what it sees."""
 
 @dataclass(frozen=True, slots=True)
 class LostRequest:
-    """`at` is when it was known to be lost, seconds after the disruption began. `between`: the kinds of two records."""
+    """`at` is when it was known to be lost, or, if nobody answered its connect, when it was sent; in seconds after the
+    disruption began. `between`: the kinds of two records."""
 
     outcome: Outcome
     at: float
@@ -171,7 +172,7 @@ def ids_printed(output: Iterable[str]) -> dict[int, int]:
 def _explain(
     outcome: Outcome, life: PodLife | None, seen: Mapping[int, int], disrupted: float, whole_output: bool
 ) -> LostRequest:
-    at = outcome.finished
+    at = outcome.sent if outcome.lost == "connect timeout" else outcome.finished
     how_seen: Seen = "unknown"
     if seen and whole_output:
         how_seen = ("never", "begun", "answered")[min(seen.get(outcome.id, 0), 2)]

@@ -50,6 +50,18 @@ def test_a_line_without_end_is_written_in_pieces_while_it_comes(tmp_path):
     log.close()
 
 
+def test_lines_that_were_too_many_to_tell_are_counted_also_at_the_end(tmp_path):
+    told = []
+    log = LogFile(str(tmp_path / "0.log"))
+    stream = Stream("stdout", log, lambda name, text, dropped: told.append((text, dropped)), lines_per_second=1)
+    stream.feed(b"1\n2\n3\n4\n5\n")
+    stream.end()
+    (*shown, (text, dropped)) = told
+    assert shown[:2] == [("1", 0), ("2", 0)] and text == "" and len(shown) + dropped == 5
+    assert len(lines(tmp_path / "0.log")) == 5
+    log.close()
+
+
 def test_a_log_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "0.log").symlink_to(tmp_path / "victim")

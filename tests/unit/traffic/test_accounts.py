@@ -75,6 +75,12 @@ def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_d
     assert account([answered, later], [healthy, ending], [], 5.0).lost[0].cause == "no endpoint"
 
 
+def test_a_connect_that_nobody_answered_is_told_by_when_it_was_sent() -> None:
+    ended = life(hook=None, term=10.0, exited=10.1, unrouted=12.0)
+    (lost,) = account([request(11, 14, "connect timeout")], [ended], [], 10.0).lost
+    assert (lost.at, lost.phase, lost.cause) == (1.0, "after its exit", "late endpoint")
+
+
 def test_a_refused_connection_is_laid_to_the_newest_pod_of_the_rules_that_has_not_answered_yet() -> None:
     old = PodLife("v", name="web-1", ip="10.244.0.3", ready=0.5, routed=1.0)
     new = PodLife("w", name="web-2", ip="10.244.0.4", ready=20.0, routed=20.1)

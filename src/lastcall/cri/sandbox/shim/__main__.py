@@ -1,4 +1,4 @@
-"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON]`.
+"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--lines N]`.
 
 Started by init as a fresh small interpreter without site-packages. It ends with init.
 """
@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups"}
+_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--lines"}
 _NO_CGROUPS = '{"mode": "none", "why": "none were given"}'
 
 
@@ -31,12 +31,13 @@ def main(arguments: list[str]) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown or len(arguments) % 2 or not {"--socket", "--state"} <= options.keys():
-        sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON]\n")
+        sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--lines N]\n")
         return 2
 
     _protect_interpreter(arguments)
     from lastcall.cri.sandbox.cgroups.place import open_cgroups
     from lastcall.cri.sandbox.shim.containers import Context
+    from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND
     from lastcall.cri.sandbox.shim.loop import Loop
     from lastcall.cri.sandbox.shim.server import Server
     from lastcall.timeline.ring import Ring, RingRecorder
@@ -55,7 +56,8 @@ def main(arguments: list[str]) -> int:
     os.makedirs(processes, 0o700, exist_ok=True)
     cgroups = open_cgroups(json.loads(options.get("--cgroups", _NO_CGROUPS)))
     loop = Loop()
-    context = Context(loop, RingRecorder(ring, "runtime", _Clock()), processes, cgroups)
+    lines = int(options.get("--lines", LINES_PER_SECOND))
+    context = Context(loop, RingRecorder(ring, "runtime", _Clock()), processes, cgroups, lines)
     Server(context, options["--socket"], state)
     gc.collect()
     gc.freeze()  # a forked child then leaves the pages of these objects shared

@@ -10,7 +10,7 @@ import time
 
 from lastcall.cri.sandbox.shim import child, filters, identity, procfs
 from lastcall.cri.sandbox.shim.limits import Limits, MachineKills
-from lastcall.cri.sandbox.shim.logs import LogFile, Stream
+from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
 from lastcall.cri.sandbox.shim.process import Exit, Launched, Output, Process, Stdio, launch
@@ -44,11 +44,20 @@ MISSING_GROUPS = "lastcall.dev/missing-groups"
 class Context:
     """What every process of this shim shares."""
 
-    def __init__(self, loop: Loop, recorder: RingRecorder, directory: str, cgroups: Cgroups) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        recorder: RingRecorder,
+        directory: str,
+        cgroups: Cgroups,
+        lines_per_second: int = LINES_PER_SECOND,
+    ) -> None:
+        """`lines_per_second` of each stream of output are told to the timeline."""
         self.loop = loop
         self.recorder = recorder
         self.directory = directory
         self.cgroups = cgroups
+        self.lines_per_second = lines_per_second
         self.machine_kills = MachineKills()
         self.own = Own()
         self.maps = procfs.id_map("/proc/self/uid_map"), procfs.id_map("/proc/self/gid_map")
@@ -155,7 +164,7 @@ class Container:
     def _follow_output(self) -> None:
         """Not before the start is on record: what a process prints comes after that."""
         for name, fd in self._unread:
-            stream = Stream(name, self._log, self._line)
+            stream = Stream(name, self._log, self._line, self._context.lines_per_second)
             self._outputs.append(self.taps.follow(name, fd, stream.feed, stream.end))
         self._unread = []
 

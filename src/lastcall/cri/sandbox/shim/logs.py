@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST_LINE = 16 << 10
-_BURST = 400
-_LINES_PER_SECOND = 200
+LINES_PER_SECOND = 200
+"""Lines of one stream that the timeline is told; twice as many at once after a pause."""
 
 
 def rfc3339_nano(wall_ns: int) -> str:
@@ -93,14 +93,22 @@ class LogFile:
 class Stream:
     """Cuts one stream into lines."""
 
-    def __init__(self, name: str, log: LogFile, on_line: Callable[[str, str, int], None]) -> None:
-        """`on_line(stream, text, dropped)` hears of each line; `dropped` counts lines that were too many to tell."""
+    def __init__(
+        self,
+        name: str,
+        log: LogFile,
+        on_line: Callable[[str, str, int], None],
+        lines_per_second: int = LINES_PER_SECOND,
+    ) -> None:
+        """`on_line(stream, text, dropped)` hears of each line; `dropped` counts lines that were too many to tell: those
+        before this one, or, with an empty text, the last ones of the stream."""
         self._prefix = f" {name} ".encode()
         self._name = name
         self._log = log
         self._on_line = on_line
         self._rest = b""
-        self._allowance = float(_BURST)
+        self._lines_per_second = lines_per_second
+        self._allowance = 2.0 * lines_per_second
         self._counted_at = 0.0
         self._dropped = 0
 
@@ -125,6 +133,9 @@ class Stream:
         if self._rest:
             self._emit([(b"P ", self._rest)])
             self._rest = b""
+        if self._dropped:
+            self._on_line(self._name, "", self._dropped)
+            self._dropped = 0
 
     def _emit(self, pieces: list[tuple[bytes, bytes]]) -> None:
         if not pieces:
@@ -132,7 +143,8 @@ class Stream:
         head = rfc3339_nano(time.time_ns()).encode() + self._prefix
         self._log.write(b"".join([head + tag + text + b"\n" for tag, text in pieces]))
         now = time.monotonic()
-        self._allowance = min(float(_BURST), self._allowance + (now - self._counted_at) * _LINES_PER_SECOND)
+        earned = (now - self._counted_at) * self._lines_per_second
+        self._allowance = min(2.0 * self._lines_per_second, self._allowance + earned)
         self._counted_at = now
         for _, text in pieces:
             if self._allowance < 1:
