@@ -1,7 +1,11 @@
-"""Tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) a file of the real kernel runs on one Python only.
+"""Who runs what, and in which order.
 
+Tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) a file of the real kernel runs on one Python only.
 What depends on the version of Python (unit, scenarios but the longest) runs on both, and so do a few of the kernel's.
 Without the variable all of it runs.
+
+Tests run side by side (`pytest -n`): a file at a time, so that what it set up is set up once, the long ones first. The
+tests of a file in `ALONE` depend on nothing of each other and are dealt out one by one.
 """
 
 import os
@@ -51,6 +55,41 @@ ON_BOTH = (
 SHARED_OUT = ("clients", "crash", "node")
 """Directories whose other files run on the one or the other in turn."""
 
+ALONE = (
+    "scenarios/test_whole_manager_killed.py",
+    "scenarios/test_determinism.py",
+    "scenarios/test_whole_properties.py",
+)
+"""Long files whose tests have no fixture in common."""
+
+LONG_FIRST = (
+    "clients/test_recorded_lifecycles.py",
+    "clients/test_example_apps.py",
+    "clients/test_kubectl_matrix.py",
+    "clients/test_kubectl_exec.py",
+    "clients/test_several_nodes.py",
+    "crash/test_kill_matrix.py",
+    "crash/test_kill_matrix_staying.py",
+    "crash/test_random_kills.py",
+    "crash/test_interrupts.py",
+    "crash/test_node_killed_while_pulling.py",
+    "clients/test_up_and_down.py",
+    "clients/test_rollout.py",
+    "clients/test_up_with_state.py",
+    "clients/test_run_bad_input.py",
+    "clients/test_kubectl_workloads.py",
+    "clients/test_kubectl_against_run.py",
+    "node/test_containers_streams.py",
+    "node/test_containers_exec.py",
+    "node/test_containers_lifecycle.py",
+    "scenarios/test_whole_manager_killed.py",
+    "scenarios/test_random_lives_step_by_step.py",
+    "scenarios/test_whole_drain.py",
+    "scenarios/test_determinism.py",
+    "scenarios/test_whole_properties.py",
+)
+"""Which files begin, when several run at once: a long one that begins last runs alone."""
+
 HERE = Path(__file__).parent
 THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -62,13 +101,33 @@ def _turns() -> dict[str, str]:
     return {name: ("3.11", "3.13")[index % 2] for index, name in enumerate(rest)} | ONLY_ON
 
 
+def _file(item: pytest.Item) -> str:
+    return str(item.path.relative_to(HERE))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    missing = [name for name in (*ONLY_ON, *ON_BOTH) if not (HERE / name).exists()]
-    assert not missing, f"this table names files that are not there: {missing}"
+    missing = [name for name in (*ONLY_ON, *ON_BOTH, *ALONE, *LONG_FIRST) if not (HERE / name).exists()]
+    assert not missing, f"these tables name files that are not there: {missing}"
+    if hasattr(config, "workerinput"):  # one of several processes
+        rank = {name: number for number, name in enumerate(LONG_FIRST)}
+        items.sort(key=lambda item: rank.get(_file(item), len(rank)))
     if not os.environ.get("LASTCALL_SPLIT_TESTS"):
         return
     turns = _turns()
-    others = [item for item in items if turns.get(str(item.path.relative_to(HERE)), THIS) != THIS]
+    others = [item for item in items if turns.get(_file(item), THIS) != THIS]
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Deals out files, but the tests of the files in `ALONE` one by one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.split("::", 1)[0].endswith(ALONE) else super()._split_scope(nodeid)
+
+    config.option.loadscopereorder = False  # as sorted above, and not by the number of tests
+    return Scheduling(config, log)

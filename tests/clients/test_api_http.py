@@ -51,7 +51,7 @@ async def session(running: RunningServer, *, token: str | None = None, context: 
 
 
 async def lines(response: aiohttp.ClientResponse, count: int) -> list[dict]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return [json.loads(await response.content.readline()) for _ in range(count)]
 
 
@@ -115,7 +115,7 @@ async def test_a_watch_streams_a_line_per_event_and_ends_on_time(running: Runnin
         added, deleted = await lines(response, 2)
         assert (added["type"], deleted["type"]) == ("ADDED", "DELETED")
         assert added["object"]["kind"] == "ConfigMap"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await response.content.read() == b""
 
 
@@ -135,7 +135,7 @@ async def test_a_bookmark_in_a_table_watch_has_its_mark_in_the_row(running: Runn
     group = "/apis/coordination.k8s.io/v1" if collection == "leases" else "/api/v1"
     async with session(running) as http:
         async with http.get(f"{group}/{collection}?{query}", headers={"Accept": TABLE}) as response:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while (event := json.loads(await response.content.readline()))["type"] != "BOOKMARK":
                     pass
     (row,) = event["object"]["rows"]
@@ -367,7 +367,7 @@ async def test_aggregated_discovery_has_an_etag(running: RunningServer) -> None:
 
 
 async def test_the_server_ends_at_once_although_watches_are_open() -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):  # aiohttp would wait 60 s for them
         async with running_server() as running:
             connector = aiohttp.TCPConnector(ssl=running.trust)
             headers = {"Authorization": f"Bearer {running.token}"}

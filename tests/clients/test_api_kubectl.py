@@ -44,7 +44,7 @@ class Kubectl:
 
     async def __call__(self, *arguments: str, stdin: str = "", code: int = 0) -> tuple[str, str]:
         process = await self.start(*arguments)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             out, err = await process.communicate(stdin.encode())
         assert process.returncode == code, (arguments, out.decode(), err.decode())
         return out.decode(), err.decode()
@@ -67,7 +67,7 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
 async def running_pod(kubectl: Kubectl) -> None:
     out, _ = await kubectl("create", "-f", "-", stdin=MANIFEST)
     assert out == "pod/web created\n"
-    await kubectl("wait", "pod/web", "--for=jsonpath={.status.phase}=Running", "--timeout=10s")
+    await kubectl("wait", "pod/web", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
 
 
 async def test_version_and_resources(kubectl: Kubectl) -> None:
@@ -100,10 +100,10 @@ async def test_a_delete_without_waiting_leaves_a_terminating_pod(kubectl: Kubect
 async def test_a_waiting_delete_ends_when_the_object_is_gone(kubectl: Kubectl) -> None:
     await running_pod(kubectl)
     deleting = await kubectl.start("delete", "pod", "web")
-    await kubectl("wait", "pod/web", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=30", "--timeout=10s")
+    await kubectl("wait", "pod/web", "--for=jsonpath={.metadata.deletionGracePeriodSeconds}=30", "--timeout=60s")
     assert deleting.returncode is None
     await kubectl("delete", "pod", "web", "--force", "--wait=false")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         out, _ = await deleting.communicate()
     assert deleting.returncode == 0
     assert out.decode().startswith('pod "web" deleted')
@@ -120,7 +120,7 @@ async def test_get_watch_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
     await running_pod(kubectl)
     watching = await kubectl.start("get", "pod", "web", "-w", "-o", "jsonpath={.metadata.deletionGracePeriodSeconds},")
     assert watching.stdout is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await watching.stdout.readuntil(b",") == b","
         await kubectl("delete", "pod", "web", "--wait=false")
         assert await watching.stdout.readuntil(b",") == b"30,"

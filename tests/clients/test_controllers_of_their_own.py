@@ -34,9 +34,9 @@ def test_the_story_names_kubectl_the_step_and_the_rank(user):
     with Place(user) as place:
         kubeconfig = place.up()["kubeconfig"]
         place.kubectl(kubeconfig, "create", "-f", "-", stdin=deployment(2))
-        place.kubectl(kubeconfig, "rollout", "status", "deployment/web", "--timeout=30s")
+        place.kubectl(kubeconfig, "rollout", "status", "deployment/web", "--timeout=60s")
         place.kubectl(kubeconfig, "rollout", "restart", "deployment/web")
-        place.kubectl(kubeconfig, "rollout", "status", "deployment/web", "--timeout=30s")
+        place.kubectl(kubeconfig, "rollout", "status", "deployment/web", "--timeout=60s")
         eventually(lambda: len(endings(place)) == 2, "both old Pods have ended")
         for ending in endings(place):
             found = why(place, ending)
@@ -68,14 +68,14 @@ def test_a_cluster_without_controllers_is_kept_in_step_by_a_process_beside_it():
         assert "0/2" in place.kubectl(kubeconfig, "get", "deployment/web", "--no-headers")
         with place.start("controller-manager", "--kubeconfig", kubeconfig) as manager:
             try:
-                place.kubectl(kubeconfig, "rollout", "status", "deployment/web", "--timeout=40s")
+                place.kubectl(kubeconfig, "rollout", "status", "deployment/web", "--timeout=60s")
                 holder = "jsonpath={.spec.holderIdentity}"
                 lease = ("-n", "kube-system", "get", "lease", "kube-controller-manager", "-o", holder)
                 assert place.kubectl(kubeconfig, *lease)
                 place.kubectl(kubeconfig, "delete", "deployment/web")
                 eventually(lambda: len(endings(place)) == 2, "its Pods have ended")
                 manager.send_signal(signal.SIGTERM)
-                out, err = manager.communicate(timeout=30)
+                out, err = manager.communicate(timeout=60)
             finally:
                 if manager.poll() is None:
                     manager.kill()

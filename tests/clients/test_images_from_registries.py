@@ -142,7 +142,7 @@ def test_ctrl_c_during_a_pull_ends_at_once_and_leaves_a_beginning_to_go_on_with(
         wait_for(lambda: beginning(data, layer) == 131072)
         command.interrupt()
         command.interrupt()
-        assert command.finish(20).status == 130
+        assert command.finish(60).status == 130
     done = run(manifests, user, data)
     assert done.status == 0, done
     assert registry.asked(layer)[-1][2]["Range"] == "bytes=131072-"

@@ -37,7 +37,7 @@ class Kubectl:
         command = [KUBECTL, *arguments]
         return subprocess.Popen(command, env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
-    def __call__(self, *arguments: str, stdin: str = "", status: int = 0, timeout: float = 40) -> str:
+    def __call__(self, *arguments: str, stdin: str = "", status: int = 0, timeout: float = 60.0) -> str:
         """stdout, or stderr when it shall fail."""
         process = self.start(*arguments)
         out, err = process.communicate(stdin, timeout)
@@ -52,11 +52,11 @@ class Kubectl:
         return json.loads(self("get", *arguments, "-o", "json"))
 
     def ready(self, *names: str) -> None:
-        self("wait", "--for=condition=Ready", "--timeout=20s", *(f"pod/{name}" for name in names))
+        self("wait", "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in names))
 
     def output_of(self, name: str) -> str:
         """What a Pod that ends by itself printed."""
-        self("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=20s", f"pod/{name}")
+        self("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", f"pod/{name}")
         return self("logs", name)
 
     def events(self, name: str) -> list[str]:
@@ -78,7 +78,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         assert match, line
         yield Kubectl(match[1], str(tmp_path_factory.mktemp("kubectl")))
         command.interrupt()
-        assert command.finish(20).status == 0
+        assert command.finish(60).status == 0
 
 
 def test_the_kubectl_that_this_is_tested_with(cluster: Kubectl) -> None:
@@ -349,7 +349,7 @@ def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Ku
     script = f"test -e /data/x && {{ {EXITS_ON_TERM} }}; echo one; touch /data/x; exit 1"
     app = container("app", script, volumeMounts=[{"name": "data", "mountPath": "/data"}])
     cluster.create(pod("restarted", app, volumes=[{"name": "data", "emptyDir": {}}]))
-    cluster("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=20s", "pod/restarted")
+    cluster("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=60s", "pod/restarted")
     cluster.ready("restarted")
     assert cluster("logs", "restarted", "--previous") == "one\n"
     assert cluster("logs", "restarted") == "start\n"
@@ -365,10 +365,10 @@ def test_containers_are_entered_and_their_ports_forwarded(cluster: Kubectl) -> N
     assert forward.stdout is not None
     match = re.search(r"Forwarding from (127\.0\.0\.1:\d+)", forward.stdout.readline())
     assert match
-    with urllib.request.urlopen(f"http://{match[1]}/hostname", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{match[1]}/hostname", timeout=60) as answer:
         assert answer.read() == b"entered\n"
     forward.send_signal(signal.SIGINT)
-    forward.communicate(timeout=20)
+    forward.communicate(timeout=60)
     cluster("delete", "pod", "entered")
 
 
@@ -378,7 +378,7 @@ def test_an_ephemeral_container_sees_the_processes_of_its_target(cluster: Kubect
     script = 'until ps -o args | grep -q "^sleep 43211"; do sleep 0.1; done; echo seen; sleep 3600'
     cluster("debug", "debugged", "--image=busybox:1.36", "-c", "probe", "--target=app", "--", "sh", "-c", script)
     deadline = time.monotonic() + 60
-    while "seen" not in (cluster.start("logs", "debugged", "-c", "probe").communicate(timeout=40)[0]):
+    while "seen" not in (cluster.start("logs", "debugged", "-c", "probe").communicate(timeout=60)[0]):
         assert time.monotonic() < deadline, cluster.get("pod", "debugged")["status"]
         time.sleep(0.2)
     cluster("delete", "pod", "debugged", timeout=60)

@@ -51,7 +51,7 @@ async def test_a_kind_is_declared_used_and_taken_away(kubectl: Kubectl) -> None:
     name, widget = "customresourcedefinition.apiextensions.k8s.io/widgets.example.com", "widget.example.com/w"
     assert await k("get", "crd") == ""
     assert await k("apply", "-f", "-", stdin=DEFINITION) == f"{name} created\n"
-    waited = await k("wait", "crd/widgets.example.com", "--for=condition=Established", "--timeout=10s")
+    waited = await k("wait", "crd/widgets.example.com", "--for=condition=Established", "--timeout=60s")
     assert waited == f"{name} condition met\n"
     assert await k("apply", "-f", "-", stdin=WIDGET % ("red", 2)) == f"{widget} created\n"
     assert [line.split() for line in (await k("get", "widgets")).splitlines()] == [["NAME", "COLOUR"], ["w", "red"]]

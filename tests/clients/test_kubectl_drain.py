@@ -50,11 +50,11 @@ def kubectl(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: p
     scoped = Kubectl(request.param, kubeconfig, admin.environment["HOME"], name)
     eventually(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
     scoped("create", "-f", "-", stdin=WEB.replace("NAME", name))
-    scoped("rollout", "status", "deployment/web", "--timeout=30s")
+    scoped("rollout", "status", "deployment/web", "--timeout=60s")
     return scoped
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not come true"
@@ -109,8 +109,8 @@ def test_a_drain_of_one_pod_after_the_other_keeps_the_budget(kubectl: Kubectl) -
         ready = [each for each in pods(kubectl) if each["status"]["phase"] == "Running"]
         assert len(ready) == 1
         kubectl("uncordon", NODE)
-        kubectl("wait", "deployment/web", "--for=condition=Available", "--timeout=20s")
-        code, out, err = kubectl.run(*drain(kubectl, "--disable-eviction", "--timeout=20s"))
+        kubectl("wait", "deployment/web", "--for=condition=Available", "--timeout=60s")
+        code, out, err = kubectl.run(*drain(kubectl, "--disable-eviction", "--timeout=60s"))
         assert code == 0, err
     finally:
         kubectl("uncordon", NODE)

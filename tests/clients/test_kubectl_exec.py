@@ -92,7 +92,7 @@ def kubectl(
     kubectl.run("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not come true"
@@ -101,7 +101,7 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
 
 def create(kubectl: Kubectl, manifest: dict) -> None:
     kubectl("create", "-f", "-", stdin=json.dumps(manifest))
-    kubectl("wait", "--for=condition=Ready", "--timeout=30s", f"pod/{manifest['metadata']['name']}")
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", f"pod/{manifest['metadata']['name']}")
 
 
 def victim(kubectl: Kubectl, name: str, grace: int = 0, command: str = "while :; do sleep 1; done") -> None:
@@ -191,7 +191,7 @@ def test_deleting_the_pod_ends_what_runs_in_it(kubectl: Kubectl) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "on\n"
     kubectl("delete", "pod", "victim")
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (137, "")
     assert "command terminated with exit code 137" in err
 
@@ -215,7 +215,7 @@ def test_output_that_the_client_reads_slowly_is_complete(kubectl: Kubectl) -> No
         time.sleep(0.05)
     while piece := process.stdout.read(1 << 20):
         size += len(piece)
-    assert (size, process.wait(20)) == (20_000_000, 0)
+    assert (size, process.wait(60)) == (20_000_000, 0)
     process.communicate()
 
 
@@ -305,7 +305,7 @@ def test_attached_input_reaches_the_container_and_detaching_leaves_it_running(ku
     assert process.stdout.readline() == "got hello\n"
     process.stdin.close()
     process.stdin = None
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert kubectl("logs", "demo", "-c", "input").endswith("got hello\n")
     assert kubectl.get("pod", "demo")["status"]["phase"] == "Running"
 
@@ -331,7 +331,7 @@ def test_run_on_a_terminal_is_a_session(kubectl: Kubectl) -> None:
         terminal.said = b""
         terminal.write("stty size; echo he$((1))re\n")
         with contextlib.suppress(AssertionError):
-            terminal.wait_for("he1re\r\n", 2)
+            terminal.wait_for("he1re\r\n", 5)
         if b"43 132" in terminal.said:
             break
     assert b"43 132" in terminal.said
@@ -354,7 +354,7 @@ def test_debug_is_a_shell_beside_the_processes_of_its_target_and_ends_with_the_p
         terminal.said = b""
         terminal.write("ps; echo he$((1))re\n")
         with contextlib.suppress(AssertionError):
-            terminal.wait_for("he1re\r\n", 2)
+            terminal.wait_for("he1re\r\n", 5)
         if b"sleep 43210" in terminal.said:
             break
     assert b"sleep 43210" in terminal.said
@@ -386,7 +386,7 @@ class Forward:
         line = self.process.stdout.readline()
         match = re.search(r"Forwarding from 127\.0\.0\.1:(\d+) -> ", line)
         if match is None:
-            raise AssertionError(line + self.process.communicate(timeout=10)[1])
+            raise AssertionError(line + self.process.communicate(timeout=60)[1])
         self.port = int(match[1])
 
     def connect(self) -> socket.socket:
@@ -395,7 +395,7 @@ class Forward:
     def end(self) -> str:
         """What it said on stderr."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.communicate(timeout=20)[1]
+        return self.process.communicate(timeout=60)[1]
 
 
 def exchange(connection: socket.socket, data: bytes) -> bytes:
@@ -465,5 +465,5 @@ def test_many_at_once_and_killed_clients_leave_no_descriptor_behind(kubectl: Kub
         client.kill()
         client.communicate()
     kubectl("delete", "pod", "leaky")
-    until(lambda: all(after <= before[role] + 2 for role, after in descriptors(tree).items()), 40)
+    until(lambda: all(after <= before[role] + 2 for role, after in descriptors(tree).items()), 60)
     until(lambda: len(children(tree.roles["shim"])) == len(tree.containers()))

@@ -110,7 +110,7 @@ def create(kubectl: Kubectl, *manifests: str) -> None:
 
 
 def ready(kubectl: Kubectl, *names: str) -> None:
-    kubectl("wait", "--for=condition=Ready", "--timeout=20s", *(f"pod/{name}" for name in names))
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in names))
 
 
 def lines(text: str) -> list[list[str]]:
@@ -328,7 +328,7 @@ def test_get_w_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
     assert [watching.stdout.readline() for _ in range(2)] == ["D\n", "<none>\n"]
     kubectl("delete", "pod", "web")
     watching.send_signal(signal.SIGINT)
-    out, _ = watching.communicate(timeout=10)
+    out, _ = watching.communicate(timeout=60)
     assert out.split()[0] == "5" and out.split()[-1] == "0"
     tables = kubectl.start("get", "pods", "-w")
     create(kubectl, TWO)
@@ -339,7 +339,7 @@ def test_get_w_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
     assert states[0][0] == "0/2"
     assert states[0][1] in ("Pending", "ContainerCreating")
     tables.send_signal(signal.SIGINT)
-    tables.communicate(timeout=10)
+    tables.communicate(timeout=60)
 
 
 def test_describe_pod_service_and_node(kubectl: Kubectl) -> None:
@@ -447,16 +447,16 @@ def test_nodes_are_labelled_tainted_and_cordoned(admin: Kubectl) -> None:
 
 def test_wait_for_conditions_values_and_deletion(kubectl: Kubectl) -> None:
     create(kubectl, WEB)
-    assert kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=20s") == "pod/web condition met\n"
+    assert kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s") == "pod/web condition met\n"
     if kubectl.version >= (1, 23):
-        kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=20s")
+        kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=60s")
     err = kubectl("wait", "--for=condition=Nope", "pod/web", "--timeout=1s", status=1)
     assert err == "error: timed out waiting for the condition on pods/web\n"
-    waiting = kubectl.start("wait", "--for=delete", "pod/web", "--timeout=30s")
+    waiting = kubectl.start("wait", "--for=delete", "pod/web", "--timeout=60s")
     time.sleep(0.3)
     assert waiting.poll() is None
     kubectl("delete", "pod", "web")
-    assert waiting.communicate(timeout=20) == ("pod/web condition met\n", "")
+    assert waiting.communicate(timeout=60) == ("pod/web condition met\n", "")
 
 
 def test_delete_waits_until_the_pod_is_gone(kubectl: Kubectl) -> None:
@@ -539,7 +539,7 @@ def test_logs_follow_ends_with_the_pod(kubectl: Kubectl) -> None:
     assert following.stdout.readline() == "three\n"
     deleting = threading.Thread(target=kubectl, args=("delete", "pod", "web", "--now"))
     deleting.start()
-    assert following.communicate(timeout=20)[0] == ""
+    assert following.communicate(timeout=60)[0] == ""
     deleting.join()
 
 
@@ -556,6 +556,6 @@ def test_an_interrupted_watch_leaves_the_server_well(kubectl: Kubectl) -> None:
     time.sleep(0.3)
     for process in watching:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     create(kubectl, WEB)
     ready(kubectl, "web")

@@ -74,7 +74,7 @@ def deploy(kubectl: Kubectl, name: str = "web", replicas: int = 2) -> None:
 
 
 def rolled_out(kubectl: Kubectl, what: str) -> str:
-    return kubectl("rollout", "status", what, "--timeout=30s")
+    return kubectl("rollout", "status", what, "--timeout=60s")
 
 
 def images(kubectl: Kubectl, selector: str) -> set[str]:
@@ -248,13 +248,13 @@ def test_create_makes_every_kind_it_has_a_generator_for(kubectl: Kubectl) -> Non
 def test_run_makes_a_pod_that_wait_can_follow_to_its_end(kubectl: Kubectl) -> None:
     out = kubectl("run", "solo", "--image=busybox:1.36", "--restart=Never", "--labels=app=solo", "--", "sleep", "3600")
     assert out == "pod/solo created\n"
-    assert kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=20s") == "pod/solo condition met\n"
+    assert kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=60s") == "pod/solo condition met\n"
     if kubectl.version >= (1, 23):
-        waited = kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/solo", "--timeout=20s")
+        waited = kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/solo", "--timeout=60s")
         assert waited == "pod/solo condition met\n"
     assert kubectl("delete", "pod", "solo", "--wait=false", "--grace-period=1").startswith('pod "solo" deleted')
     wait_until(lambda: kubectl.run("get", "pod", "solo")[0] == 1)
-    assert kubectl.run("wait", "--for=delete", "pod/solo", "--timeout=20s")[0] == (kubectl.version < (1, 21))
+    assert kubectl.run("wait", "--for=delete", "pod/solo", "--timeout=60s")[0] == (kubectl.version < (1, 21))
     error = kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=1s", status=1)
     assert 'pods "solo" not found' in error
 
@@ -327,7 +327,7 @@ def test_deleting_a_deployment_deletes_its_pods_unless_they_are_orphaned(kubectl
 
 def test_wait_for_a_condition_ends_when_it_comes_true_or_the_time_is_over(kubectl: Kubectl) -> None:
     deploy(kubectl)
-    assert kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=20s") == (
+    assert kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=60s") == (
         "deployment.apps/web condition met\n"
     )
     error = kubectl("wait", "--for=condition=Nonsense", "deployment/web", "--timeout=1s", status=1)

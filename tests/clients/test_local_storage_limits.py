@@ -42,7 +42,7 @@ def test_pods_over_their_limits_are_evicted_and_the_others_stay(place: Place) ->
         ("over", 'Usage of EmptyDir volume "scratch" exceeds the limit "5Mi". '),
         ("layer", "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "),
     ):
-        eventually(lambda name=name: status(name)["phase"] == "Failed", f"{name} is evicted", 40)
+        eventually(lambda name=name: status(name)["phase"] == "Failed", f"{name} is evicted", 60)
         found = status(name)
         assert (found["reason"], found["message"]) == ("Evicted", message)
         assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137

@@ -30,7 +30,7 @@ def create(place: Place, kubeconfig: str, *manifests: dict) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     place.kubectl(kubeconfig, "create", "-f", "-", stdin=text)
     names = [f"pod/{manifest['metadata']['name']}" for manifest in manifests]
-    place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=20s", *names)
+    place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=60s", *names)
 
 
 def status_of(place: Place, kubeconfig: str, name: str) -> dict:

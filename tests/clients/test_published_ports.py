@@ -24,7 +24,7 @@ def place(request: pytest.FixtureRequest):
 
 def get(port: int) -> str:
     """The body of /, or what kept it."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/")
         return connection.getresponse().read().decode().strip()

@@ -29,7 +29,7 @@ def test_a_pod_reaches_services_by_their_names(place: Place) -> None:
     kubectl("create", "-f", "-", stdin=json.dumps(web))
     kubectl("expose", "pod", "server", "--name", "web", "--port", "80", "--target-port", "8080")
     kubectl("expose", "pod", "server", "--name", "headless", "--cluster-ip", "None", "--port", "8080")
-    kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/server")
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/server")
 
     def run(command: str) -> str:
         return kubectl("exec", "server", "--", "sh", "-c", f"{command} 2>&1 || true").strip()
@@ -37,7 +37,7 @@ def test_a_pod_reaches_services_by_their_names(place: Place) -> None:
     assert "nameserver 10.96.0.10" in run("cat /etc/resolv.conf")
     assert "search default.svc.cluster.local svc.cluster.local cluster.local" in run("cat /etc/resolv.conf")
     for name in ("web", "web.default", "web.default.svc.cluster.local", "headless:8080"):
-        eventually(lambda name=name: run(f"wget -qO- http://{name}/") == "server", f"{name} answers", 30)
+        eventually(lambda name=name: run(f"wget -qO- http://{name}/") == "server", f"{name} answers", 60)
     address = kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
     assert address in run("nslookup web.default.svc.cluster.local")
     assert "SERVFAIL" in run("nslookup example.com")  # nobody to ask without --egress

@@ -37,7 +37,7 @@ class Cluster:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
         self.kubectl("create", "-f", "-", stdin=text)
         names = [f"pod/{manifest['metadata']['name']}" for manifest in manifests]
-        self.kubectl("wait", "--for=condition=Ready", "--timeout=30s", *names)
+        self.kubectl("wait", "--for=condition=Ready", "--timeout=60s", *names)
 
     def pod(self, name: str) -> dict | None:
         text = self.kubectl("get", "pod", name, "-o", "json", "--ignore-not-found")
@@ -88,7 +88,7 @@ def test_a_node_that_is_cut_off_is_lost_and_its_pod_ends_when_it_is_back() -> No
         place.ok("node", "disconnect", "node-2")
         assert "node-2      Ready, cut off (lastcall node connect node-2 mends it)" in place.ok("status")
         eventually(lambda: cluster.ready("node-2") == "Unknown", "node-2 is lost", 90)
-        eventually(lambda: "deletionTimestamp" in cluster.pod("lost")["metadata"], "its Pod is evicted", 30)
+        eventually(lambda: "deletionTimestamp" in cluster.pod("lost")["metadata"], "its Pod is evicted", 60)
         assert cluster.ready("node-1") == "True"
         place.ok("node", "connect", "node-2")
         assert "cut off" not in place.ok("status")
@@ -112,7 +112,7 @@ def test_the_processes_of_a_second_node_may_die_as_those_of_the_first(place: Pla
     def restarts(name: str) -> int:
         return cluster.pod(name)["status"]["containerStatuses"][0]["restartCount"]
 
-    eventually(lambda: restarts("b") == 1, "the containers of a dead shim are started again", 30)
+    eventually(lambda: restarts("b") == 1, "the containers of a dead shim are started again", 60)
     assert restarts("a") == 0
 
 

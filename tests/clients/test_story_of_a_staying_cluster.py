@@ -42,7 +42,7 @@ def test_the_story_of_a_pod_that_ended_in_a_running_cluster() -> None:
         pods = [pod("ends", container("app", ENDS)), pod("deaf", container("app", command=["sleep", "99"]))]
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
         place.kubectl(kubeconfig, "create", "-f", "-", stdin=text)
-        place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=20s", "pod/ends", "pod/deaf")
+        place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=60s", "pod/ends", "pod/deaf")
         runs = place.run("story", "ends")
         assert runs.status == 2 and "runs: there is no end to tell of" in runs.err
         place.kubectl(kubeconfig, "delete", "pod", "ends", "deaf", "--grace-period=1")

@@ -43,7 +43,7 @@ def create(place: Place, kubeconfig: str, *manifests: dict[str, Any]) -> None:
 
 
 def ready(place: Place, kubeconfig: str, *names: str) -> None:
-    place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=20s", *(f"pod/{name}" for name in names))
+    place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in names))
 
 
 def await_running(place: Place) -> None:
@@ -230,7 +230,7 @@ def test_in_the_foreground_down_ends_it_too(own: Place) -> None:
     with own.start("up") as process:
         await_running(own)
         own.ok("down")
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 0 and "Ctrl-C ends it" in out and "cluster lastcall is gone" in err
 
 
@@ -256,7 +256,7 @@ def test_ctrl_c_at_every_stage(own: Place, detached: bool, stage: str, times: in
         for _ in range(times):
             process.send_signal(signal.SIGINT)
             time.sleep(0.003)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     if stage == "running" and times == 1:
         assert process.returncode == 0, err
     elif stage != "running" and process.returncode == 0:
@@ -309,7 +309,7 @@ def test_a_killed_front_takes_all_with_it_and_the_next_command_clears_up(place: 
     front = place.up()["pid"]
     os.kill(front, signal.SIGKILL)
     now = clock_ticks()
-    eventually(lambda: not processes_in(place.namespaces[0], now), "the kernel has ended the tree", 10)
+    eventually(lambda: not processes_in(place.namespaces[0], now), "the kernel has ended the tree", 60)
     result = place.run("status")
     assert result.status == 0 and "no cluster is running" in result.out
     assert f"pid {front} ended without being asked to" in result.err
@@ -330,7 +330,7 @@ def test_a_killed_init_is_told_and_not_left(own: Place) -> None:
     with own.start("up") as process:
         await_running(own)
         os.kill(own.pids()["init"], signal.SIGKILL)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "the cluster's init was killed by SIGKILL" in err
 
 
@@ -349,7 +349,7 @@ def test_down_while_it_starts_ends_it(own: Place) -> None:
     with own.start("up", "--detach") as process:
         eventually(lambda: (own.home / "state/lastcall/lastcall/lock").exists(), "the name is claimed")
         said = own.ok("down")
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert said in ("cluster lastcall is gone\n", "no cluster named 'lastcall' is running\n")
     if process.returncode:
         assert "was stopped (lastcall down) before its node was Ready" in err
@@ -416,7 +416,7 @@ def test_logs_are_followed_until_the_cluster_ends(own: Place) -> None:
         os.kill(own.pids()["node-1"], signal.SIGKILL)
         assert "node-1 killed by SIGKILL" in process.stdout.readline()
         own.ok("down")
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 READ_RECORDS = """

@@ -59,7 +59,7 @@ def fill(place: KeptPlace) -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod("web")]})
     place.kubectl(place.copy, "create", "--validate=false", "-f", "-", stdin=text)
     place.kubectl(place.copy, "create", "configmap", "settings", "--from-literal=colour=green")
-    place.kubectl(place.copy, "wait", "--for=condition=Ready", "--timeout=20s", "pod/web")
+    place.kubectl(place.copy, "wait", "--for=condition=Ready", "--timeout=60s", "pod/web")
 
 
 def check_filled(place: KeptPlace, restarts: int) -> None:

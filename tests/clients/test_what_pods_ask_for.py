@@ -254,7 +254,8 @@ POD_LIST: list[Manifest] = [
     ),
     pod(
         "signalled",
-        container("app", "trap 'echo got USR1; exit 0' USR1; trap 'exit 9' TERM; while true; do sleep 0.1; done",
+        container("app", "trap 'echo got USR1; exit 0' USR1; trap 'exit 9' TERM; "
+                         "echo up; while true; do sleep 0.1; done",
                   lifecycle={"stopSignal": "SIGUSR1"}),
         grace=30, os={"name": "linux"}, terminationGracePeriodSeconds=30,
     ),
@@ -390,6 +391,8 @@ def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/signalled", timeout=70)
     assert kubectl.get("pod", "signalled")["status"]["containerStatuses"][0]["stopSignal"] == "SIGUSR1"
     follower = kubectl.start("logs", "-f", "signalled")
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == "up\n", "it follows before the Pod is deleted"
     kubectl("delete", "pod", "signalled", timeout=60)
     out, _ = follower.communicate(timeout=60)
     assert "got USR1" in out

@@ -43,12 +43,12 @@ class Process:
 
     def end(self, number: int) -> int:
         os.kill(self.process.pid, number)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(60)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ DELETED = ("in preStop", "draining", "tearing down")
 
 
 def await_init(command: Lastcall) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not children(command.pid):
         assert time.monotonic() < deadline and command.process.poll() is None, command.said()
         time.sleep(0.0005)
@@ -72,7 +72,7 @@ def interrupt(user: str, stage: str, times: int, number: int = signal.SIGINT) ->
             command.interrupt(number)
             time.sleep(0.002)
         go_on()
-        return command.finish(20)
+        return command.finish(60)
 
 
 CASES = [(stage, times) for stage in STAGES for times in (1, 2)]

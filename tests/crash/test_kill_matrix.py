@@ -42,7 +42,7 @@ def victim_pod() -> dict[str, Any]:
     return pod("victim", app, grace=GRACE, restartPolicy="Never")
 
 
-def child_of_shim(tree: Tree, mark: str, timeout: float = 5.0) -> int:
+def child_of_shim(tree: Tree, mark: str, timeout: float = 60.0) -> int:
     """The host's pid of the container's PID 1, or of an exec in it, by a word of its command line."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -66,7 +66,7 @@ def reach(stage: str, command: Lastcall, tree: Tree) -> Callable[[], None]:
         return lambda: None
     app = child_of_shim(tree, "the app")
     os.kill(tree.roles["node"], signal.SIGSTOP)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while os.path.exists(f"/proc/{app}"):
         assert time.monotonic() < deadline, "the app does not end"
         time.sleep(0.01)
@@ -94,7 +94,7 @@ def kill(user: str, stage: str, target: str) -> Result:
         go_on = reach(stage, command, tree)
         os.kill(target_pid(stage, target, tree), signal.SIGKILL)
         go_on()
-        return command.finish(30)
+        return command.finish(60)
 
 
 @pytest.fixture(scope="module")

@@ -65,10 +65,10 @@ def talk(client_netns: int | None, server: socket.socket, address: tuple[str, in
     started = time.monotonic()
 
     def connect() -> socket.socket:
-        return socket.create_connection(address, timeout=5)
+        return socket.create_connection(address, timeout=60)
 
     client = connect() if client_netns is None else in_netns(client_netns, connect)
-    server.settimeout(5)
+    server.settimeout(60)
     accepted, peer = server.accept()
     client.sendall(b"ping")
     accepted.sendall(accepted.recv(4))
@@ -135,7 +135,7 @@ async def teardown(network: PodNetwork) -> dict[str, Any]:
     await network.detach("f" * 64, "10.244.0.200")
     await network.detach("f" * 64)
     os.close(netns)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(interfaces()) > 1 and time.monotonic() < deadline:  # noqa: ASYNC110 (the kernel's own time)
         await asyncio.sleep(0.02)
     other = new_netns()

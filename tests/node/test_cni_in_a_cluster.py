@@ -82,7 +82,7 @@ class Cluster:
         self.kubectl("create", "-f", "-", stdin=text)
         if wait:
             names = [f"pod/{manifest['metadata']['name']}" for manifest in manifests]
-            self.kubectl("wait", "--for=condition=Ready", "--timeout=50s", *names)
+            self.kubectl("wait", "--for=condition=Ready", "--timeout=60s", *names)
 
     def pod(self, name: str) -> dict[str, Any] | None:
         text = self.kubectl("get", "pod", name, "-o", "json", "--ignore-not-found")
@@ -154,7 +154,7 @@ def test_pods_in_a_chain_of_debian_s_plugins(place: Place):
     assert fetch("two", f"{found['one']['status']['hostIP']}:9090") == "one", "portmap"
     assert "LOOPBACK,UP" in cluster.kubectl("exec", "one", "--", "ip", "link", "show", "lo")
     assert cluster.rules("9090") and cluster.rules("CNI-FORWARD -s 10.99.0.2")
-    cluster.kubectl("delete", "pod", "one", "two", "--timeout=50s")
+    cluster.kubectl("delete", "pod", "one", "two", "--timeout=60s")
     cluster.assert_nothing_is_left()
     assert os.path.exists("/var/lib/cni") == host_had, "what plugins write is the cluster's own"
 
@@ -198,11 +198,11 @@ def test_a_delete_that_fails_keeps_the_pod_until_the_plugin_works(place: Place):
     first = cluster.calls()[-1][1]
     kill_the_node(cluster)
     waits.unlink()
-    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=50s", "pod/late")
+    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/late")
     eventually(lambda: len(cluster.addresses()) == 1, "the address of the first try is free", PATIENCE)
     assert ["DEL", first] in [call[:2] for call in cluster.calls()]
     assert cluster.addresses() == [cluster.pod("late")["status"]["podIP"]]
-    cluster.kubectl("delete", "pod", "late", "--timeout=50s")
+    cluster.kubectl("delete", "pod", "late", "--timeout=60s")
     cluster.assert_nothing_is_left()
 
 

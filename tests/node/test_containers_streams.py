@@ -19,7 +19,7 @@ async def all_of(read) -> bytes:
 
 async def until_output(streams: ContainerStreams, text: bytes) -> bytes:
     data = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while text not in data:
             piece = await streams.read_stdout()
             assert piece, data
@@ -302,7 +302,7 @@ async def test_a_port_is_reached_on_the_pod_s_own_loopback(world: ShimWorld):
     await world.start(sandbox, "busybox", "nc", "-l", "-p", "8080", "-e", "cat")
 
     async def connect():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     return await world.runtime.port_forward(sandbox, 8080)

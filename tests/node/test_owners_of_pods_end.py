@@ -179,6 +179,6 @@ def test_ctrl_c_while_an_owners_pods_start_ends_everything():
         command.wait_for("created Deployment default/web")
         command.tree()
         command.interrupt(signal.SIGINT)
-        result = command.finish(30)
+        result = command.finish(60)
     assert result.status == 130
     assert "nothing more is deleted" in result.err

@@ -81,12 +81,12 @@ async def test_a_child_that_the_kernel_killed_with_pid_1_is_told_and_one_that_en
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15):
         return  # the kernel tells nobody but the parent how a process ended
     fork = """
-children = []
+children = []  # while it sleeps the shim looks at what lives, every 0.1 s
 for _ in range(2):
     children.append(os.fork())
     if not children[-1]: time.sleep(300)
 def stop(*_):
-    os.kill(children[1], signal.SIGTERM); os.waitpid(children[1], 0); time.sleep(0.3); os._exit(0)
+    os.kill(children[1], signal.SIGTERM); os.waitpid(children[1], 0); time.sleep(1.5); os._exit(0)
 signal.signal(signal.SIGTERM, stop)
 """
     container = await serve(world, fork)
@@ -113,7 +113,7 @@ async def test_a_listener_that_closes_and_a_connection_that_ends_are_seen_while_
     accept = """
 peer = listener.accept()[0]
 def stop(*_):
-    time.sleep(0.1); listener.close(); time.sleep(0.3); peer.recv(100); peer.close(); time.sleep(0.4); os._exit(0)
+    time.sleep(0.4); listener.close(); time.sleep(1); peer.recv(100); peer.close(); time.sleep(1); os._exit(0)
 signal.signal(signal.SIGTERM, stop)
 """
     container = await serve(world, "", f"pid = os.getpid(){accept}\n{SLEEPS}")
@@ -135,7 +135,7 @@ signal.signal(signal.SIGTERM, stop)
 
 @inside
 async def test_what_nobody_accepted_and_nobody_read_is_reset_at_the_exit(world: ShimWorld) -> None:
-    container = await serve(world, "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.3), os._exit(0)))")
+    container = await serve(world, "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1), os._exit(0)))")
     await connect(world, container)
     await world.runtime.stop_container(container, 30)
     await world.ended(container)

@@ -200,7 +200,7 @@ class Page:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    async def until(self, expression: str, seconds: float = 20.0) -> None:
+    async def until(self, expression: str, seconds: float = 60.0) -> None:
         """Wait until an expression is true."""
         async with asyncio.timeout(seconds):
             while not await self.eval(expression):  # noqa: ASYNC110  # a page has no event for it

@@ -67,7 +67,7 @@ def kept_cluster(data_home: Path, feature_gates: Mapping[str, bool] | None = Non
     finally:
         cluster.stdin.close()
         try:
-            cluster.wait(timeout=30)
+            cluster.wait(timeout=60)
         except subprocess.TimeoutExpired:
             cluster.kill()
             raise

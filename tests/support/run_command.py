@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import ordinary_user
-from tree import MachineState, Tree, assert_clean, cmdline
+from tree import MachineState, Tree, assert_clean, cgroups_named, cmdline
 
 AT_ONCE = 4
 """Clusters that a test may have running side by side: most of their time they wait."""
@@ -155,7 +154,7 @@ class Lastcall:
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
         self.credentials = Credentials(fields["Uid"], fields["Groups"].strip(), fields["CapEff"])
 
-    def wait_for(self, *texts: str, timeout: float = 30.0) -> Line:
+    def wait_for(self, *texts: str, timeout: float = 60.0) -> Line:
         """The first line with one of the texts; fails when the command ends, or falls silent, without it."""
         deadline = time.monotonic() + timeout
         seen = 0
@@ -199,9 +198,8 @@ class Lastcall:
             assert_clean(self._before, self.home, self.namespaces)
         else:
             assert MachineState.take(self.home) == self._before
-        # os.walk and not glob: cgroups of other clusters may go meanwhile.
-        cgroups = [f"{parent}/{name}" for parent, names, _ in os.walk("/sys/fs/cgroup") for name in names]
-        assert not [path for path in cgroups if fnmatch(os.path.basename(path), f"*lastcall*{self.pid}*")]
+        # The name ends with the pid namespace, the pid and the start time of front.
+        assert not cgroups_named(f"*lastcall-*-ns*-{self.pid}-*")
         return Result(status, self.said("out") + "\n", self.said("err"), seconds)
 
     def __enter__(self) -> Self:

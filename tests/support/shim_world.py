@@ -148,7 +148,7 @@ class ShimWorld:
         await self.runtime.start_container(container)
         return container
 
-    async def ended(self, container: str, seconds: float = 10) -> ContainerStatus:
+    async def ended(self, container: str, seconds: float = 60.0) -> ContainerStatus:
         async with asyncio.timeout(seconds):
             while True:
                 status = await self.runtime.container_status(container)
@@ -167,7 +167,7 @@ class ShimWorld:
         parts = [line.split(" ", 3) for line in lines]
         return "\n".join(part[3] for part in parts if not stream or part[1] == stream)
 
-    async def until(self, condition: Callable[[], object], seconds: float = 10) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         async with asyncio.timeout(seconds):
             while not condition():  # noqa: ASYNC110 - a condition of the kernel's
                 await asyncio.sleep(0.002)

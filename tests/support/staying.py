@@ -23,7 +23,7 @@ from tree import MachineState, Tree, children, clock_ticks, processes_in
 KUBECTL = shutil.which("kubectl")
 
 
-def eventually(condition: Callable[[], Any], what: str, timeout: float = 20.0) -> Any:
+def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
     """The first true value of `condition`."""
     deadline = time.monotonic() + timeout
     while not (found := condition()):
@@ -145,7 +145,7 @@ class Place:
         assert done.returncode == status, (arguments, done.stdout, done.stderr)
         return done.stderr if status else done.stdout
 
-    def assert_clean(self, timeout: float = 10.0) -> None:
+    def assert_clean(self, timeout: float = 60.0) -> None:
         now = clock_ticks()
         for namespaces in self.namespaces:
             eventually(lambda spaces=namespaces: not processes_in(spaces, now), "no process is left", timeout)
@@ -168,7 +168,7 @@ class InTerminal:
         self.pid = pid
         self.said = ""
 
-    def wait_for(self, text: str, timeout: float = 30.0) -> None:
+    def wait_for(self, text: str, timeout: float = 60.0) -> None:
         deadline = time.monotonic() + timeout
         os.set_blocking(self._master, False)
         while text not in self.said:
@@ -186,7 +186,7 @@ class InTerminal:
     def close(self) -> None:
         os.close(self._master)
 
-    def wait(self, timeout: float = 20.0) -> int:
+    def wait(self, timeout: float = 60.0) -> int:
         """Exit status, negative for a signal."""
         deadline = time.monotonic() + timeout
         while True:

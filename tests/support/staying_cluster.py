@@ -72,7 +72,7 @@ class StayingCluster:
         with contextlib.suppress(StatusError):
             await self.again(lambda: self.client.delete(PODS, name, "default", **options))
 
-    async def again(self, ask: Callable[[], Awaitable[Any]], limit: float = 20.0) -> Any:
+    async def again(self, ask: Callable[[], Awaitable[Any]], limit: float = 60.0) -> Any:
         deadline = time.monotonic() + limit
         while True:
             try:
@@ -121,7 +121,7 @@ class StayingCluster:
     async def ready(self, name: str = "p") -> None:
         await self.until(lambda: self.is_ready(name), f"{name} is Ready")
 
-    async def gone(self, name: str = "p", limit: float = 30.0) -> None:
+    async def gone(self, name: str = "p", limit: float = 60.0) -> None:
         await self.until(lambda: self.last(name).get("watchType") == "DELETED", f"{name} is gone", limit)
 
     # -- what was seen
@@ -187,13 +187,13 @@ class StayingCluster:
         return [f"{parent}/{name}" for parent, names, _ in found for name in names if name.startswith("pod")]
 
     async def nothing_left(self) -> None:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while left := self.left():
             assert time.monotonic() < deadline, left
             await asyncio.sleep(0.05)
 
 
-def staying(scenario: Scenario | None = None, *, then: Scenario | None = None, timeout: float = 90) -> Any:
+def staying(scenario: Scenario | None = None, *, then: Scenario | None = None, timeout: float = 240) -> Any:
     """See the module's docstring. `then` is a scenario of the cluster's next start on the same state directory."""
     if scenario is None:
         return functools.partial(staying, then=then, timeout=timeout)

@@ -142,7 +142,7 @@ class FakeRuntime:
         return self.ports[-1]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110 - a condition of another connection
                 await asyncio.sleep(0.002)
 
@@ -197,7 +197,7 @@ class SpdyConnection:
 
 async def all_of(stream: SpdyStream) -> bytes:
     data = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while piece := await stream.read():
             data += piece
     return data

@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 
@@ -45,7 +46,7 @@ class Tree:
     namespaces: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def find(cls, front: int, timeout: float = 20.0) -> "Tree":
+    def find(cls, front: int, timeout: float = 60.0) -> "Tree":
         """Wait until front's tree is complete."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -106,6 +107,15 @@ def processes_in(namespaces: dict[str, str], started_before: int | None = None) 
     return found
 
 
+def cgroups_named(pattern: str) -> list[str]:
+    """The control groups of this machine whose whole path fits (`*` stands for anything, slashes too).
+
+    By os.walk and not glob: those of other clusters may go while this looks.
+    """
+    found = [f"{parent}/{name}" for parent, names, _ in os.walk("/sys/fs/cgroup") for name in names]
+    return [path for path in found if fnmatch(path, pattern)]
+
+
 @dataclass(frozen=True)
 class MachineState:
     """What a clean machine must look like again afterwards."""
@@ -123,7 +133,7 @@ class MachineState:
         return cls(mounts, links, files)
 
 
-def assert_clean(before: MachineState, home: Path, namespaces: dict[str, str], timeout: float = 10.0) -> None:
+def assert_clean(before: MachineState, home: Path, namespaces: dict[str, str], timeout: float = 60.0) -> None:
     """Nothing is left: no process in the cluster's namespaces, no mount, no link, no file."""
     deadline, now = time.monotonic() + timeout, clock_ticks()
     while (left := processes_in(namespaces, now)) and time.monotonic() < deadline:
