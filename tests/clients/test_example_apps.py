@@ -59,7 +59,7 @@ def tried(example: Example) -> tuple[dict[str, Any], str]:
     assert program == "lastcall"
     there = [str(EXAMPLES / example.file) if word == f"examples/{example.file}" else word for word in arguments]
     with Place(ordinary_user.USERS[-1]) as place:
-        result = place.run(verb, *there, *SHORT[verb], "-o", "json", timeout=120)
+        result = place.run(verb, *there, *SHORT[verb], "-o", "json", timeout=240)
     assert result.status == example.status, (result.out[-3000:], result.err)
     return json.loads(result.out) if result.out else {}, result.err
 

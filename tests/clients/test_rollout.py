@@ -14,7 +14,7 @@ LOAD = ("--propagation", "1s", "--load", "fresh=60,keep-alive=20", "--control", 
 
 
 def experiments(place: Place, name: str, *options: str) -> tuple[int, list[dict]]:
-    result = place.run("rollout", str(EXAMPLES / f"{name}.yaml"), *LOAD, *options, timeout=110)
+    result = place.run("rollout", str(EXAMPLES / f"{name}.yaml"), *LOAD, *options, timeout=240)
     assert result.out, result.err
     document = json.loads(result.out)
     assert document["schema"] == "lastcall/rollout/v1"
@@ -68,7 +68,7 @@ def test_a_hook_that_sleeps_two_seconds_is_safe_up_to_about_two_seconds_of_lag()
         manifest.write_text(text.replace("seconds: 5", "seconds: 2"))
         search = ("--find-safe", "--confirm", "2", "--disrupt", "delete", "--load", "fresh=100")
         quick = ("--control", "500ms", "--settle", "500ms", "-o", "json")
-        result = place.run("rollout", str(manifest), *search, *quick, timeout=110)
+        result = place.run("rollout", str(manifest), *search, *quick, timeout=240)
         manifest.unlink()
         assert result.status == 0 and "on the kernel" in result.err, result.err
         document = json.loads(result.out)

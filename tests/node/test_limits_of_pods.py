@@ -16,7 +16,8 @@ import pytest
 import yaml
 from pods import pod
 from run_command import Lastcall
-from tree import cgroups_named, comm
+from staying import Followed, eventually
+from tree import cgroups_named
 
 pytestmark = pytest.mark.real_kernel
 
@@ -160,12 +161,11 @@ def test_what_a_killed_cluster_leaves_is_taken_away_by_the_next_start() -> None:
         API(command)
         left = f"*/lastcall-*-{command.pid}-*"
         # Front, whose groups they are, lives as long as this looks: else another cluster's start takes them away.
+        init = Followed([tree.init])
         os.kill(command.pid, signal.SIGSTOP)
         os.kill(tree.init, signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while comm(tree.init) and os.path.exists(f"/proc/{tree.init}/ns/pid"):
-            assert time.monotonic() < deadline, "init does not end"
-            time.sleep(0.02)
+        eventually(lambda: not init.alive(), "init ends")
+        init.close()
         assert cgroups_named(left), "front, which would take them away, does not run"
         os.kill(command.pid, signal.SIGKILL)
         command.process.wait(60)

@@ -12,7 +12,7 @@ from staying import KUBECTL, Place, eventually
 pytestmark = [
     pytest.mark.real_kernel,
     pytest.mark.skipif(KUBECTL is None, reason="needs kubectl"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),
 ]
 
 APP = """

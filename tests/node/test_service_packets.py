@@ -20,7 +20,7 @@ def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What the one run of all scenarios saw, for each user."""
     prefix = ordinary_user.command_prefix(request.param)
     command = [*prefix, sys.executable, str(SCENARIO)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd="/", check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     if prefix:
