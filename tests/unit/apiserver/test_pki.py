@@ -31,7 +31,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> dict
             tls.send(b"x")
     finally:
         right.close()
-        thread.join(5)
+        thread.join(60)
     return seen[0]
 
 

@@ -205,7 +205,7 @@ async def test_either_side_going_away_ends_the_other(way: str) -> None:
                 await client.remote_command("stdin", "stdout")
                 await it.runtime.until(lambda: it.runtime.streams)
                 client.writer.transport.abort()
-        await asyncio.wait_for(it.runtime.streams[0].closed.wait(), 5)
+        await asyncio.wait_for(it.runtime.streams[0].closed.wait(), 60)
         await it.runtime.until(lambda: len(asyncio.all_tasks()) <= before + 2)
 
 

@@ -16,7 +16,7 @@ from lastcall.cli.output import checked_output, write_file
 from lastcall.cli.run import run, run_manifests
 from lastcall.cli.session import RunOptions
 
-FAST = RunOptions(after=0, timeout=5)
+FAST = RunOptions(after=0, timeout=60)
 
 
 def options(**given):

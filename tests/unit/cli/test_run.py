@@ -15,7 +15,7 @@ from lastcall.cli.session import RunOptions
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.world.needs import Need
 
-FAST = RunOptions(after=0, timeout=5)
+FAST = RunOptions(after=0, timeout=60)
 
 
 @pytest.fixture

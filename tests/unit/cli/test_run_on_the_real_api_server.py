@@ -18,7 +18,7 @@ from lastcall.timeline import kinds as k
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.clock import RealClock
 
-OPTIONS = RunOptions(after=0, timeout=10)
+OPTIONS = RunOptions(after=0, timeout=60)
 
 
 class APICluster:

@@ -60,7 +60,7 @@ class Front:
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._thread.start()
-        assert self._started.wait(10)
+        assert self._started.wait(60)
 
     async def _run(self) -> None:
         self.answers = Answers()
@@ -78,11 +78,11 @@ class Front:
     def end(self) -> None:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self.answers.stopped.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     def eventually(self, condition: Any) -> None:
-        for _ in range(500):
+        for _ in range(6000):
             if condition():
                 return
             threading.Event().wait(0.01)
@@ -304,7 +304,7 @@ def test_of_many_who_want_a_name_one_gets_it(state_home: Path, monkeypatch: pyte
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert (len(got), len(refused)) == (1, 7)
     got[0].remove()
     got[0].close()

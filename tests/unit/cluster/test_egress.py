@@ -37,7 +37,7 @@ def echo() -> Iterator[tuple[str, int]]:
     yield server.getsockname()[:2]
     server.shutdown(socket.SHUT_RDWR)
     server.close()
-    thread.join(10)
+    thread.join(60)
 
 
 def open_fds() -> int:
@@ -46,7 +46,7 @@ def open_fds() -> int:
 
 async def settled(before: int) -> bool:
     """Whether as many fds are open again; the echo server's end closes a moment later."""
-    for _ in range(500):
+    for _ in range(6000):
         if open_fds() == before:
             return True
         await asyncio.sleep(0.01)
@@ -242,7 +242,7 @@ def test_a_tunnel_through_the_proxy(answer: bytes, error: str) -> None:
     else:
         with dial_out("r.example", 443, tls=True, environ=environ) as sock:
             assert sock.recv(100) == b"first bytes", "the proxy's answer is not the registry's"
-    thread.join(10)
+    thread.join(60)
     server.close()
     assert asked == [b"CONNECT r.example:443 HTTP/1.1\r\nHost: r.example:443\r\n\r\n"]
 

@@ -256,7 +256,7 @@ async def test_what_a_cancelled_pull_left_is_gone_on_with(registry: Registry, pu
             arrived.set()
 
     task = asyncio.ensure_future(pull(f"{registry.host}/app:v1", on_progress=seen))
-    await asyncio.wait_for(arrived.wait(), 10)
+    await asyncio.wait_for(arrived.wait(), 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -81,7 +81,7 @@ async def test_a_followed_log_ends_with_the_container_and_misses_no_line(tmp_pat
         with path.open("a") as file:
             file.write(line(3, "last"))
         running = False
-        await asyncio.wait_for(task, 2)
+        await asyncio.wait_for(task, 60)
     assert b"".join(seen) == b"one\ntwo\nlast\n"
 
 

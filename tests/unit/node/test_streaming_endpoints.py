@@ -68,7 +68,7 @@ async def kubelet() -> AsyncIterator[Kubelet]:
 async def frames(socket: aiohttp.ClientWebSocketResponse) -> list[tuple[int, bytes]]:
     """Everything until the server closes."""
     found = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async for message in socket:
             assert message.type is aiohttp.WSMsgType.BINARY
             found.append((message.data[0], message.data[1:]))
@@ -89,7 +89,7 @@ async def test_v5_carries_both_outputs_the_end_of_the_input_and_the_exit_code() 
             assert node.runtime.calls == [("exec", "c-id", ("sh", "-c", "x"), False, True)]
             await socket.send_bytes(b"\0some \xff input")
             await socket.send_bytes(b"\xff\0")
-            await asyncio.wait_for(streams.stdin_closed.wait(), 5)
+            await asyncio.wait_for(streams.stdin_closed.wait(), 60)
             assert b"".join(streams.stdin) == b"some \xff input"
             streams.stdout.put_nowait(b"out\0")
             streams.stderr.put_nowait(b"err")
@@ -201,7 +201,7 @@ async def test_a_client_that_goes_away_lets_go_of_the_command() -> None:
         streams = await node.streams()
         assert socket._response.connection is not None
         socket._response.connection.transport.abort()
-        await asyncio.wait_for(streams.closed.wait(), 5)
+        await asyncio.wait_for(streams.closed.wait(), 60)
         assert not streams.exited.is_set()
 
 
@@ -318,7 +318,7 @@ async def test_a_spdy_client_that_goes_away_lets_go_and_a_broken_one_too() -> No
                 await client.writer.drain()
                 if not last:
                     client.writer.close()
-                await asyncio.wait_for(node.runtime.streams[number].closed.wait(), 5)
+                await asyncio.wait_for(node.runtime.streams[number].closed.wait(), 60)
 
 
 async def test_a_stream_of_no_known_kind_is_reset() -> None:

@@ -74,7 +74,7 @@ class Peer:
             await self.pipe.write(self.encoder.encode(frame))
 
     async def receive(self):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not self.frames:
                 data = await self.pipe.read()
                 assert data, "the session has ended"
