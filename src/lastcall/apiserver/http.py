@@ -9,7 +9,6 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -126,8 +125,8 @@ class HTTPFace:
     @staticmethod
     def _impersonated(request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> UserInfo:
         """The user to act as. Only those who may do everything may impersonate. Raises the 403 StatusError."""
-        if not authorize(user, replace(info, is_resource_request=True, verb="impersonate")):
-            raise forbidden_request(user, replace(info, verb=f"impersonate-on:user-info:{info.verb}"))
+        if not authorize(user, info._replace(is_resource_request=True, verb="impersonate")):
+            raise forbidden_request(user, info._replace(verb=f"impersonate-on:user-info:{info.verb}"))
         return impersonated(request.headers["Impersonate-User"], request.headers.getall("Impersonate-Group", []))
 
     def _resource(self, info: RequestInfo) -> Resource | None:

@@ -1,10 +1,10 @@
 """The Client protocol without HTTP: straight into the API server's operations, on its own event loop.
 
-Objects from `get`, `list` and `watch` are the server's decoded ones: shared and read-only. What `create`, `update`,
-`patch` and `delete` answer belongs to the caller.
+Objects from here are the server's decoded ones, answers to writes included: shared and read-only. What is given to
+`create` and `update` stays the caller's.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,7 +20,32 @@ from lastcall.apiserver.listing import SLICE
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.options import ListOptions, parse_delete_options
 from lastcall.apiserver.requestinfo import RequestInfo
+from lastcall.apiserver.watch import Event, EventStream
 from lastcall.client.api import MERGE_PATCH, ListResult, WatchEvent
+
+
+class DecodedEvents:
+    """The events of a watch, decoded."""
+
+    def __init__(self, events: EventStream, decode: Callable[[bytes], Object]) -> None:
+        self._events = events
+        self._decode = decode
+
+    def __aiter__(self) -> "DecodedEvents":
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        return self._decoded(await self._events.__anext__())
+
+    def take(self) -> WatchEvent | None:
+        """The next event when it has come already."""
+        event = self._events.take()
+        return None if event is None else self._decoded(event)
+
+    def _decoded(self, event: Event) -> WatchEvent:
+        if event.type in ("ERROR", "BOOKMARK"):
+            return WatchEvent(event.type, orjson.loads(event.value))
+        return WatchEvent(event.type, self._decode(event.value))
 
 
 class InProcessClient:
@@ -80,18 +105,8 @@ class InProcessClient:
             resource_version=resource_version,
             allow_watch_bookmarks=bookmarks,
         )
-        decode = self._operations.decode
-
         async with self._operations.watch(resource, namespace, options, endless=True) as events:
-
-            async def decoded() -> AsyncIterator[WatchEvent]:
-                async for event in events:
-                    if event.type in ("ERROR", "BOOKMARK"):
-                        yield WatchEvent(event.type, orjson.loads(event.value))
-                    else:
-                        yield WatchEvent(event.type, decode(resource, event.value))
-
-            yield decoded()
+            yield DecodedEvents(events, self._operations.decoder(resource))
 
     async def create(
         self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
@@ -101,7 +116,7 @@ class InProcessClient:
         answer = await self._operations.create(
             context, resource, copy_object(obj), namespace, name=name, subresource=subresource
         )
-        return copy_object(answer.object)
+        return answer.object
 
     async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
         name = name_of(obj)
@@ -110,7 +125,7 @@ class InProcessClient:
         answer = await self._operations.update(
             context, resource, copy_object(obj), namespace, name, subresource=subresource
         )
-        return copy_object(answer.object)
+        return answer.object
 
     async def patch(
         self,
@@ -127,7 +142,7 @@ class InProcessClient:
         answer = await self._operations.patch(
             context, resource, patch, namespace, name, content_type=content_type, subresource=subresource
         )
-        return copy_object(answer.object)
+        return answer.object
 
     async def delete(
         self,
@@ -150,7 +165,7 @@ class InProcessClient:
         body["preconditions"] = {"uid": uid, "resourceVersion": resource_version}
         options: DeleteOptions = parse_delete_options(body, {}, ())
         answer = await self._operations.delete(context, resource, namespace, name, options)
-        return copy_object(answer.object)
+        return answer.object
 
     async def close(self) -> None:
         """Nothing to close."""

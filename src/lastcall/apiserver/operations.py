@@ -4,7 +4,7 @@ Here a request's object is made fit for the registry (kind and version, unknown 
 told apart, and the answer of a DELETE gets its form.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.watch import EventStream, open_watch
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH
-from lastcall.world.clock import now, rfc3339
+from lastcall.world.clock import now, rfc3339_now
 
 if TYPE_CHECKING:
     from multidict import MultiMapping
@@ -127,6 +127,12 @@ class Operations:
             obj = self.kind(resource).decode(value)
         face = face_of(resource)
         return obj if face is None else face.show(obj)
+
+    def decoder(self, resource: Resource) -> Callable[[bytes], Object]:
+        """`decode` of one kind."""
+        if isinstance(resource, CustomResource) or face_of(resource) is not None:
+            return lambda value: self.decode(resource, value)
+        return self.kind(resource).decode
 
     def present(self, resource: Resource, value: bytes) -> bytes:
         """Stored bytes as `resource` shows them: unchanged, but for a kind's other face."""
@@ -263,7 +269,7 @@ class Operations:
     # -- managedFields -----------------------------------------------------------------------------------------------
 
     def _tracking(self, context: RequestContext, resource: Resource, subresource: str = "") -> Tracking:
-        return Tracking(scope_of(resource, subresource), manager_of(context), lambda: rfc3339(self.now()))
+        return Tracking(scope_of(resource, subresource), manager_of(context), lambda: rfc3339_now(self.clock))
 
     @staticmethod
     def _track(tracking: Tracking) -> Track:
@@ -349,6 +355,8 @@ class Operations:
             if new["metadata"].get("managedFields") is old["metadata"].get("managedFields"):
                 new["metadata"].pop("managedFields", None)  # untouched: they need no checking
             new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None, old=shown)
+            if resource is PODS and "status" in new and new.get("spec") is shown["spec"]:
+                return new  # a Pod's defaults are in its spec, and what is stored has them
             return self._stored(resource, new)
 
         track = self._track(self._tracking(context, resource, subresource))

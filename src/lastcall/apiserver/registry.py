@@ -8,6 +8,7 @@ Source: apiserver pkg/registry/generic/registry/store.go.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import orjson
 
@@ -54,8 +55,7 @@ Transform = Callable[[Object], Object]
 """Given the stored object (shared: not to be changed), the object that the client wants."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """`value` is the JSON of `object`. `created` says whether a new object came to be, `removed` whether it is gone."""
 
     object: Object

@@ -4,14 +4,13 @@ Source: apiserver pkg/endpoints/request/requestinfo.go:NewRequestInfo.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestInfo:
+class RequestInfo(NamedTuple):
     """`is_resource_request` False: only `path` and `verb` mean something.
 
     `resource` is the plural name as in the URL, known or not. `name` is the object's, "" for a collection.

@@ -26,7 +26,7 @@ from lastcall.apiserver.kubelet_client import KubeletLogs, PodLogOptions
 from lastcall.apiserver.registry import GenericStore
 from lastcall.apiserver.requestinfo import is_true
 from lastcall.apiserver.tokens import BOUND_KINDS, DEFAULT_EXPIRATION, MIN_EXPIRATION, TokenIssuer
-from lastcall.world.clock import now, rfc3339
+from lastcall.world.clock import now, rfc3339, rfc3339_now
 
 Kinds = Mapping[Resource, GenericStore]
 
@@ -47,7 +47,7 @@ async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace
 
     def assign(old: Object) -> Object:
         check_binding(old, meta, namespace)
-        return assigned(old, target["name"], meta, rfc3339(now(pods.shared.world.clock)))
+        return assigned(old, target["name"], meta, rfc3339_now(pods.shared.world.clock))
 
     await pods.update(context, namespace, name, assign, subresource="binding")
     return status_success(code=201)

@@ -7,9 +7,8 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import orjson
 
@@ -32,8 +31,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """`value` is the JSON of the object. ERROR carries a Status, and the watch ends after it."""
 
     type: EventType

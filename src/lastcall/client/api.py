@@ -3,13 +3,14 @@
 Components are clients and nothing else. In one process with the API server they get
 `lastcall.apiserver.inprocess.InProcessClient` (no HTTP, no JSON), elsewhere `lastcall.client.http.HTTPClient`. All
 methods raise `lastcall.api.errors.StatusError` when the server refuses and `ConnectionLost` when it cannot be reached.
-Objects returned by `get`, `list` and `watch` may be shared: do not change them (see `lastcall.api.meta.copy_object`).
+Objects that it returns, answers to writes included, may be shared: do not change them (see
+`lastcall.api.meta.copy_object`).
 """
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
@@ -32,8 +33,7 @@ class ListResult:
     resource_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """`object` is a Status for `ERROR`. BOOKMARK events are handed on only when asked for."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]

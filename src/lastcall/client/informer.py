@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import Resource
-from lastcall.client.api import Client, ConnectionLost
+from lastcall.client.api import Client, ConnectionLost, WatchEvent
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -146,16 +146,22 @@ class Informer:
             field_selector=self._field_selector,
             bookmarks=True,
         ) as events:
-            async for event in events:
-                if event.type == "ERROR":
-                    raise StatusError(event.object)
+            # In process, events that have come already are taken without a coroutine for each.
+            take = getattr(events, "take", None)
+            async for first in events:
                 events_seen += 1
                 self._backoff = FIRST_BACKOFF
-                version = resource_version_of(event.object) or version
-                if event.type == "DELETED":
-                    self._deleted(event.object)
-                elif event.type != "BOOKMARK":
-                    self._put(event.object)
+                event: WatchEvent | None = first
+                while event is not None:
+                    type_, obj = event
+                    if type_ == "ERROR":
+                        raise StatusError(obj)
+                    version = resource_version_of(obj) or version
+                    if type_ == "DELETED":
+                        self._deleted(obj)
+                    elif type_ != "BOOKMARK":
+                        self._put(obj)
+                    event = take() if take is not None else None
         if not events_seen and monotonic(self._world.clock) - started < SHORT_WATCH:
             await self._sleep_backoff()  # a server that closes at once must not be asked without end
         return version

@@ -7,8 +7,7 @@ store is about to use, so that get, list and watch hand out the stored bytes unc
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 Encode = Callable[[int], bytes]
 """Given the revision of the write, the bytes to store."""
@@ -17,8 +16,10 @@ Trigger = Callable[["Change"], Iterable[str]]
 """The values that a change concerns, before and after it: for a Pod the node it is on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+# One of each for every write and every reader: tuples, which are made three times as fast as frozen dataclasses.
+
+
+class Entry(NamedTuple):
     """One stored value. `revision` is that of its last write."""
 
     key: str
@@ -26,8 +27,7 @@ class Entry:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One write, as a watcher sees it. For `DELETED`, `value` is the last stored state encoded at `revision`."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]

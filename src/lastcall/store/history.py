@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lastcall.store.api import Change, Compacted, Entry
 from lastcall.store.watchers import Watcher, Watchers
@@ -12,8 +12,7 @@ FIRST_REVISION = 1
 """The revision of an empty store, as in etcd; 0 always means "no revision"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """One write in the history. `before` is the entry it replaced, which a snapshot at an older revision puts back."""
 
     change: Change

@@ -90,8 +90,8 @@ class Watchers:
         self._by_prefix: dict[str, _Siblings] = {}
         self._by_trigger: dict[str, dict[str, _Siblings]] = {}
         self._triggers: dict[str, Trigger] = {}
-        self._lengths: dict[int, int] = {}
-        """Length of a prefix → how many watchers have one of this length."""
+        self._lengths: dict[str, dict[int, int]] = {}
+        """First part of a prefix (its kind) → length → how many watchers have such a prefix of this length."""
         self._to_wake: deque[Watcher] = deque()
         self._waking = False
         self._closed = False
@@ -102,7 +102,8 @@ class Watchers:
 
     def add(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
         """`watcher` hears of all changes under `prefix`; with `trigger` only of those that concern this value."""
-        self._lengths[len(prefix)] = self._lengths.get(len(prefix), 0) + 1
+        lengths = self._lengths.setdefault(_kind(prefix), {})
+        lengths[len(prefix)] = lengths.get(len(prefix), 0) + 1
         if trigger is None or prefix not in self._triggers:
             self._by_prefix.setdefault(prefix, {})[watcher] = None
         else:
@@ -112,9 +113,10 @@ class Watchers:
 
     def remove(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
         """As it was added."""
-        self._lengths[len(prefix)] -= 1
-        if not self._lengths[len(prefix)]:
-            del self._lengths[len(prefix)]
+        lengths = self._lengths[_kind(prefix)]
+        lengths[len(prefix)] -= 1
+        if not lengths[len(prefix)]:
+            del lengths[len(prefix)]
         if trigger is None or prefix not in self._triggers:
             _discard(self._by_prefix, prefix, watcher)
         else:
@@ -122,18 +124,25 @@ class Watchers:
 
     def feed(self, change: Change) -> None:
         """Give a change to those it concerns."""
-        for length in self._lengths:
-            if length > len(change.key):
-                continue  # the slice would be the whole key once more
-            prefix = change.key[:length]
-            siblings = self._by_prefix.get(prefix)
-            if siblings is not None:
-                self._to_wake.extend([watcher for watcher in siblings if watcher.feed(change)])
-            indexed = self._by_trigger.get(prefix)
-            if indexed:
-                for value in dict.fromkeys(self._triggers[prefix](change)):
-                    self._to_wake.extend([watcher for watcher in indexed.get(value, ()) if watcher.feed(change)])
-        if self._to_wake and not self._waking:
+        key = change.key
+        to_wake = self._to_wake
+        # Prefixes without a whole first part stand under "".
+        for kind in dict.fromkeys((_kind(key), "")):
+            lengths = self._lengths.get(kind)
+            for length in lengths or ():
+                if length > len(key):
+                    continue  # the slice would be the whole key once more
+                prefix = key[:length]
+                for watcher in self._by_prefix.get(prefix, ()):
+                    if watcher.feed(change):
+                        to_wake.append(watcher)
+                indexed = self._by_trigger.get(prefix)
+                if indexed:
+                    for value in dict.fromkeys(self._triggers[prefix](change)):
+                        for watcher in indexed.get(value, ()):
+                            if watcher.feed(change):
+                                to_wake.append(watcher)
+        if to_wake and not self._waking:
             self._wake_some()
 
     def _wake_some(self) -> None:
@@ -151,6 +160,11 @@ class Watchers:
         for siblings in everybody:
             for watcher in siblings:
                 watcher.close()
+
+
+def _kind(key: str) -> str:
+    """The first part of a key or prefix with its slash, "" where it has none."""
+    return key[: key.find("/") + 1]
 
 
 def _discard(index: dict[str, _Siblings], key: str, watcher: Watcher) -> None:

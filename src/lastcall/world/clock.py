@@ -8,6 +8,7 @@ time jumps to the next timer as soon as nothing else can run.
 import asyncio
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -39,7 +40,18 @@ def now(clock: Clock) -> datetime:
 
 def rfc3339(moment: datetime) -> str:
     """Kubernetes `metav1.Time`: whole seconds, `Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
+    moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return moment.isoformat(timespec="seconds")[:-6] + "Z"
+
+
+def rfc3339_now(clock: Clock) -> str:
+    """`rfc3339(now(clock))`, made once a second."""
+    return _rfc3339_of(clock.wall_ns() // 1_000_000_000)
+
+
+@lru_cache(4)
+def _rfc3339_of(seconds: int) -> str:
+    return rfc3339(datetime.fromtimestamp(seconds, UTC))
 
 
 def rfc3339_micro(moment: datetime) -> str:

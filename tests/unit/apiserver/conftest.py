@@ -63,3 +63,6 @@ def virtual() -> Callable[[Callable[[API], Awaitable[None]]], None]:
         run_virtual(main)
 
     return run
+
+
+from shared_objects import shared_objects_stay_as_they_are  # noqa: E402, F401 (a fixture of every test here)

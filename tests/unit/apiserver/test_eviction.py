@@ -1,5 +1,7 @@
 """The Eviction API: what a budget allows, what is answered, what is written (control-plane-semantics 2.6)."""
 
+from copy import deepcopy
+
 import pytest
 
 from lastcall.api.errors import StatusError
@@ -163,7 +165,9 @@ async def a_running_pod(api, name: str = "p") -> None:
 
 async def a_stored_budget(api, **counts: int) -> None:
     spec = {"selector": {"matchLabels": {"app": "g"}}, "minAvailable": 1}
-    budget = await api.admin.create(PODDISRUPTIONBUDGETS, {"metadata": {"name": "guard"}, "spec": spec}, "default")
+    budget = deepcopy(
+        await api.admin.create(PODDISRUPTIONBUDGETS, {"metadata": {"name": "guard"}, "spec": spec}, "default")
+    )
     budget["status"] |= {"observedGeneration": 1, **counts}
     await api.admin.update(PODDISRUPTIONBUDGETS, budget, "default", subresource="status")
 

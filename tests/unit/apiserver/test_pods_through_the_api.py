@@ -301,10 +301,11 @@ def test_a_status_write_cannot_change_the_spec_nor_a_spec_write_the_status(virtu
     virtual(scenario)
 
 
-def test_objects_from_a_list_are_shared_but_stored_ones_cannot_be_changed_through_an_answer(virtual) -> None:
+def test_stored_objects_cannot_be_changed_through_what_was_given(virtual) -> None:
     async def scenario(api) -> None:
-        created = await api.admin.create(CONFIGMAPS, {"metadata": {"name": "c"}, "data": {"a": "1"}}, "default")
-        created["data"]["a"] = "changed"
+        given = {"metadata": {"name": "c"}, "data": {"a": "1"}}
+        await api.admin.create(CONFIGMAPS, given, "default")
+        given["data"]["a"] = "changed"
         patch = {"data": {"b": {"c": "d"}["c"]}, "metadata": {"labels": {"l": "1"}}}
         await api.admin.patch(CONFIGMAPS, "c", patch, "default")
         patch["metadata"]["labels"]["l"] = "changed"

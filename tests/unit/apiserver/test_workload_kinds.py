@@ -238,7 +238,7 @@ UPDATES = [
 @pytest.mark.parametrize(("resource", "body", "change", "words"), UPDATES, ids=[case[0].kind for case in UPDATES])
 def test_what_may_not_change_does_not(virtual, resource, body, change, words):
     async def scenario(api):
-        obj = await api.admin.create(resource, body, "default")
+        obj = deepcopy(await api.admin.create(resource, body, "default"))
         change(obj)
         with pytest.raises(StatusError, match=words):
             await api.admin.update(resource, obj, "default")

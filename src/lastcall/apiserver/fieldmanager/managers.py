@@ -4,8 +4,7 @@ Source: apimachinery pkg/util/managedfields/internal/{managedfields,capmanagers,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lastcall.api.meta import Object
 from lastcall.apiserver.fieldmanager.fields import FieldSet, check, union
@@ -24,8 +23,7 @@ RESET: list[Entry] = [{}]
 """What a client writes to have managedFields forgotten; an empty list says the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manager:
+class Manager(NamedTuple):
     """Whose entry it is. For Apply the version is part of what is managed, not of who manages."""
 
     name: str

@@ -5,9 +5,8 @@ Source: apiserver pkg/endpoints/handlers/{create,update,patch}.go, apimachinery 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
 from lastcall.api.meta import Object, copy_object
@@ -53,8 +52,7 @@ def scope_of(resource: Resource, subresource: str) -> Scope:
 _SCALE = Scope(SCALES, lambda obj, api_version: None, "scale")
 
 
-@dataclass(frozen=True, slots=True)
-class Tracking:
+class Tracking(NamedTuple):
     """One write. `time` is RFC 3339. Objects are in the version of `scope`."""
 
     scope: Scope
