@@ -188,8 +188,10 @@ def _during(result: Result) -> dict[str, int]:
     """Of the requests that were planned between the begin of the disruption and the last change of rules."""
     changed = [life.unrouted for life in result.lives if life.unrouted is not None]
     end = max([result.began + result.seconds, *changed])
-    during = [each for each in result.outcomes if result.began <= each.planned <= end and each.measured]
-    return {"total": len(during), "lost": sum(1 for each in during if each.lost)}
+    during = [each for each in result.outcomes if result.began <= each.planned <= end]
+    unmeasured = {each.id for each in result.account.unmeasured}
+    measured = [each for each in during if each.id not in unmeasured]
+    return {"total": len(measured), "lost": sum(1 for each in measured if each.lost)}
 
 
 def _lateness(result: Result) -> dict[str, float]:

@@ -60,7 +60,8 @@ class LostRequest:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`totals` and `losses` are by kind, without the `unmeasured`: timeouts of a client that was itself held up.
+    """`totals` and `losses` are by kind, without the `unmeasured`: timeouts of a client that was itself held up, which
+    no Pod's end explains.
 
     Three ways for the books not to agree, ids each: `unaccounted`, that an application saw and no client knows of;
     `without_outcome`, that the client began and says nothing of; `answered_unseen`, that the client got an answer to
@@ -114,10 +115,16 @@ def account(
     What was under way at that moment counts: the disruption may have cut it off.
     """
     seen = ids_printed(output)
-    counted = [each for each in outcomes if _counts(each, disrupted) and each.measured]
-    control = [each for each in outcomes if not _counts(each, disrupted) and each.measured]
     addresses = by_address(lives)
     answers = _first_answers(outcomes)
+    unmeasured = [
+        each
+        for each in outcomes
+        if not each.measured and decide_cause(each, _life(each, addresses, lives, answers)) == "unexplained"
+    ]
+    left_out = {each.id for each in unmeasured}
+    counted = [each for each in outcomes if _counts(each, disrupted) and each.id not in left_out]
+    control = [each for each in outcomes if not _counts(each, disrupted) and each.id not in left_out]
     lost = [
         _explain(each, _life(each, addresses, lives, answers), seen, disrupted, whole_output)
         for each in counted
@@ -131,7 +138,7 @@ def account(
         unaccounted=tuple(sorted(number for number in seen if number not in known)),
         control_total=len(control),
         control_lost=sum(1 for each in control if each.lost),
-        unmeasured=tuple(each for each in outcomes if not each.measured),
+        unmeasured=tuple(unmeasured),
         without_outcome=tuple(each for each in range(1, (begun or 0) + 1) if each not in known),
         answered_unseen=answered_unseen(outcomes, seen) if whole_output else (),
         seen=len(seen),
@@ -217,7 +224,9 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
     if outcome.lost == "5xx":
         return "server error"
     if life is None:
-        return "no endpoint" if outcome.lost in NEVER_CONNECTED else "unexplained"
+        return "no endpoint" if outcome.lost in ("refused", "unreachable") else "unexplained"
+    if outcome.lost == "connect timeout" and life.listens(outcome.finished):
+        return "unexplained"
     if outcome.lost in NEVER_CONNECTED:
         return "late endpoint" if life.deleted is not None and outcome.finished >= life.deleted else "not listening yet"
     if life.exited is None or life.signalled is None or outcome.finished + SKEW_SECONDS < life.signalled:

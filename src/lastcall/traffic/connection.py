@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import select
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,17 @@ class Connection:
     port: int
     served_by: str = ""
     idle_since: float = 0.0
+
+    def is_good(self) -> bool:
+        """Whether an idle connection takes a request, by what has arrived of the server until now.
+
+        The kernel is asked, too: a loop that was held up may not have read yet that the server closed it.
+        """
+        if self.writer.is_closing() or self.reader.at_eof() or self.reader.exception() is not None:
+            return False
+        arrived = select.poll()
+        arrived.register(self.writer.get_extra_info("socket").fileno(), select.POLLIN | select.POLLRDHUP)
+        return not arrived.poll(0)
 
 
 @dataclass(frozen=True, slots=True)

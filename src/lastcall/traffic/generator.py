@@ -51,13 +51,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """`held_up` is for how long the generator had been held up by then, in all."""
-
     number: int
     kind: Kind
     planned: float
     sent: float
-    held_up: float
 
 
 class Generator:
@@ -79,7 +76,7 @@ class Generator:
         self._dialler = Dialler(world.clock, tracking)
         self._http2: Http2Pool | None = None
         self._pulse = monotonic(world.clock)
-        self._held_up = 0.0
+        self._stalls: deque[tuple[float, float]] = deque(maxlen=1000)  # when it was over, how long it was
 
     @property
     def begun(self) -> int:
@@ -127,12 +124,19 @@ class Generator:
         while True:
             self._pulse = monotonic(self._clock) + PULSE_SECONDS
             await self._clock.sleep(PULSE_SECONDS)
-            late = monotonic(self._clock) - self._pulse
-            self._held_up += late if late > _USUAL_SECONDS else 0.0
+            at = monotonic(self._clock)
+            if at - self._pulse > _USUAL_SECONDS:
+                self._stalls.append((at, at - self._pulse))
 
-    def _held_up_so_far(self) -> float:
-        """Seconds in all; a pulse that is overdue at this moment counts, for it may come after what asks."""
-        return self._held_up + max(0.0, monotonic(self._clock) - self._pulse - _USUAL_SECONDS)
+    def _held_up(self, since: float) -> float:
+        """The longest that this process was held up since then; the pulse may itself be overdue at this moment."""
+        overdue = monotonic(self._clock) - self._pulse
+        longest = overdue if overdue > _USUAL_SECONDS else 0.0
+        for at, late in reversed(self._stalls):
+            if at < since:
+                break
+            longest = max(longest, late)
+        return longest
 
     async def _send(self, kind: Kind, every: float, tasks: Tasks) -> None:
         planned = monotonic(self._clock)
@@ -146,7 +150,7 @@ class Generator:
             planned += every
 
     async def _one(self, number: int, kind: Kind, planned: float) -> None:
-        begun = _Begun(number, kind, planned, monotonic(self._clock), self._held_up_so_far())
+        begun = _Begun(number, kind, planned, monotonic(self._clock))
         connection = self._take_idle() if kind == "keep-alive" else None
         if connection is None:
             target = self._next_target()
@@ -177,7 +181,7 @@ class Generator:
 
     async def _multiplexed(self, number: int, kind: Kind, planned: float) -> None:
         assert self._http2 is not None
-        begun = _Begun(number, kind, planned, monotonic(self._clock), self._held_up_so_far())
+        begun = _Begun(number, kind, planned, monotonic(self._clock))
         where, age, answer = await self._http2.request(self._load.path, f"lc-{number}", self._load.timeout)
         self._tell(begun, where, age, answer)
 
@@ -194,7 +198,7 @@ class Generator:
                 status=answer.status,
                 served_by=where.served_by if where is not None else "",
                 lost=answer.lost,
-                held_up=self._held_up_so_far() - begun.held_up,
+                held_up=self._held_up(begun.sent),
                 moved=answer.moved,
                 messages=answer.messages,
                 unanswered=answer.unanswered,
@@ -266,8 +270,7 @@ class Generator:
         now = monotonic(self._clock)
         while self._idle:
             connection = self._idle.pop()
-            ended = connection.reader.at_eof() or connection.reader.exception() is not None
-            if not ended and not connection.writer.is_closing() and now - connection.idle_since < IDLE_SECONDS:
+            if connection.is_good() and now - connection.idle_since < IDLE_SECONDS:
                 return connection
             connection.writer.close()
         return None

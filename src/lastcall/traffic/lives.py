@@ -62,6 +62,13 @@ class PodLife:
             return False
         return self.unrouted is None or at <= self.unrouted + SKEW_SECONDS
 
+    def listens(self, at: float) -> bool:
+        """Whether it was ready before a moment, and nothing had told it to stop, nor closed its listener."""
+        if self.ready is None or at < self.ready:
+            return False
+        ends = [each for each in (self.signalled, self.listener_closed, self.exited) if each is not None]
+        return not ends or at < min(ends)
+
     def refuses(self, sent: float, finished: float) -> bool:
         """Whether the rules named it between two moments when it did not listen, or may not have listened any more.
 

@@ -85,8 +85,8 @@ class Outcome:
 
     `connection` counts the client's connections, `age` is the connection's when the request went out, in seconds.
     `served_by` is the address of the Pod that the connection led to, "" when it led nowhere. `lost` is "" for a good
-    answer. `held_up` is how long the client itself was held up meanwhile, in seconds: its machine was too busy, or
-    stood still, and what it says of a timeout says nothing of the server. `messages` are the echoed ones of a
+    answer. `held_up` is the longest that the client itself was held up meanwhile, in seconds: its machine was too
+    busy, or stood still. `messages` are the echoed ones of a
     WebSocket, and `unanswered` is the id of the first one that was not (`lc-7.3`). `port` is the client's of the
     connection, 0 where there was none. `behind`: how a published port failed to reach its target, which the client saw
     as a reset.
@@ -111,7 +111,10 @@ class Outcome:
 
     @property
     def measured(self) -> bool:
-        """Whether it tells of the server: not where a client that was held up says that time ran out."""
+        """False where a client that was held up says that time ran out: the answer may have been there.
+
+        Such a timeout counts only where the end of a Pod explains it.
+        """
         late = max(self.held_up, self.sent - self.planned)
         return self.lost not in TIMEOUTS or late < HELD_UP_SECONDS
 

@@ -216,8 +216,8 @@ def test_nothing_lost_says_how_sure_that_is() -> None:
 
 
 def test_a_timeout_of_a_client_that_was_held_up_is_nobodys_and_leaves_the_verdict_open() -> None:
-    stalled = request(12.5, 16.0, "connect timeout", held_up=2.5, served_by="")
-    late = Outcome(2, "fresh", 12.0, 14.0, 24.0, 2, 0.0, 0, "10.244.0.2", "timeout")
+    stalled = request(5.5, 9.0, "connect timeout", held_up=2.5)
+    late = Outcome(2, "fresh", 5.0, 7.0, 9.5, 2, 0.0, 0, "10.244.0.2", "timeout")
     good = request(13, 13.1, id=3)
     found = account([stalled, late, good], [life(unrouted=14.0)], [], 5.0)
     assert (found.total, found.lost, [each.id for each in found.unmeasured]) == (1, (), [1, 2])
@@ -226,14 +226,31 @@ def test_a_timeout_of_a_client_that_was_held_up_is_nobodys_and_leaves_the_verdic
     assert "held up for 2.5 s" in told.sentence and told.advice == ()
 
 
-@pytest.mark.parametrize(("lost", "held_up"), [("timeout", 0.1), ("refused", 3.0), ("reset before bytes", 3.0)])
-def test_what_a_server_did_counts_however_late_its_client_was(lost: str, held_up: float) -> None:
-    (found,) = account([request(12.5, 16.0, lost, held_up=held_up)], [life(unrouted=17.0)], [], 5.0).lost
-    assert found.outcome.lost == lost
+@pytest.mark.parametrize(
+    ("lost", "held_up", "cause"),
+    [
+        ("timeout", 0.1, "killed"),
+        ("refused", 3.0, "late endpoint"),
+        ("reset before bytes", 3.0, "killed"),
+        ("connect timeout", 3.0, "late endpoint"),
+    ],
+)
+def test_what_the_end_of_a_pod_explains_counts_however_late_its_client_was(
+    lost: str, held_up: float, cause: str
+) -> None:
+    ended = life(unrouted=17.0, killed=True)
+    (found,) = account([request(12.5, 16.0, lost, held_up=held_up)], [ended], [], 5.0).lost
+    assert (found.outcome.lost, found.cause) == (lost, cause)
+
+
+def test_a_connect_that_timed_out_is_not_laid_to_a_pod_that_listened_all_the_time() -> None:
+    sleeping = life(unrouted=11.0, term=15.0, exited=16.0)
+    (lost,) = account([request(10.5, 13.5, "connect timeout")], [sleeping], [], 5.0).lost
+    assert lost.cause == "unexplained"
 
 
 def test_real_losses_stay_losses_beside_what_was_not_measured() -> None:
-    lost, stalled = request(12.5, lost="refused"), request(12.5, 23.0, "timeout", id=2, held_up=4.0)
+    lost, stalled = request(12.5, lost="refused"), request(6, 9.0, "timeout", id=2, held_up=4.0)
     pods = [life(unrouted=14.0)]
     told = judge(account([lost, stalled], pods, [], 5.0), pods, deployment(), 8080)
     assert told.verdict == "requests lost" and "1 request was not measured" in told.sentence and told.advice

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from lastcall.traffic.connection import Connection, Dialler
 from lastcall.traffic.generator import Generator, Load
 from lastcall.traffic.outcome import KINDS, Kind, Outcome
 from lastcall.world.world import World
@@ -115,6 +116,17 @@ async def test_slow_answers_do_not_slow_the_rate_down() -> None:
 
     found = await load(slow, "slow", count=1, timeout=10.0)
     assert len(found) > 10 and {each.lost for each in found} == {""}
+
+
+async def test_a_kept_connection_that_the_server_closed_is_not_used_even_if_the_loop_has_not_read_it_yet() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = await Dialler(World().clock, None).connect(server.getsockname())
+        assert isinstance(connection, Connection)
+        accepted, _ = server.accept()
+        assert connection.is_good()
+        accepted.close()  # on loopback the FIN has arrived when this returns
+        assert not connection.reader.at_eof() and not connection.is_good()
+        connection.writer.close()
 
 
 async def test_a_generator_that_was_held_up_says_so_of_its_timeouts() -> None:
