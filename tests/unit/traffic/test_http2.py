@@ -130,7 +130,6 @@ ENDS = [
 async def test_what_becomes_of_a_stream_is_what_clients_see(act: Answers, lost: str, moved: str) -> None:
     found = {each.id: each for each in await load(first_of_each(act), count=8)}
     assert (found[3].lost, found[3].moved) == (lost, moved)
-    assert (found[1].lost, found[2].lost, found[len(found)].lost) == ("", "", "")
     assert not moved or found[3].status == 200
 
 
