@@ -28,7 +28,7 @@ from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.delays import parse_seconds
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
-SOURCES = ("node", "pod", "balancer")
+SOURCES = ("node", "pod", "published", "balancer")
 LOSES = 3
 """Exit status when requests were lost."""
 INCONCLUSIVE = 4
@@ -46,6 +46,10 @@ class RolloutOptions:
     rates: dict[Kind, float] = field(default_factory=dict)
     path: str = "/"
     slow_path: str = "/slow"
+    stream_path: str = "/stream"
+    websocket_path: str = "/ws"
+    length: float = 5.0
+    http2_connections: int = 4
     service: str = ""
     port: str = ""
     propagation: PropagationPlan = field(default_factory=PropagationPlan)
@@ -124,11 +128,35 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     default="200",
     show_default=True,
     callback=_parsed_load,
-    help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10.",
+    help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. Kinds "
+    "and what counts as lost are below.",
 )
 @click.option("--path", default="/", show_default=True, callback=_checked_path, help="What is asked for.")
 @click.option(
     "--slow-path", default="/slow", show_default=True, callback=_checked_path, help="What slow requests ask for."
+)
+@click.option(
+    "--stream-path", default="/stream", show_default=True, callback=_checked_path, help="What streams ask for."
+)
+@click.option(
+    "--websocket-path", default="/ws", show_default=True, callback=_checked_path, help="Where WebSockets are opened."
+)
+@click.option(
+    "--stream-length",
+    "length",
+    metavar="TIME",
+    default="5s",
+    show_default=True,
+    callback=_parsed_seconds,
+    help="How long a stream or a WebSocket is held before the client leaves.",
+)
+@click.option(
+    "--http2-connections",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    help="How many connections all requests of HTTP/2 share.",
 )
 @click.option("--service", default="", help="The Service to send to, where the manifests have several.")
 @click.option("--port", default="", help="Its port, by name or number, where it has several.")
@@ -139,8 +167,9 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     type=click.Choice(SOURCES),
     default="node",
     show_default=True,
-    help="Where requests come from: the node or a Pod, to the Service's address; or a load balancer outside, which "
-    "sends to the ready Pods themselves and hears of changes late (--propagation balancer=5s).",
+    help="Where requests come from: the node or a Pod, to the Service's address; published, the host's loopback, over "
+    "a port as that of `up --publish`; or a load balancer outside, which sends to the ready Pods themselves and hears "
+    "of changes late (--propagation balancer=5s).",
 )
 @click.option(
     "--control",
@@ -204,6 +233,37 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     A cluster is started for it and gone afterwards. Exit status: 0 nothing was lost, 3 requests were lost, 4 requests
     were lost before anything was disrupted, 2 bad input, 1 anything else. With --find-safe: 0 a safe lag was found, 3
     there is none, or the one given is beyond it.
+
+    \b
+    Kinds of load
+      fresh       HTTP/1.1, a connection for each request
+      keep-alive  HTTP/1.1, on connections that are used again
+      slow        as fresh, for an answer that takes a while (--slow-path)
+      tcp         a line and its echo, without HTTP
+      stream      an answer that goes on (server-sent events, chunks); the client
+                  leaves after --stream-length
+      websocket   held for --stream-length; a message every 500 ms, which is to
+                  be echoed as it is
+      http2       requests on --http2-connections, with prior knowledge (h2c)
+
+    \b
+    Every request carries its id: X-Request-ID: lc-7, in raw TCP the line lc-7,
+    in a WebSocket messages lc-7.0, lc-7.1, … An application that prints the id
+    when it begins and again when it has answered is reconciled with the client.
+
+    \b
+    Lost: refused, unreachable, connect timeout; reset or closed before a byte of
+    the answer, reset after some; truncated (a body or a stream that ends before
+    its last chunk or byte); timeout; 5xx. A WebSocket besides: not upgraded; no
+    close frame (1006); closed with an error (1002, 1011, …); unanswered (closed
+    by the book, a message not echoed that was sent 100 ms before or earlier).
+
+    \b
+    Not lost, told apart, for its client goes on elsewhere: a WebSocket closed
+    with 1000, 1001 (going away), 1012 or 1013; a stream that an ending Pod ends
+    with its last chunk; a request of HTTP/2 that the server says it has not begun
+    (above GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when
+    it is sent again. A stream of HTTP/2 that is cut off is lost.
     """
     file = options["output_file"]
     if options["output"] is None and file is not None and file.suffix and not _is_told_as(file.name.lower()):

@@ -11,18 +11,20 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall import __version__
-from lastcall.cli.rollout_report import tell_lost, yaml_lines
+from lastcall.cli.rollout_report import percentage, tell_balance, tell_lost, tell_moves, yaml_lines
+from lastcall.cli.rollout_scale import Scale
 from lastcall.cli.rollout_session import Result
+from lastcall.cli.rollout_strips import strips
 from lastcall.timeline.render.markup import Markup, percent, prose, tag
-from lastcall.traffic.account import WHY, LostRequest
+from lastcall.traffic.account import WHY, Account, LostRequest
+from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import LOST_MEANS
 
-BUCKETS = 120
-"""Columns of the strip of requests."""
 MOST_LOST = 300
 """Lost requests in the table; the JSON has all."""
-_STRIP, _LANE = 64, 40
-"""Heights, in pixels."""
+_LANE = 40
+"""The height of a Pod's lane, in pixels."""
 _BADGES = {"nothing lost": "o-graceful", "requests lost": "o-killed", "inconclusive": "o-hookFailed"}
 _KEYS = (
     ("b-object", "ready"),
@@ -30,6 +32,7 @@ _KEYS = (
     ("b-drain", "from the stop signal to its exit"),
     ("b-ready", "gets new connections (below the bar)"),
     ("k-answered", "requests that were answered"),
+    ("k-moved", "carried on elsewhere by their clients, as told to"),
     ("k-lost", "requests that were lost"),
 )
 _STYLE = """
@@ -39,6 +42,7 @@ _STYLE = """
 .picture { margin: 18px 0 0; overflow-x: auto; } .picture > div { min-width: 640px; }
 .picture .keys { gap: 2px 18px; display: flex; flex-wrap: wrap; font-size: 13px; color: var(--muted); margin: 8px 0 0; }
 .k-answered { fill: var(--edge); background: var(--edge); } .k-lost { fill: var(--kill); background: var(--kill); }
+.k-moved { fill: var(--hookFailed); background: var(--hookFailed); } .means { display: block; font-size: 12px; color: var(--muted); }
 .zero-line { stroke: var(--edge); stroke-dasharray: 3 3; } .grid-line { stroke: var(--grid); }
 .lost { stroke: var(--kill); stroke-width: 1.5; } .killed-mark { fill: var(--kill); }
 .tick { font-size: 11px; fill: var(--muted); text-anchor: middle; }
@@ -97,10 +101,12 @@ def _experiment(result: Result, with_advice: bool) -> Markup:
         ),
         tag("p", prose(judgement.sentence), class_="verdict"),
         tag("p", about, class_="about"),
+        [tag("p", line, class_="note") for line in (*tell_moves(found), *tell_balance(found))],
         [tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note") for each in judgement.advice[1:]],
         _picture(result),
         [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
-        _causes(found.lost) if found.lost else None,
+        _causes(found) if found.lost else None,
+        _pods(found) if found.lost else None,
         _lost(found.lost) if found.lost else None,
         class_="pod",
     )
@@ -114,50 +120,14 @@ def _lines(lines: Sequence[str]) -> list[Markup]:
 # -- the picture ---------------------------------------------------------------------------------------------------
 
 
-class _Scale:
-    """Seconds since the disruption → shares of the width, true to scale."""
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start, self.end = start, max(end, start + 0.001)
-
-    def at(self, seconds: float) -> float:
-        return min(max((seconds - self.start) / (self.end - self.start), 0.0), 1.0)
-
-    def rect(self, start: float, end: float, y: int, height: int, class_: str, title: str) -> Markup | None:
-        left, right = self.at(start), self.at(end)
-        if right <= left:
-            return None
-        return tag(
-            "rect",
-            tag("title", title),
-            x=percent(left),
-            width=percent(right - left),
-            y=y,
-            height=height,
-            rx=2,
-            class_=class_,
-        )
-
-    def line(self, at: float, height: int, class_: str, title: str = "", y: int = 0) -> Markup:
-        x = percent(self.at(at))
-        return tag("line", tag("title", title) if title else None, x1=x, x2=x, y1=y, y2=height, class_=class_)
-
-    def ticks(self) -> list[float]:
-        step = next(
-            each for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 300, 3600) if each * 14 >= self.end - self.start
-        )
-        first = -int(-self.start / step)
-        return [number * step for number in range(first, int(self.end / step) + 1)]
-
-
 def _picture(result: Result) -> Markup:
     began = result.began
     times = [each.sent - began for each in result.outcomes] + [each.finished - began for each in result.outcomes]
-    scale = _Scale(min(times, default=0.0), max(times, default=1.0))
+    scale = Scale(min(times, default=0.0), max(times, default=1.0))
     lost = result.account.lost
     lives = [each for each in result.lives if each.name and (each.ready is not None or each.deleted is not None)]
     known = {each.name for each in lives}
-    rows = [_row("requests", _strip(result, scale), _STRIP)]
+    rows = [_row(*each) for each in strips(result, scale)]
     rows += [_row(each.name, _lane(each, began, lost, scale), _LANE) for each in lives]
     nowhere = [each for each in lost if each.pod not in known]
     if nowhere:
@@ -177,28 +147,7 @@ def _row(name: str, content: object, height: int) -> Markup:
     return tag("div", tag("div", name), picture, class_="strip-row")
 
 
-def _strip(result: Result, scale: _Scale) -> list[Markup | None]:
-    """How many requests were sent at each time, and how many of those were lost."""
-    wide = (scale.end - scale.start) / BUCKETS
-    sent: Counter[int] = Counter()
-    lost: Counter[int] = Counter()
-    for each in result.outcomes:
-        bucket = min(int((each.sent - result.began - scale.start) / wide), BUCKETS - 1)
-        (lost if each.lost else sent)[bucket] += 1
-    most = max((sent[bucket] + lost[bucket] for bucket in range(BUCKETS)), default=0) or 1
-    columns: list[Markup | None] = [scale.line(at, _STRIP, "grid-line") for at in scale.ticks()]
-    for bucket in range(BUCKETS):
-        start, base = scale.start + bucket * wide, _STRIP
-        for number, class_, word in ((lost[bucket], "k-lost", "lost"), (sent[bucket], "k-answered", "answered")):
-            height = round(number / most * (_STRIP - 6)) or (2 if number else 0)
-            base -= height
-            if height:
-                title = f"{number} {word}, sent from {start:.2f} s on"
-                columns.append(scale.rect(start, start + wide * 0.9, base, height, class_, title))
-    return [*columns, scale.line(0.0, _STRIP, "zero-line")]
-
-
-def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: _Scale) -> list[Markup | None]:
+def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: Scale) -> list[Markup | None]:
     def at(moment: float | None, default: float) -> float:
         return default if moment is None else moment - began
 
@@ -231,20 +180,41 @@ def _is_of(lost: LostRequest, life: PodLife) -> bool:
     return where == life.ip if where else life.is_named(lost.outcome.sent)
 
 
-def _marks(lost: Sequence[LostRequest], scale: _Scale) -> list[Markup]:
+def _marks(lost: Sequence[LostRequest], scale: Scale) -> list[Markup]:
     return [scale.line(each.at, _LANE - 4, "lost", f"{each.at:.3f} s: {tell_lost(each)}", y=3) for each in lost]
 
 
 # -- tables --------------------------------------------------------------------------------------------------------
 
 
-def _causes(lost: Sequence[LostRequest]) -> Markup:
-    counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in lost)
+def _causes(found: Account) -> Markup:
+    counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
     rows = [
-        tag("tr", tag("td", count, class_="num"), tag("td", kind), tag("td", how), tag("td", WHY[cause]))
+        tag(
+            "tr",
+            tag("td", count, class_="num"),
+            tag("td", percentage(upper_bound(count, found.totals[kind])), class_="num"),
+            tag("td", kind),
+            tag("td", how, tag("span", LOST_MEANS[how], class_="means") if how else None),
+            tag("td", WHY[cause]),
+        )
         for (kind, how, cause), count in counts.most_common()
     ]
-    return _table("Why they were lost", ("lost", "kind of request", "how", "why"), rows)
+    return _table("Why they were lost", ("lost", "at most (95 %)", "kind of request", "how", "why"), rows)
+
+
+def _pods(found: Account) -> Markup:
+    rows = [
+        tag(
+            "tr",
+            tag("td", each.lost, class_="num"),
+            tag("td", percentage(each.upper_bound), class_="num"),
+            tag("td", each.total, class_="num"),
+            tag("td", each.pod),
+        )
+        for each in found.pods
+    ]
+    return _table("At which Pod", ("lost", "at most (95 %)", "of", "Pod"), rows)
 
 
 def _lost(lost: Sequence[LostRequest]) -> Markup:

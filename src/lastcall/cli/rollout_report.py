@@ -8,11 +8,16 @@ from lastcall import __version__
 from lastcall.cli.rollout_session import Result
 from lastcall.timeline import kinds
 from lastcall.traffic.account import WHY, Account, LostRequest
+from lastcall.traffic.bounds import upper_bound
+from lastcall.traffic.outcome import LONG_LIVED, MOVED_MEANS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = "lastcall/rollout/v1"
+NUMBERS = ("lost", "at most", "of")
+ENOUGH, UNEVEN = 20, 1.5
+"""Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
 SHOWN = 12
 """Lost requests in the text; the JSON has all."""
 
@@ -29,17 +34,26 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
     console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
+    for line in (*tell_moves(found), *tell_balance(found)):
+        console.print(Text("\n    ").join(Text(f"  {line}").wrap(console, max(console.width - 4, 20))))
     for line in _books(found):
         console.print(Text(f"  {line}", style="yellow"))
     if found.lost:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for name in ("lost", "kind of request", "how", "why"):
-            table.add_column(name, justify="right" if name == "lost" else "left", no_wrap=name != "why")
+        for name in ("lost", "at most", "kind of request", "how", "why"):
+            table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "why")
         counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
         for (kind, how, cause), count in counts.most_common():
-            table.add_row(str(count), kind, how, WHY[cause])
+            table.add_row(str(count), percentage(upper_bound(count, found.totals[kind])), kind, how, WHY[cause])
         console.print()
         console.print(table)
+        console.print()
+        pods = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("lost", "at most", "of", "Pod"):
+            pods.add_column(name, justify="right" if name in NUMBERS else "left")
+        for share in found.pods:
+            pods.add_row(str(share.lost), percentage(share.upper_bound), str(share.total), share.pod)
+        console.print(pods)
         console.print()
         for each in found.lost[:SHOWN]:
             lines = Text(tell_lost(each), style="dim").wrap(console, max(console.width - 13, 20))
@@ -55,6 +69,33 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print()
         console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
         console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.advice[0].patch))))
+
+
+def tell_moves(found: Account) -> list[str]:
+    """What a client had to carry on with elsewhere; nothing of it is lost."""
+    return [f"{count} {kind}: {MOVED_MEANS[moved]}; not lost" for (kind, moved), count in found.moves]
+
+
+def tell_balance(found: Account) -> list[str]:
+    """How uneven the requests of HTTP/2 were spread, and why."""
+    lines = []
+    for each in found.balance:
+        pods = len(each.requests)
+        if each.kind != "http2" or pods < 2 or sum(each.requests.values()) < ENOUGH or each.skew < UNEVEN:
+            continue
+        got = ", ".join(f"{pod} {count}" for pod, count in each.requests.items())
+        of = "1 connection" if each.connections == 1 else f"{each.connections} connections"
+        lines.append(
+            f"before the disruption the http2 requests of {of} went to the Pods unevenly ({got}): a connection is "
+            "balanced once, when it is opened, and a Service's address (ClusterIP) never moves it; HTTP/2 and gRPC "
+            "keep theirs, so each pins its requests to one Pod"
+        )
+    return lines
+
+
+def percentage(share: float) -> str:
+    """Two digits: `0.13 %`."""
+    return f"{share * 100:.2g} %" if share < 1 else "100 %"
 
 
 def _books(found: Account) -> Iterator[str]:
@@ -74,8 +115,25 @@ def tell_lost(lost: LostRequest) -> str:
     """One lost request in a sentence: how, where, between which steps of the Pod's end, what the application saw."""
     outcome = lost.outcome
     where = f"{lost.pod} ({lost.phase})" if lost.pod else "no Pod"
-    text = f"{outcome.kind} request {outcome.id}: {outcome.lost}, {where}{_between(*lost.between)}"
-    return text if lost.seen == "unknown" else f"{text}; the application {_SEEN[lost.seen]}"
+    what = outcome.kind if outcome.kind in LONG_LIVED else f"{outcome.kind} request"
+    text = f"{what} {outcome.id}: {outcome.lost}{_on(lost)}, {where}{_between(*lost.between)}"
+    text = text if lost.seen == "unknown" else f"{text}; the application {_SEEN[lost.seen]}"
+    if outcome.unanswered:
+        reached = {"never": "never reached the application", "begun": "reached the application"}
+        text += f"; message {outcome.unanswered} was not echoed"
+        text += f" and {reached[lost.message]}" if lost.message in reached else ""
+    return text
+
+
+def _on(lost: LostRequest) -> str:
+    """What its connection had behind it."""
+    outcome = lost.outcome
+    if outcome.kind in LONG_LIVED:
+        echoed = f" and {outcome.messages} echoed messages" if outcome.kind == "websocket" else ""
+        return f" after {outcome.finished - outcome.sent:.1f} s{echoed}" if outcome.connection else ""
+    if outcome.behind:
+        return f" by the published port, whose connection failed ({outcome.behind})"
+    return f" on a connection {outcome.age:.1f} s old" if outcome.age >= 0.05 else ""
 
 
 _SEEN = {"never": "never saw it", "begun": "saw it and did not answer", "answered": "saw it and answered"}
@@ -151,6 +209,16 @@ def _experiment(result: Result) -> dict[str, Any]:
         "byKind": {kind: {"total": count, "lost": found.losses.get(kind, 0)} for kind, count in found.totals.items()},
         "byCause": dict(found.causes),
         "byPod": dict(found.by_pod),
+        "upperBoundByCause": {cause: upper_bound(count, found.total) for cause, count in found.causes},
+        "requestsByPod": [
+            {"pod": each.pod, "total": each.total, "lost": each.lost, "upperBound": each.upper_bound}
+            for each in found.pods
+        ],
+        "moved": [{"kind": kind, "class": moved, "count": count} for (kind, moved), count in found.moves],
+        "balance": [
+            {"kind": each.kind, "connections": each.connections, "requests": dict(each.requests)}
+            for each in found.balance
+        ],
         "control": {"total": found.control_total, "lost": found.control_lost},
         "unmeasured": len(found.unmeasured),
         "unaccounted": list(found.unaccounted),
@@ -212,6 +280,11 @@ def _lost(lost: LostRequest) -> dict[str, Any]:
         "at": round(lost.at, 6),
         "class": outcome.lost,
         "status": outcome.status or None,
+        "sent": round(outcome.sent - outcome.finished + lost.at, 6),
+        "echoed": outcome.messages if outcome.kind == "websocket" else None,
+        "unansweredMessage": outcome.unanswered or None,
+        "messageSeen": lost.message if outcome.unanswered else None,
+        "behindPublishedPort": outcome.behind or None,
         "connectionAge": round(outcome.age, 6),
         "pod": lost.pod or None,
         "phase": lost.phase or None,

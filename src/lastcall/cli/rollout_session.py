@@ -168,6 +168,10 @@ class RolloutSession:
                     host=f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local",
                     path=self.options.path,
                     slow_path=self.options.slow_path,
+                    stream_path=self.options.stream_path,
+                    websocket_path=self.options.websocket_path,
+                    length=self.options.length,
+                    http2_connections=self.options.http2_connections,
                     timeout=self.options.request_timeout,
                 )
             )

@@ -1,23 +1,25 @@
 """Accounts for every request: which were lost, at which Pod, in which phase of its end, and why. Pure.
 
 The client's side says what it got; the Pods' own output says which requests they saw (an application that prints the
-`X-Request-ID` when it begins and when it has answered). Every request that was planned is in exactly one row.
+`X-Request-ID` when it begins and when it has answered, and the messages of a WebSocket). Every request that was planned
+is in exactly one row: good, moved (`outcome.Moved`: the server said goodbye, the client goes on elsewhere) or lost.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.lives import SKEW_SECONDS, Phase, PodLife, by_address
-from lastcall.traffic.outcome import Kind, Outcome
+from lastcall.traffic.outcome import Kind, Lost, Moved, Outcome
 
 Cause = Literal[
     "late endpoint",
     "cut off",
+    "never read",
     "killed",
     "stale connection",
     "not listening yet",
@@ -29,6 +31,7 @@ Cause = Literal[
 WHY: Mapping[Cause, str] = {
     "late endpoint": "sent to a Pod that had already stopped listening: the sender had not been told yet",
     "cut off": "under way when the container exited by itself on its stop signal, without answering them",
+    "never read": "accepted by the kernel for a container that exited by itself without ever reading them",
     "killed": "under way when the container was killed because its grace period was over",
     "stale connection": "sent on a kept connection that the ending Pod closed at that moment",
     "not listening yet": "sent to a Pod that did not listen yet and was taken for ready",
@@ -37,7 +40,8 @@ WHY: Mapping[Cause, str] = {
     "unexplained": "lost without a Pod's end that would explain it",
 }
 
-_ID = re.compile(r"\blc-(\d+)\b")
+_ID = re.compile(r"\blc-(\d+)\b(?!\.\d)")
+_MESSAGE = re.compile(r"\blc-\d+\.\d+\b")
 
 Seen = Literal["never", "begun", "answered", "unknown"]
 """By the application: not at all, begun and not answered, answered (and the answer was lost); unknown where it does not
@@ -47,7 +51,9 @@ print what it sees."""
 @dataclass(frozen=True, slots=True)
 class LostRequest:
     """`at` is when it was known to be lost, or, if nobody answered its connect, when it was sent; in seconds after the
-    disruption began. `between`: the kinds of two records."""
+    disruption began. `between`: the kinds of two records. `message` is what the application saw of the message of a
+    WebSocket that was not echoed ("begun": it printed it).
+    """
 
     outcome: Outcome
     at: float
@@ -56,6 +62,35 @@ class LostRequest:
     cause: Cause
     between: tuple[str, str]
     seen: Seen
+    message: Seen = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class PodShare:
+    """Of the requests that count: those that led to this Pod ("no Pod": to none), and how many of them were lost."""
+
+    pod: str
+    total: int
+    lost: int
+
+    @property
+    def upper_bound(self) -> float:
+        return upper_bound(self.lost, self.total)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How the requests of a kind were spread over the Pods that the rules named, before the disruption."""
+
+    kind: Kind
+    connections: int
+    requests: Mapping[str, int]
+
+    @property
+    def skew(self) -> float:
+        """The most that a Pod got, as a multiple of its even share."""
+        total = sum(self.requests.values())
+        return max(self.requests.values()) * len(self.requests) / total if total else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +115,9 @@ class Account:
     answered_unseen: tuple[int, ...] = ()
     seen: int = 0
     whole_output: bool = True
+    moved: tuple[Outcome, ...] = ()
+    pods: tuple[PodShare, ...] = ()
+    balance: tuple[Balance, ...] = ()
 
     @property
     def total(self) -> int:
@@ -96,8 +134,13 @@ class Account:
         return Counter(each.cause for each in self.lost).most_common()
 
     @property
+    def moves(self) -> list[tuple[tuple[Kind, Moved], int]]:
+        """The most frequent first."""
+        return Counter((each.kind, each.moved) for each in self.moved if each.moved).most_common()
+
+    @property
     def by_pod(self) -> list[tuple[str, int]]:
-        return Counter(each.pod or "no Pod" for each in self.lost).most_common()
+        return Counter(each.pod or NO_POD for each in self.lost).most_common()
 
 
 def account(
@@ -114,8 +157,10 @@ def account(
 
     What was under way at that moment counts: the disruption may have cut it off.
     """
-    seen = ids_printed(output)
+    output = list(output)
+    seen, messages = ids_printed(output), {each for line in output for each in _MESSAGE.findall(line)}
     addresses = by_address(lives)
+    outcomes = [_settled(each, addresses) for each in outcomes]
     answers = _first_answers(outcomes)
     unmeasured = [
         each
@@ -125,11 +170,8 @@ def account(
     left_out = {each.id for each in unmeasured}
     counted = [each for each in outcomes if _counts(each, disrupted) and each.id not in left_out]
     control = [each for each in outcomes if not _counts(each, disrupted) and each.id not in left_out]
-    lost = [
-        _explain(each, _life(each, addresses, lives, answers), seen, disrupted, whole_output)
-        for each in counted
-        if each.lost
-    ]
+    printed = _Printed(seen, messages, {each.kind for each in outcomes if each.id in seen} if whole_output else set())
+    lost = [_explain(each, _life(each, addresses, lives, answers), printed, disrupted) for each in counted if each.lost]
     known = {each.id for each in outcomes}
     return Account(
         totals=Counter(each.kind for each in counted),
@@ -143,7 +185,83 @@ def account(
         answered_unseen=answered_unseen(outcomes, seen) if whole_output else (),
         seen=len(seen),
         whole_output=whole_output,
+        moved=tuple(each for each in counted if each.moved and not each.lost),
+        pods=_shares(counted, lost, addresses),
+        balance=_balance(control, lives, addresses, disrupted),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """By the applications: ids and how often, messages; and the kinds of requests that they print, none where not all
+    that they printed is known."""
+
+    ids: Mapping[int, int]
+    messages: Container[str]
+    kinds: Container[Kind]
+
+    def of(self, outcome: Outcome) -> Seen:
+        if outcome.kind not in self.kinds:
+            return "unknown"
+        seen: tuple[Seen, ...] = ("never", "begun", "answered")
+        return seen[min(self.ids.get(outcome.id, 0), 2)]
+
+    def of_message(self, outcome: Outcome) -> Seen:
+        if outcome.kind not in self.kinds or not outcome.unanswered or not self.messages:
+            return "unknown"
+        return "begun" if outcome.unanswered in self.messages else "never"
+
+
+def _settled(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> Outcome:
+    """A stream that ended before the client had enough is what the Pod's end makes of it.
+
+    Without one it was its own end. Where only the close of the connection says that it is over, and the Pod was ending,
+    the client cannot tell it from one that was cut.
+    """
+    if outcome.moved not in ("ended early", "closed early"):
+        return outcome
+    life = _at(outcome, addresses)
+    ends = [each for each in (life.signalled, life.exited) if each is not None] if life is not None else []
+    if not ends or outcome.finished + SKEW_SECONDS < min(ends):
+        return replace(outcome, moved="")
+    return outcome if outcome.moved == "ended early" else replace(outcome, moved="", lost="truncated")
+
+
+def _at(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> PodLife | None:
+    """The Pod that had the address that it led to: the last one that was there by then."""
+    those = addresses.get(outcome.served_by, ()) if outcome.served_by else ()
+    there = [life for life in those if not life.records or life.records[0].at_ns / 1e9 <= outcome.sent]
+    return there[-1] if there else (those[0] if those else None)
+
+
+def _shares(
+    counted: Iterable[Outcome], lost: Iterable[LostRequest], addresses: Mapping[str, Sequence[PodLife]]
+) -> tuple[PodShare, ...]:
+    lost_at = Counter(each.pod or NO_POD for each in lost)
+    totals = Counter(lost_at)
+    for outcome in counted:
+        if not outcome.lost:
+            life = _at(outcome, addresses)
+            totals[life.name if life is not None else NO_POD] += 1
+    return tuple(PodShare(pod, totals[pod], lost_at[pod]) for pod in sorted(totals))
+
+
+def _balance(
+    control: Iterable[Outcome],
+    lives: Sequence[PodLife],
+    addresses: Mapping[str, Sequence[PodLife]],
+    disrupted: float,
+) -> tuple[Balance, ...]:
+    named = [life.name for life in lives if life.is_named(disrupted) and life.name]
+    requests: dict[Kind, dict[str, int]] = {}
+    connections: dict[Kind, set[int]] = {}
+    for outcome in control:
+        life = _at(outcome, addresses)
+        if life is not None and not outcome.lost:
+            of_kind = requests.setdefault(outcome.kind, dict.fromkeys(named, 0))
+            of_kind[life.name] = of_kind.get(life.name, 0) + 1
+            connections.setdefault(outcome.kind, set()).add(outcome.connection)
+    return tuple(Balance(kind, len(connections[kind]), requests[kind]) for kind in requests)
 
 
 def answered_unseen(outcomes: Iterable[Outcome], seen: Mapping[int, int]) -> tuple[int, ...]:
@@ -154,7 +272,7 @@ def answered_unseen(outcomes: Iterable[Outcome], seen: Mapping[int, int]) -> tup
 
 
 def _counts(outcome: Outcome, disrupted: float) -> bool:
-    if outcome.lost in NEVER_CONNECTED:
+    if never_connected(outcome):
         return outcome.planned >= disrupted
     return outcome.finished >= disrupted
 
@@ -176,21 +294,20 @@ def ids_printed(output: Iterable[str]) -> dict[int, int]:
     return found
 
 
-def _explain(
-    outcome: Outcome, life: PodLife | None, seen: Mapping[int, int], disrupted: float, whole_output: bool
-) -> LostRequest:
+def _explain(outcome: Outcome, life: PodLife | None, printed: _Printed, disrupted: float) -> LostRequest:
     at = outcome.sent if outcome.lost == "connect timeout" else outcome.finished
-    how_seen: Seen = "unknown"
-    if seen and whole_output:
-        how_seen = ("never", "begun", "answered")[min(seen.get(outcome.id, 0), 2)]
+    seen, cause = printed.of(outcome), decide_cause(outcome, life)
+    if cause == "cut off" and seen == "never" and outcome.lost in ("reset before bytes", "closed before bytes"):
+        cause = "never read"
     return LostRequest(
         outcome=outcome,
         at=at - disrupted,
         pod=life.name if life is not None else "",
         phase=life.phase(at) if life is not None else "",
-        cause=decide_cause(outcome, life),
+        cause=cause,
         between=life.between(at) if life is not None else ("", ""),
-        seen=how_seen,
+        seen=seen,
+        message=printed.of_message(outcome),
     )
 
 
@@ -204,19 +321,26 @@ def _life(
     those that had never answered before: inferred.
     """
     if outcome.served_by:
-        those = addresses.get(outcome.served_by, ())
-        there = [life for life in those if not life.records or life.records[0].at_ns / 1e9 <= outcome.sent]
-        return there[-1] if there else (those[0] if those else None)
-    if outcome.lost not in NEVER_CONNECTED:
+        return _at(outcome, addresses)
+    if not never_connected(outcome):
         return None
     deaf = [life for life in lives if life.refuses(outcome.sent, outcome.finished)]
     if deaf:
         return min(deaf, key=lambda life: life.term or life.exited or 0.0)
+    refused = "refused" in (outcome.lost, outcome.behind)
     silent = [life for life in lives if life.is_named(outcome.sent) and answers.get(life.ip, math.inf) > outcome.sent]
-    return max(silent, key=lambda life: life.routed or 0.0) if silent and outcome.lost == "refused" else None
+    return max(silent, key=lambda life: life.routed or 0.0) if silent and refused else None
 
 
-NEVER_CONNECTED = ("refused", "unreachable", "connect timeout")
+NEVER_CONNECTED: tuple[Lost, ...] = ("refused", "unreachable", "connect timeout")
+NO_POD = "no Pod"
+REUSED: tuple[Kind, ...] = ("keep-alive", "http2")
+"""Requests that come on connections that others were on before."""
+
+
+def never_connected(outcome: Outcome) -> bool:
+    """To no Pod, that is: a published port takes every connection."""
+    return outcome.lost in NEVER_CONNECTED or outcome.behind in NEVER_CONNECTED
 
 
 def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
@@ -224,10 +348,11 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
     if outcome.lost == "5xx":
         return "server error"
     if life is None:
-        return "no endpoint" if outcome.lost in ("refused", "unreachable") else "unexplained"
+        refused = "connect timeout" not in (outcome.lost, outcome.behind) and never_connected(outcome)
+        return "no endpoint" if refused else "unexplained"
     if outcome.lost == "connect timeout" and life.listens(outcome.finished):
         return "unexplained"
-    if outcome.lost in NEVER_CONNECTED:
+    if never_connected(outcome):
         return "late endpoint" if life.deleted is not None and outcome.finished >= life.deleted else "not listening yet"
     if life.exited is None or life.signalled is None or outcome.finished + SKEW_SECONDS < life.signalled:
         return "unexplained"
@@ -235,6 +360,6 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
         return "stale connection" if outcome.age > 0.01 else "late endpoint"
     if life.killed:
         return "killed"
-    if outcome.kind == "keep-alive" and outcome.sent >= life.signalled and outcome.lost.endswith("before bytes"):
+    if outcome.kind in REUSED and outcome.sent >= life.signalled and outcome.lost.endswith("before bytes"):
         return "stale connection"
     return "cut off"

@@ -1,12 +1,14 @@
 """The smallest change of a manifest that would have saved the lost requests, and the verdict in a sentence. Pure."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lastcall.traffic.account import WHY, Account, Cause
+from lastcall.traffic.account import WHY, Account, LostRequest
 from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import LONG_LIVED, Kind
 
 SPARE_SECONDS = 1.0
 """Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
@@ -51,7 +53,7 @@ def judge(
         return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
     causes = account.causes
     most, count = causes[0]
-    advice = tuple(_advice(causes, lives, owner, port, sleep_hooks))
+    advice = tuple(_advice(account, lives, owner, port, sleep_hooks))
     lost = len(account.lost)
     whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
     sentence = f"{lost} of {account.total} requests {'was' if lost == 1 else 'were'} lost ({share}); "
@@ -74,20 +76,23 @@ def _unmeasured(account: Account) -> str:
 
 
 def _advice(
-    causes: Sequence[tuple[Cause, int]],
+    account: Account,
     lives: Sequence[PodLife],
     owner: dict[str, Any],
     port: int | str,
     sleep_hooks: bool,
 ) -> list[Advice]:
     found: list[Advice] = []
-    counts = dict(causes)
-    routing = counts.get("late endpoint", 0) + counts.get("cut off", 0)
-    if counts.get("late endpoint"):
-        found.append(_sleep_before_stop(routing, lives, owner, sleep_hooks))
-    elif counts.get("cut off"):
-        found.append(_drain(counts["cut off"], lives, owner, sleep_hooks))
-    for cause, count in causes:
+    # What lasts for long outlives any hook: it is cut off whenever the application leaves.
+    held = Counter(each.outcome.kind for each in account.lost if each.cause == "cut off" and _is_held(each))
+    counts = Counter(each.cause for each in account.lost if not (each.cause == "cut off" and _is_held(each)))
+    cut = counts["cut off"] + counts["never read"]
+    if counts["late endpoint"]:
+        found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, sleep_hooks))
+    elif cut:
+        found.append(_drain(cut, lives, owner, sleep_hooks))
+    found += [Advice(_GOODBYE[kind], count) for kind, count in held.most_common()]
+    for cause, count in counts.most_common():
         if cause == "killed":
             found.append(_more_grace(count, lives, owner))
         elif cause == "not listening yet":
@@ -95,16 +100,29 @@ def _advice(
         elif cause == "no endpoint":
             found.append(_never_fewer(count, owner))
         elif cause == "stale connection":
-            found.append(
-                Advice(
-                    "No manifest can save a request on a kept connection that is closed: let the application answer "
-                    "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
-                    count,
-                )
-            )
+            stale = Counter(each.outcome.kind for each in account.lost if each.cause == cause)
+            found += [Advice(_GOODBYE.get(kind, _GOODBYE["keep-alive"]), of_kind) for kind, of_kind in stale.items()]
         elif cause == "server error":
             found.append(Advice("The application answered errors while it ended: see its log.", count))
     return sorted(found, key=lambda each: -each.saves)
+
+
+_GOODBYE: dict[Kind, str] = {
+    "keep-alive": "No manifest can save a request on a kept connection that is closed: let the application answer "
+    "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
+    "http2": "No manifest can save a request on a connection of HTTP/2 that is closed: let the application send GOAWAY "
+    "on SIGTERM (first with the highest stream id, a moment later with the last one that it took), and close when the "
+    "streams have ended.",
+    "websocket": "A WebSocket outlives any hook: let the application close each with a close frame (1001, going away) "
+    "on SIGTERM, when what it has read is answered; its client connects again, to another Pod.",
+    "stream": "A stream outlives any hook: let the application end each with its last chunk on SIGTERM; its client "
+    "asks again, another Pod.",
+}
+"""What the application has to say to its clients, by kind of request."""
+
+
+def _is_held(lost: LostRequest) -> bool:
+    return lost.outcome.kind in LONG_LIVED
 
 
 def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool) -> Advice:

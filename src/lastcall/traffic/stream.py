@@ -5,11 +5,12 @@ last chunk, the last byte of Content-Length), or not.
 """
 
 import asyncio
+from typing import Literal
 
 import h11
 
 from lastcall.traffic.http1 import READ_SIZE
-from lastcall.traffic.outcome import Answer
+from lastcall.traffic.outcome import Answer, Moved
 
 
 async def follow(
@@ -31,7 +32,8 @@ async def follow(
     headers += [("Accept", "text/event-stream, */*"), ("Cache-Control", "no-store"), ("Connection", "close")]
     data = connection.send(h11.Request(method="GET", target=path, headers=headers)) or b""
     data += connection.send(h11.EndOfMessage()) or b""
-    status, seen, framed = 0, False, True
+    status, seen = 0, False
+    end: Moved | Literal[""] = ""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout) as limit:
@@ -47,12 +49,13 @@ async def follow(
                 elif isinstance(event, h11.Response):
                     status = event.status_code
                     names = {name for name, _ in event.headers}
-                    framed = b"transfer-encoding" in names or b"content-length" in names
+                    if b"content-length" not in names:  # which promises an end; the others may have come early
+                        end = "ended early" if b"transfer-encoding" in names else "closed early"
                     limit.reschedule(loop.time() + seconds)
                 elif isinstance(event, h11.EndOfMessage):
                     if status >= 500:
                         return Answer(status, "5xx")
-                    return Answer(status, "", "ended early" if framed else "closed early")
+                    return Answer(status, "", end)
                 elif isinstance(event, h11.ConnectionClosed):
                     return Answer(status, "truncated")
     except TimeoutError:
