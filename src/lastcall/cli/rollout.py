@@ -111,6 +111,14 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
         raise click.BadParameter(str(error)) from None
 
 
+def _parsed_length(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    """Long enough to be held at all."""
+    seconds = _parsed_seconds(context, parameter, value)
+    if not 0.1 <= seconds <= 3600:
+        raise click.BadParameter(f"{value!r}: write a time between 100ms and 1h, as 5s")
+    return seconds
+
+
 @click.command()
 @click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
 @click.option(
@@ -129,7 +137,7 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     show_default=True,
     callback=_parsed_load,
     help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. Kinds "
-    "and what counts as lost are below.",
+    "and what counts as lost are above.",
 )
 @click.option("--path", default="/", show_default=True, callback=_checked_path, help="What is asked for.")
 @click.option(
@@ -147,7 +155,7 @@ def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: s
     metavar="TIME",
     default="5s",
     show_default=True,
-    callback=_parsed_seconds,
+    callback=_parsed_length,
     help="How long a stream or a WebSocket is held before the client leaves.",
 )
 @click.option(
@@ -373,7 +381,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
     cluster = EmbeddedCluster(
         ClusterOptions(
             kubernetes_version=options.kubernetes_version,
-            load=True,
+            load=options.source != "published",
             propagation=options.propagation,
             nodes=nodes,
             max_pods=options.max_pods,

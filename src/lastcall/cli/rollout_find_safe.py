@@ -17,6 +17,7 @@ from lastcall.api.meta import Object
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.cli.errors import UserError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.rollout_report import FROM
 from lastcall.cli.rollout_session import Result, RolloutSession, find_target, with_advice
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.account import WHY
@@ -368,9 +369,7 @@ def tell_text(console: "Console", found: Found) -> None:
     from rich.text import Text
 
     first = found.measured
-    head = (
-        f"{first.what} · {first.disrupt} under load · from the {first.source} · the largest endpoint lag ({found.hop})"
-    )
+    head = f"{first.what} · {first.disrupt} under load · {FROM[first.source]} · the largest endpoint lag ({found.hop})"
     console.print()
     console.print(Text(head, style="bold"))
     if found.lag is not None and found.end is not None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall import __version__
-from lastcall.cli.rollout_report import percentage, tell_balance, tell_lost, tell_moves, yaml_lines
+from lastcall.cli.rollout_report import FROM, percentage, tell_balance, tell_lost, tell_moves, yaml_lines
 from lastcall.cli.rollout_scale import Scale
 from lastcall.cli.rollout_session import Result
 from lastcall.cli.rollout_strips import strips
@@ -87,7 +87,7 @@ def _experiment(result: Result, with_advice: bool) -> Markup:
     found, judgement = result.account, result.judgement
     rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
     about = (
-        f"{result.disrupt}, requests from the {result.source}, endpoint lag {result.propagation}; "
+        f"{result.disrupt}, requests {FROM[result.source]}, endpoint lag {result.propagation}; "
         f"{found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s; "
         f"control period: {found.control_lost} of {found.control_total} lost"
     )
@@ -138,8 +138,12 @@ def _picture(result: Result) -> Markup:
         if 0.02 < scale.at(at) < 0.98
     ]
     rows.append(_row("since the disruption", labels, 20))
-    keys = [tag("li", tag("span", class_=f"key {name}"), words) for name, words in _KEYS]
+    keys = [tag("li", tag("span", class_=f"key {name}"), words) for name, words in _KEYS if _is_shown(name, result)]
     return tag("figure", tag("div", rows), tag("ul", keys, class_="keys"), class_="picture")
+
+
+def _is_shown(key: str, result: Result) -> bool:
+    return key != "k-moved" or bool(result.account.moved)
 
 
 def _row(name: str, content: object, height: int) -> Markup:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = "lastcall/rollout/v1"
+FROM = {
+    "node": "from the node",
+    "pod": "from a Pod",
+    "published": "from the host, over a published port",
+    "balancer": "from a load balancer",
+}
 NUMBERS = ("lost", "at most", "of")
 ENOUGH, UNEVEN = 20, 1.5
 """Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
@@ -28,7 +34,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     from rich.text import Text
 
     found = result.account
-    head = f"{result.what} · {result.disrupt} under load · from the {result.source} · endpoint lag {result.propagation}"
+    head = f"{result.what} · {result.disrupt} under load · {FROM[result.source]} · endpoint lag {result.propagation}"
     console.print()
     console.print(Text(f"{head} · with the advice applied" if with_advice else head, style="bold"))
     rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
@@ -117,7 +123,8 @@ def tell_lost(lost: LostRequest) -> str:
     where = f"{lost.pod} ({lost.phase})" if lost.pod else "no Pod"
     what = outcome.kind if outcome.kind in LONG_LIVED else f"{outcome.kind} request"
     text = f"{what} {outcome.id}: {outcome.lost}{_on(lost)}, {where}{_between(*lost.between)}"
-    text = text if lost.seen == "unknown" else f"{text}; the application {_SEEN[lost.seen]}"
+    if lost.seen != "unknown":
+        text += f"; the application {(_HELD if outcome.kind in LONG_LIVED else _SEEN)[lost.seen]}"
     if outcome.unanswered:
         reached = {"never": "never reached the application", "begun": "reached the application"}
         text += f"; message {outcome.unanswered} was not echoed"
@@ -136,6 +143,7 @@ def _on(lost: LostRequest) -> str:
     return f" on a connection {outcome.age:.1f} s old" if outcome.age >= 0.05 else ""
 
 
+_HELD = {"never": "never saw it", "begun": "saw it begin", "answered": "saw it end"}
 _SEEN = {"never": "never saw it", "begun": "saw it and did not answer", "answered": "saw it and answered"}
 
 

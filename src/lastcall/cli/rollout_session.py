@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout import RolloutOptions
+    from lastcall.cli.rollout_published import Carried
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.load import LoadClient
     from lastcall.cluster.virtual import VirtualLoad, VirtualRolloutCluster
@@ -156,11 +157,12 @@ class RolloutSession:
         self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {name_of(owner)} to be Ready")
         await self._until(self._settled, "its Pods are Ready")
         await self._until(self._routed, "the node's rules name them")
-        load = await self.cluster.load()
-        if self.options.source == "pod":
-            load.enter(await self._client_pod(namespace_of(service)))
-        address = service["spec"]["clusterIP"], self.target.port["port"]
-        async with Tasks() as tasks:
+        async with AsyncExitStack() as stack, Tasks() as tasks:
+            address, carried = (service["spec"]["clusterIP"], self.target.port["port"]), None
+            if self.options.source == "published":
+                address, carried = await stack.enter_async_context(self._published(service))
+            load = await self._load(namespace_of(service))
+            stack.callback(load.close)
             load.start(
                 Load(
                     target=address,
@@ -191,7 +193,8 @@ class RolloutSession:
             await collecting
             if balancing is not None:
                 balancing.cancel()
-        load.close()
+        if carried is not None:
+            self.outcomes[:] = [carried.completed(each) for each in self.outcomes]
         await self._read_to_the_end()
         lives = pod_lives(self.records)
         if balancer is not None:
@@ -212,6 +215,23 @@ class RolloutSession:
             began=began,
             seconds=seconds,
         )
+
+    async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":
+        if self.options.source == "published":
+            from lastcall.cluster.load import LoadClient
+
+            return await LoadClient.on_host()
+        load = await self.cluster.load()
+        if self.options.source == "pod":
+            load.enter(await self._client_pod(namespace))
+        return load
+
+    def _published(self, service: Object) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
+        from lastcall.cli.rollout_published import published
+        from lastcall.cluster.embedded import EmbeddedCluster
+
+        assert isinstance(self.cluster, EmbeddedCluster)  # no packet leaves virtual time
+        return published(self.cluster, self.world, service, self.target.port)
 
     def _balancer(self, service: Object, load: "LoadClient | VirtualLoad") -> Balancer | None:
         if self.options.source != "balancer":

@@ -16,8 +16,8 @@ from lastcall.traffic.outcome import LONG_LIVED, Kind, Outcome
 BUCKETS = 120
 """Columns of a strip."""
 STRIP = 56
-"""Its height, in pixels."""
-MOST_TRACKS = 18
+"""Its height, in pixels; with many lines it is higher."""
+MOST_TRACKS = 50
 """Lines beside one another at one time; more are told as columns."""
 
 Became = Literal["answered", "moved", "lost"]
@@ -35,12 +35,16 @@ def strips(result: Result, scale: Scale) -> list[tuple[str, list[Markup | None],
         for each in result.outcomes
     }
     kinds = list(dict.fromkeys(each.kind for each in sorted(result.outcomes, key=lambda each: each.planned)))
-    rows = []
+    rows: list[tuple[str, list[Markup | None], int]] = []
     for kind in kinds:
         those = [each for each in result.outcomes if each.kind == kind]
         tracks = _tracks(those) if kind in LONG_LIVED else []
-        drawn = _lines(tracks, became, result.began, scale) if 0 < len(tracks) <= MOST_TRACKS else None
-        rows.append((_label(kind), drawn or _columns(those, became, result.began, scale), STRIP))
+        if 0 < len(tracks) <= MOST_TRACKS:
+            pitch = min(max((STRIP - 6) // len(tracks), 3), 10)
+            height = max(STRIP, 6 + pitch * len(tracks))
+            rows.append((_label(kind), _lines(tracks, pitch, height, became, result.began, scale), height))
+        else:
+            rows.append((_label(kind), _columns(those, became, result.began, scale), STRIP))
     return rows or [("requests", [], STRIP)]
 
 
@@ -84,10 +88,14 @@ def _tracks(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
 
 
 def _lines(
-    tracks: Sequence[Sequence[Outcome]], became: dict[int, Became], began: float, scale: Scale
+    tracks: Sequence[Sequence[Outcome]],
+    pitch: int,
+    height: int,
+    became: dict[int, Became],
+    began: float,
+    scale: Scale,
 ) -> list[Markup | None]:
-    drawn: list[Markup | None] = [scale.line(at, STRIP, "grid-line") for at in scale.ticks()]
-    pitch = min((STRIP - 6) // len(tracks), 10)
+    drawn: list[Markup | None] = [scale.line(at, height, "grid-line") for at in scale.ticks()]
     least = (scale.end - scale.start) / 400  # what ended at once is to be seen, too
     for number, track in enumerate(tracks):
         for each in track:
@@ -97,4 +105,4 @@ def _lines(
                 title += f", {each.messages} messages echoed"
             y = 3 + number * pitch
             drawn.append(scale.rect(start, end, y, max(pitch - 1, 1), _CLASSES[became[each.id]], title))
-    return [*drawn, scale.line(0.0, STRIP, "zero-line")]
+    return [*drawn, scale.line(0.0, height, "zero-line")]

@@ -8,7 +8,9 @@ JSON object a message: `{"id": …, "host": …, "port": …, "tls": …}` is an
 "addresses": […]}`, as the host's resolver answers. Nothing of it is ever on a disk inside. TLS is the asker's.
 
 The way in is the same pair: `{"connect": [address, port]}` and the fd of a connection that front accepted on a
-published port; nothing is answered.
+published port. Nothing is answered, unless `"tell": true` is with it: then `{"carried": PORT, "endpoint": ADDRESS,
+"failed": …}`, the client's port, the endpoint that it leads to ("" when unknown) and, where there is no connection, how
+that failed.
 """
 
 import asyncio
@@ -37,8 +39,11 @@ _HTTPS = 443
 
 Message = dict[str, Any]
 
-OnConnection = Callable[[socket.socket, str, int], None]
-"""Called with a connection that front accepted, and the address and port that it is for."""
+Tell = Callable[[Message], None]
+
+OnConnection = Callable[[socket.socket, str, int, Tell | None], None]
+"""Called with a connection that front accepted, the address and port that it is for, and, where front wants to hear
+what became of it, whom to tell."""
 
 
 def egress_pair() -> tuple[socket.socket, socket.socket]:
@@ -59,6 +64,8 @@ class EgressServer:
         self._pod_slots = threading.BoundedSemaphore(_PODS_AT_ONCE)
         self._slots = threading.BoundedSemaphore(_AT_ONCE)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.on_carried: Tell | None = None
+        """Called with what the node tells of connections that were handed over with `tell`."""
 
     def start(self) -> None:
         """Answer from now on."""
@@ -73,12 +80,12 @@ class EgressServer:
         self._loop = None
         self._sock.close()
 
-    def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
+    def hand_over(self, accepted: socket.socket, address: str, port: int, *, tell: bool = False) -> bool:
         """Give the node a connection to carry to an address of the cluster. False when it takes no more at once.
 
         A node that is just started again takes it when it is there.
         """
-        data = json.dumps({"connect": [address, port]}).encode()
+        data = json.dumps({"connect": [address, port], **({"tell": True} if tell else {})}).encode()
         try:
             # Not socket.send_fds, which ignores its flags before Python 3.12.
             rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", accepted.fileno()))
@@ -103,6 +110,8 @@ class EgressServer:
                 request = json.loads(data)
                 if isinstance(request, dict) and isinstance(request.get("id"), str):
                     self._take(request)
+                elif isinstance(request, dict) and "carried" in request and self.on_carried is not None:
+                    self.on_carried(request)
 
     def _take(self, request: Message) -> None:
         slots = self._pod_slots if "outside" in request else self._slots
@@ -302,7 +311,7 @@ class EgressClient:
             try:
                 answer = json.loads(data)
                 if "connect" in answer:
-                    self._connected(answer["connect"], fds)
+                    self._connected(answer["connect"], fds, self._say if answer.get("tell") is True else None)
                     continue
                 future = self._pending.get(answer["id"])
             except (ValueError, KeyError, TypeError):
@@ -315,13 +324,18 @@ class EgressClient:
                 os.close(fd)
             future.set_result((answer, fds[0] if fds else -1))
 
-    def _connected(self, target: list[Any], fds: list[int]) -> None:
+    def _say(self, message: Message) -> None:
+        """Tell front; what it does not take is not told."""
+        with suppress(OSError):
+            self._sock.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+
+    def _connected(self, target: list[Any], fds: list[int], tell: Tell | None) -> None:
         for fd in fds:
             sock = socket.socket(fileno=fd)
             if self._on_connection is None:
                 sock.close()
             else:
-                self._on_connection(sock, str(target[0]), int(target[1]))
+                self._on_connection(sock, str(target[0]), int(target[1]), tell)
 
     def _lost(self) -> None:
         if self._loop is not None:

@@ -111,6 +111,7 @@ class EmbeddedCluster:
         self._changed: asyncio.Event | None = None
         self._kubeconfig_fd = -1
         self._egress: list[EgressServer] = []
+        self._tell_carried = False
         self._nodes: dict[str, NodeControlClient] = {}
         self._link_answers: asyncio.Queue[Message] = asyncio.Queue()
 
@@ -386,7 +387,11 @@ class EmbeddedCluster:
 
     def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
         """Give the first node a connection that was accepted on the host; False when it takes none."""
-        return bool(self._egress) and self._egress[0].hand_over(accepted, address, port)
+        return bool(self._egress) and self._egress[0].hand_over(accepted, address, port, tell=self._tell_carried)
+
+    def on_carried(self, told: Callable[[dict[str, Any]], None]) -> None:
+        """Call `told` with what becomes of each connection that is handed over from now on (`cluster/egress.py`)."""
+        self._tell_carried, self._egress[0].on_carried = True, told
 
     async def set_link(self, node: str, connected: bool) -> None:
         """Cut the link of a node's network namespace to the control plane's, or mend it. Raises ControlError."""

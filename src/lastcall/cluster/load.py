@@ -4,13 +4,16 @@ A process of its own: a generator that shares a loop with somebody else measures
 pair made before the clone go JSON objects, a line each: `{"enter": pid}` (send from that process's network namespace),
 `{"start": …}`, `{"targets": [[address, port], …]}` (be a load
 balancer for these) and `{"stop": true}` to it; `{"outcomes": [[…], …]}` back, at the end with
-`"done": true, "begun": n`.
+`"done": true, "begun": n`. One on the host says `{"ready": true}` first.
 """
 
 import asyncio
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -37,9 +40,18 @@ def main(plan: Plan) -> None:
     uvloop.run(_serve(plan.load[1]))
 
 
-async def _serve(sock: socket.socket) -> None:
+def main_on_host(fd: int) -> None:
+    """A process of its own on the host: `fd` is its end of the socket pair."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for front, whose end is this one's
+    uvloop.run(_serve(socket.socket(fileno=fd), in_cluster=False))
+
+
+async def _serve(sock: socket.socket, *, in_cluster: bool = True) -> None:
     reader, writer = await asyncio.open_connection(sock=sock, limit=_LINE)
-    tracking = connections()  # the node's, wherever this process goes: that is where addresses are translated
+    # The node's, wherever this process goes: that is where addresses are translated.
+    tracking = connections() if in_cluster else None
+    if not in_cluster:
+        writer.write(b'{"ready": true}\n')
     while line := await reader.readline():
         message = json.loads(line)
         if "enter" in message:
@@ -93,12 +105,27 @@ class LoadClient:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._process: subprocess.Popen[bytes] | None = None
         self.begun: int | None = None
         """How many requests the generator began: known when the outcomes have ended."""
 
     @classmethod
     async def over(cls, sock: socket.socket) -> Self:
         return cls(*await asyncio.open_connection(sock=sock, limit=_LINE))
+
+    @classmethod
+    async def on_host(cls) -> Self:
+        """With a generator on the host, outside of the cluster: a process that ends when this is closed."""
+        ours, theirs = socket.socketpair()
+        program = f"from lastcall.cluster.load import main_on_host; main_on_host({theirs.fileno()})"
+        process = subprocess.Popen([sys.executable, "-c", program], pass_fds=[theirs.fileno()])  # noqa: ASYNC220, S603
+        theirs.close()
+        client = await cls.over(ours)
+        client._process = process
+        if not await client._reader.readline():
+            client.close()
+            raise ControlError("the load generator's process cannot be started")
+        return client
 
     def enter(self, pid: int) -> None:
         """Send from the network namespace of a process of the cluster (its pid as the cluster sees it)."""
@@ -129,6 +156,9 @@ class LoadClient:
 
     def close(self) -> None:
         self._writer.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def _say(self, message: dict[str, Any]) -> None:
         with suppress(ConnectionError):

@@ -10,12 +10,14 @@ from lastcall.cli.errors import UserError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.options import check_propagation_nodes
 from lastcall.cli.rollout import RolloutOptions, rollout
-from lastcall.cli.rollout_report import tell_lost
+from lastcall.cli.rollout_published import Carried
+from lastcall.cli.rollout_report import tell_balance, tell_lost
 from lastcall.cli.rollout_session import find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.timeline import kinds
-from lastcall.traffic.account import LostRequest
+from lastcall.traffic.account import Account, Balance, LostRequest
 from lastcall.traffic.outcome import Outcome
+from lastcall.world.clock import RealClock, monotonic
 
 NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.yaml"
 
@@ -29,6 +31,11 @@ NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.ya
         (("--path", "healthz"), "'healthz': a path begins with /"),
         (("--output-file", "story.png"), "'story.png': a rollout is told as .html, .json or .txt"),
         (("--output-file", "story.trace.json"), "a rollout is told as .html, .json or .txt"),
+        (("--load", "websockets=3"), "kinds: fresh, keep-alive, slow, tcp, stream, websocket, http2"),
+        (("--stream-length", "0"), "'0': write a time between 100ms and 1h, as 5s"),
+        (("--websocket-path", "ws"), "'ws': a path begins with /"),
+        (("--http2-connections", "0"), "0 is not in the range"),
+        (("--from", "outside"), "'node', 'pod', 'published', 'balancer'"),
         (("--slow-path", "/a b"), "'/a b': a path begins with / and has neither spaces"),
     ],
 )
@@ -64,6 +71,48 @@ def test_a_delay_of_a_node_that_there_will_not_be_is_refused() -> None:
     check_propagation_nodes(parse_propagation(["node-2:watch=1s"]), 2)
     with pytest.raises(UserError, match=r"--propagation node-3:…: there is no such node: the cluster has node-1"):
         check_propagation_nodes(parse_propagation(["node-3:watch=1s"]), 1)
+
+
+TOLD = [
+    ({"age": 3.24}, "unknown", "fresh request 7: reset before bytes on a connection 3.2 s old, web-1"),
+    ({"behind": "refused"}, "unknown", "reset before bytes by the published port, whose connection failed (refused)"),
+    ({"kind": "websocket", "lost": "no close frame", "messages": 3, "finished": 3.0, "unanswered": "lc-7.3"}, "begun",
+     "websocket 7: no close frame after 2.0 s and 3 echoed messages, web-1 (draining); the application saw it begin; "
+     "message lc-7.3 was not echoed and reached the application"),
+    ({"kind": "stream", "lost": "truncated", "finished": 3.0}, "unknown", "stream 7: truncated after 2.0 s, web-1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "seen", "words"), TOLD, ids=[row[2][:20] for row in TOLD])
+def test_a_lost_one_is_told_with_what_its_connection_had_behind_it(facts: dict, seen: str, words: str) -> None:
+    usual = {"id": 7, "kind": "fresh", "planned": 1.0, "sent": 1.0, "finished": 1.0, "lost": "reset before bytes",
+             "connection": 1, "age": 0.0, "status": 0, "served_by": "10.244.0.2"}  # fmt: skip
+    lost = LostRequest(Outcome(**{**usual, **facts}), 0.5, "web-1", "draining", "cut off", ("", ""), seen, seen)
+    assert words in tell_lost(lost)
+
+
+def test_what_the_node_tells_of_carried_connections_completes_what_the_client_saw() -> None:
+    clock = RealClock()
+    carried = Carried(clock)
+    at = monotonic(clock)
+    carried.told({"carried": 40001, "endpoint": "10.244.0.2", "failed": ""})
+    carried.told({"carried": 40002, "endpoint": "", "failed": "refused"})
+    usual = {"id": 7, "kind": "fresh", "planned": at, "sent": at, "finished": at + 0.1, "connection": 1, "age": 0.0,
+             "status": 0, "served_by": "", "lost": "reset before bytes"}  # fmt: skip
+    first, second, third = (carried.completed(Outcome(**usual, port=port)) for port in (40001, 40002, 40003))
+    assert [(each.served_by, each.behind) for each in (first, second, third)] == [
+        ("10.244.0.2", ""), ("", "refused"), ("", "")]  # fmt: skip
+    earlier = Outcome(**{**usual, "finished": at - 60, "port": 40001})
+    assert carried.completed(earlier).served_by == ""  # the port was another connection's then
+
+
+def test_uneven_balance_is_told_of_http2_with_the_reason() -> None:
+    def told(kind: str, **requests: int) -> list[str]:
+        return tell_balance(Account({}, {}, (), (), 0, 0, balance=(Balance(kind, 4, requests),)))
+
+    (line,) = told("http2", a=30, b=0)
+    assert "4 connections went to the Pods unevenly (a 30, b 0)" in line and "pins its requests to one Pod" in line
+    assert told("http2", a=16, b=14) == told("http2", a=30) == told("http2", a=5, b=0) == told("fresh", a=30, b=0) == []
 
 
 @pytest.mark.parametrize(

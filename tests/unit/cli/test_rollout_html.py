@@ -95,3 +95,24 @@ def test_names_become_text_and_never_tags() -> None:
 def test_an_element_of_svg_with_a_child_is_closed_after_the_child() -> None:
     assert svg("line", tag("title", "why"), x1=1) == '<line x1="1"><title>why</title></line>'
     assert svg("g", svg("line", x1=1)) == '<g><line x1="1"/></g>' and svg("text", "") == "<text/>"
+
+
+def test_each_kind_has_its_strip_and_what_lasts_is_a_line_each() -> None:
+    first = result()
+    held = [Outcome(10 + n, "websocket", n, 8.0 + n, 13.0 + n, 10 + n, 0.0, 101, "10.244.0.2", "", messages=4,
+                    moved="going away" if n else "") for n in range(3)]  # fmt: skip
+    outcomes = [*first.outcomes, *held]
+    found = account(outcomes, first.lives, [], 10.0)
+    page = html_page([replace(first, outcomes=outcomes, account=found)])
+    lanes = read(page).lanes
+    assert {"fresh requests", "WebSockets"} <= set(lanes) and "2 websocket: closed with a close frame" in page
+    assert page.count("carried on elsewhere, ") == 2 and page.count(", 4 messages echoed") == 3
+    assert "carried on elsewhere by their clients" in page
+    assert "carried on elsewhere" not in html_page([first])
+
+
+def test_more_at_a_time_than_can_be_drawn_are_columns() -> None:
+    first = result()
+    held = [Outcome(10 + n, "stream", 8.0, 8.0, 13.0, 10 + n, 0.0, 200, "10.244.0.2", "") for n in range(60)]
+    page = html_page([replace(first, outcomes=held, account=account(held, first.lives, [], 10.0))])
+    assert "60 good, sent from" in page

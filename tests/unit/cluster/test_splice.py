@@ -91,6 +91,32 @@ async def test_a_connection_is_handed_to_the_node_that_joins_it_to_its_target() 
         server_end.close()
 
 
+async def test_a_node_tells_what_became_of_a_connection_where_it_is_asked_to() -> None:
+    front, node = egress_pair()
+    server_end, node_end = EgressServer(front), EgressClient(node)
+    server_end.start()
+    told: asyncio.Queue[dict[str, object]] = asyncio.Queue()
+    server_end.on_carried = told.put_nowait
+    listening = socket.create_server(("127.0.0.1", 0))
+    address = listening.getsockname()
+    try:
+        async with asyncio.timeout(60), Tasks() as tasks:
+            node_end.take_connections(Carrier(tasks).take)
+            for failed in ("", "refused"):
+                client, accepted = tcp_pair()
+                port = client.getsockname()[1]
+                assert server_end.hand_over(accepted, *address, tell=True)
+                accepted.close()
+                found = await told.get()
+                assert (found["carried"], found["failed"]) == (port, failed)
+                assert found["endpoint"] in ("", address[0])  # as far as this kernel tracks connections
+                client.close()
+                listening.close()
+    finally:
+        node_end.close()
+        server_end.close()
+
+
 def test_a_node_that_reads_nothing_takes_no_more_connections_at_some_point() -> None:
     front, node = egress_pair()
     server_end = EgressServer(front)

@@ -140,6 +140,98 @@ def test_the_upper_bound_is_that_of_clopper_and_pearson(lost: int, total: int, b
     assert upper_bound(lost, total) == pytest.approx(bound, rel=0.01)
 
 
+# -- kinds that last --------------------------------------------------------------------------------------------------
+
+
+def test_a_goodbye_is_told_and_is_no_loss() -> None:
+    outcomes = [request(11, 14, kind="websocket", moved="going away", id=1),
+                request(11, 14, kind="websocket", moved="going away", id=2),
+                request(11, 14, kind="http2", moved="retried", id=3)]  # fmt: skip
+    found = account(outcomes, [life()], [], 10.0)
+    assert found.lost == () and found.moves == [(("websocket", "going away"), 2), (("http2", "retried"), 1)]
+
+
+STREAM_ENDS = [
+    ("the last chunk while its Pod ends", "ended early", 14, ("ended early", None)),
+    ("the last chunk of a Pod that serves", "ended early", 9, (None, None)),
+    ("a FIN that may be an end, of a Pod that serves", "closed early", 9, (None, None)),
+    ("a FIN that may be an end, while its Pod ends", "closed early", 14, (None, "truncated")),
+]
+
+
+@pytest.mark.parametrize(("moved", "at", "expected"), [row[1:] for row in STREAM_ENDS],
+                         ids=[row[0] for row in STREAM_ENDS])  # fmt: skip
+def test_a_stream_that_ends_is_what_the_end_of_its_pod_makes_of_it(moved: str, at: float, expected: Any) -> None:
+    found = account([request(8, at, kind="stream", moved=moved)], [life()], [], 5.0)
+    assert (
+        found.moved[0].moved if found.moved else None,
+        found.lost[0].outcome.lost if found.lost else None,
+    ) == expected
+
+
+MORE_CAUSES = [
+    ("a WebSocket at the exit", request(8, 15, "no close frame", "websocket"), life(), "cut off"),
+    ("a stream at a kill", request(8, 15, "reset after bytes", "stream"), life(killed=True), "killed"),
+    ("HTTP/2 after SIGTERM", request(13, 15, "closed before bytes", "http2", age=9.0), life(), "stale connection"),
+    ("HTTP/2 before SIGTERM", request(11, 15, "closed before bytes", "http2", age=9.0), life(), "cut off"),
+    ("refused behind a published port", request(12.5, lost="reset before bytes", behind="refused", served_by=""),
+     life(unrouted=14.0), "late endpoint"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcome", "pod", "cause"), [row[1:] for row in MORE_CAUSES], ids=[row[0] for row in MORE_CAUSES]
+)
+def test_each_kind_is_lost_for_a_cause(outcome: Outcome, pod: PodLife, cause: str) -> None:
+    (lost,) = account([outcome], [pod], [], 5.0).lost
+    assert (lost.cause, lost.pod) == (cause, "web-1")
+
+
+def test_what_the_kernel_accepted_and_nobody_read_is_told_from_what_was_cut_off() -> None:
+    outcomes = [request(14, 15, "reset before bytes", id=1), request(14, 15, "reset before bytes", id=2),
+                request(14, 15, "reset before bytes", "tcp", id=3), request(8, 9, id=4)]  # fmt: skip
+    printed = ["lc-2 begun", "lc-4 begun", "lc-4 answered"]
+    found = account(outcomes, [life()], printed, 10.0)
+    assert [each.cause for each in found.lost] == ["never read", "cut off", "cut off"]
+    # Of raw TCP this application prints nothing, so that nothing is known of what it saw.
+    assert [each.seen for each in found.lost] == ["never", "begun", "unknown"]
+    cut = account(outcomes, [life()], printed, 10.0, whole_output=False)
+    assert {each.cause for each in cut.lost} == {"cut off"}
+
+
+def test_messages_of_a_websocket_are_reconciled_apart_from_the_websocket() -> None:
+    lost = request(8, 15, "no close frame", "websocket", id=7, messages=3, unanswered="lc-7.3")
+    other = request(8, 15, "no close frame", "websocket", id=8, messages=3, unanswered="lc-8.3")
+    printed = ["lc-7 begun", "lc-7.0", "lc-7.1", "lc-7.2", "lc-7.3", "lc-8 begun", "lc-8.2"]
+    found = account([lost, other], [life()], printed, 10.0)
+    assert [(each.seen, each.message) for each in found.lost] == [("begun", "begun"), ("begun", "never")]
+    assert found.seen == 2 and found.unaccounted == ()
+
+
+def test_requests_of_each_pod_have_a_bound_of_their_own_and_all_are_in_one() -> None:
+    other = PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
+    outcomes = [request(11, 15, "truncated", id=1), *(request(11, 12, id=n) for n in (2, 3, 4)),
+                *(request(11, 12, id=n, served_by=other.ip) for n in range(5, 15)),
+                request(16, lost="refused", served_by="", id=15)]  # fmt: skip
+    found = account(outcomes, [life(), other], [], 10.0)
+    assert [(each.pod, each.total, each.lost) for each in found.pods] == [
+        ("no Pod", 1, 1),
+        ("web-1", 4, 1),
+        ("web-2", 10, 0),
+    ]
+    assert found.pods[2].upper_bound == pytest.approx(0.2589, rel=0.01)
+    assert sum(each.total for each in found.pods) == found.total and sum(each.lost for each in found.pods) == 2
+
+
+def test_connections_that_are_kept_pin_their_requests_to_a_pod() -> None:
+    other = PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
+    outcomes = [*(request(5, 5.1, id=n, kind="http2", connection=1 + n % 2) for n in range(30)),
+                *(request(5, 5.1, id=30 + n, served_by=f"10.244.0.{2 + n % 2}") for n in range(10))]  # fmt: skip
+    http2, fresh = account(outcomes, [life(), other], [], 10.0).balance
+    assert (http2.kind, http2.connections, http2.requests, http2.skew) == ("http2", 2, {"web-1": 30, "web-2": 0}, 2.0)
+    assert (fresh.requests, fresh.skew) == ({"web-1": 5, "web-2": 5}, 1.0)
+
+
 # -- advice ------------------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +293,20 @@ def test_the_advice_follows_the_cause(outcome: Outcome, pod: PodLife, words: str
 def test_what_no_manifest_can_save_has_no_patch() -> None:
     found = judged(request(14, 15, "closed before bytes", "keep-alive", age=5.0))
     assert found.advice[0].patch == {} and "Connection: close" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (request(8, 15, "no close frame", "websocket"), "close frame (1001, going away)"),
+        (request(8, 15, "truncated", "stream"), "its last chunk on SIGTERM"),
+        (request(13, 15, "closed before bytes", "http2", age=9.0), "GOAWAY"),
+    ],
+)
+def test_what_lasts_needs_a_goodbye_and_no_hook(outcome: Outcome, words: str) -> None:
+    pod = life(unrouted=14.0)  # which alone would call for a hook
+    (advice,) = judged(outcome, pod=pod).advice
+    assert words in advice.sentence and advice.patch == {} and advice.saves == 1
 
 
 def test_losses_without_a_disruption_make_the_verdict_inconclusive() -> None:
