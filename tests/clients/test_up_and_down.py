@@ -16,7 +16,7 @@ import ordinary_user
 import pytest
 from pods import container, pod
 from staying import KUBECTL, Followed, InTerminal, Place, eventually, signal_all, whole_tree
-from tree import children, clock_ticks, processes_in
+from tree import children, processes_in
 
 pytestmark = pytest.mark.real_kernel
 
@@ -308,8 +308,7 @@ def test_sigterm_ends_a_detached_cluster_in_order(own: Place) -> None:
 def test_a_killed_front_takes_all_with_it_and_the_next_command_clears_up(place: Place) -> None:
     front = place.up()["pid"]
     os.kill(front, signal.SIGKILL)
-    now = clock_ticks()
-    eventually(lambda: not processes_in(place.namespaces[0], now), "the kernel has ended the tree", 60)
+    eventually(lambda: not processes_in(place.namespaces[0]), "the kernel has ended the tree", 60)
     result = place.run("status")
     assert result.status == 0 and "no cluster is running" in result.out
     assert f"pid {front} ended without being asked to" in result.err

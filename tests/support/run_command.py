@@ -182,7 +182,7 @@ class Lastcall:
 
     # -- its end ------------------------------------------------------------------------------------------------------
 
-    def finish(self, timeout: float = 60.0) -> Result:
+    def finish(self, timeout: float = 120.0) -> Result:
         """Wait for the end and look at what is left. A traceback is a failure, always."""
         try:
             status = self.process.wait(timeout)
@@ -215,7 +215,7 @@ class Lastcall:
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-def lastcall(arguments: Sequence[str], *, timeout: float = 60.0, **options: Any) -> Result:
+def lastcall(arguments: Sequence[str], *, timeout: float = 120.0, **options: Any) -> Result:
     """A command from start to end."""
     with Lastcall(arguments, **options) as command:
         return command.finish(timeout)

@@ -1,5 +1,6 @@
 """A user's place for clusters that stay: commands run one after another in one home, and nothing is left in the end."""
 
+import fcntl
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from typing import Any, Self
 
 import ordinary_user
 from run_command import Result, default_signals
-from tree import MachineState, Tree, children, clock_ticks, processes_in
+from tree import MachineState, Tree, children, processes_in
 
 KUBECTL = shutil.which("kubectl")
 
@@ -64,7 +66,7 @@ class Place:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            result = self.run("down", "--all", "--timeout", "10")
+            result = self.run("down", "--all", "--timeout", "60", timeout=120)
             if kind is None:
                 assert result.status == 0, result.err
                 self.assert_clean()
@@ -97,7 +99,7 @@ class Place:
         defaults = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "start_new_session": True, "cwd": "/"}
         return subprocess.Popen(self.command(*arguments), text=True, preexec_fn=default_signals, **(defaults | options))
 
-    def run(self, *arguments: str, timeout: float = 60.0) -> Result:
+    def run(self, *arguments: str, timeout: float = 120.0) -> Result:
         """A command from start to end. That its pipes close says that nobody it left behind has them open."""
         began = time.monotonic()
         with self.start(*arguments) as process:
@@ -146,9 +148,8 @@ class Place:
         return done.stderr if status else done.stdout
 
     def assert_clean(self, timeout: float = 60.0) -> None:
-        now = clock_ticks()
         for namespaces in self.namespaces:
-            eventually(lambda spaces=namespaces: not processes_in(spaces, now), "no process is left", timeout)
+            eventually(lambda spaces=namespaces: not processes_in(spaces), "no process is left", timeout)
         shutil.rmtree(self.home / "tmp/kubectl", ignore_errors=True)
         after = MachineState.take(self.home)
         assert (after.mounts, after.links) == (self._before.mounts, self._before.links)
@@ -160,12 +161,19 @@ class InTerminal:
     """A command in a terminal of its own, which `close` takes away as a closed window does."""
 
     def __init__(self, place: Place, *arguments: str) -> None:
-        pid, self._master = pty.fork()
-        if pid == 0:
+        self._master, terminal = pty.openpty()
+
+        def take_terminal() -> None:
             default_signals()
-            command = place.command(*arguments)
-            os.execvp(command[0], command)
-        self.pid = pid
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        # Not pty.fork: the process of the tests has several threads.
+        self._process = subprocess.Popen(
+            place.command(*arguments),
+            stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True, preexec_fn=take_terminal,
+        )  # fmt: skip
+        os.close(terminal)
+        self.pid = self._process.pid
         self.said = ""
 
     def wait_for(self, text: str, timeout: float = 60.0) -> None:
@@ -188,13 +196,10 @@ class InTerminal:
 
     def wait(self, timeout: float = 60.0) -> int:
         """Exit status, negative for a signal."""
-        deadline = time.monotonic() + timeout
-        while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
-            assert time.monotonic() < deadline, self.said
-            time.sleep(0.01)
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.said) from None
 
 
 def whole_tree(front: int) -> list[int]:

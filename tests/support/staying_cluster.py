@@ -27,7 +27,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from ordinary_user import USERS, command_prefix
-from tree import MachineState, assert_clean, children, cmdline
+from tree import MachineState, assert_clean, children, clock_ticks, cmdline
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, PODS, SERVICEACCOUNTS
@@ -234,7 +234,8 @@ def run(user: str, path: str, names: list[str], named: dict[str, Any], timeout: 
                 cwd="/",
             )
             assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
-            assert_clean(before, home, json.loads(result.stdout.splitlines()[0]))
+            said = result.stdout.splitlines()
+            assert_clean(before, home, json.loads(said[0]), started_before=int(said[-1]))
     finally:
         shutil.rmtree(state, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
@@ -265,7 +266,9 @@ def main(path: str, name: str, named: str, kept: str) -> int:
         function = getattr(module, name)
         asyncio.run(_run(embedded, getattr(function, "scenario", function), json.loads(named)))
     finally:
+        last = clock_ticks()
         embedded.stop()
+    print(last)
     return 0
 
 

@@ -36,6 +36,22 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+class Namespaces(dict[str, str]):
+    """Kind → link of a process's namespaces. They are held open as long as this lives: the kernel gives the number of
+    a namespace that is gone to the next new one, which may be another cluster's."""
+
+    def __init__(self, pid: int) -> None:
+        self._fds: list[int] = []
+        super().__init__()
+        for kind in ("pid", "net", "mnt", "user"):
+            self._fds.append(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY))
+            self[kind] = os.readlink(f"/proc/self/fd/{self._fds[-1]}")
+
+    def __del__(self) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+
 @dataclass
 class Tree:
     """The process tree below one front."""
@@ -53,7 +69,7 @@ class Tree:
             for init in children(front):
                 roles = {comm(pid): pid for pid in children(init)}
                 if {"lastcall-contro", "lastcall-node-1", "lastcall-shim-1"} <= roles.keys():
-                    namespaces = {ns: os.readlink(f"/proc/{init}/ns/{ns}") for ns in ("pid", "net", "mnt", "user")}
+                    namespaces = Namespaces(init)
                     return cls(
                         front,
                         init,
@@ -90,8 +106,8 @@ def started_at(pid: int) -> int:
 def processes_in(namespaces: dict[str, str], started_before: int | None = None) -> list[tuple[int, str]]:
     """Every process of the machine that is still in one of the given namespaces.
 
-    The kernel gives the number of a namespace that is gone to a new one: what started after `started_before` (clock
-    ticks) belongs to somebody else, whatever the number says.
+    Where nobody held them open what started after `started_before` (clock ticks, when they still lived) belongs to
+    somebody else, whatever the number says.
     """
     found = []
     for entry in os.listdir("/proc"):
@@ -133,10 +149,16 @@ class MachineState:
         return cls(mounts, links, files)
 
 
-def assert_clean(before: MachineState, home: Path, namespaces: dict[str, str], timeout: float = 60.0) -> None:
+def assert_clean(
+    before: MachineState,
+    home: Path,
+    namespaces: dict[str, str],
+    timeout: float = 60.0,
+    started_before: int | None = None,
+) -> None:
     """Nothing is left: no process in the cluster's namespaces, no mount, no link, no file."""
-    deadline, now = time.monotonic() + timeout, clock_ticks()
-    while (left := processes_in(namespaces, now)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + timeout
+    while (left := processes_in(namespaces, started_before)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"processes left behind: {left}"
     after = MachineState.take(home)
