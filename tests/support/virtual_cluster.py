@@ -44,6 +44,7 @@ from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
 from lastcall.controllers.manager import run_controllers
+from lastcall.controllers.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.simulated import Durations
 from lastcall.node.kubelet import Kubelet
 from lastcall.scheduler.scheduler import run_scheduler
@@ -144,8 +145,10 @@ class VirtualCluster:
                 service_account_key_pem=_signing_key(),
                 root_ca_pem=b"CA",
                 feature_gates=feature_gates or {},
+                storage_classes=(STANDARD_CLASS,),
             ),
         )
+        self.directories = SimulatedDirectories()
         self.client = self._client_of("kubernetes-admin", wrapped=False)
         self.nodes: dict[str, VirtualNode] = {}
         for number in range(1, nodes + 1):
@@ -229,6 +232,7 @@ class VirtualCluster:
             client=self._client_of("kube-controller-manager"),
             recorder_for=self.recorder.for_actor,
             root_ca_pem=b"CA",
+            volume_directories=self.directories,
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 

@@ -131,6 +131,11 @@ def _volume(volume: Object) -> None:
             source.setdefault("defaultMode", FILE_MODE)
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
+    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if template is not None:
+        spec = template.setdefault("spec", {})
+        if not spec.get("volumeMode"):
+            spec["volumeMode"] = "Filesystem"
     for item in _items(volume.get("downwardAPI") or {}, "items"):
         _value_from(item)
     for source in _items(volume.get("projected") or {}, "sources"):

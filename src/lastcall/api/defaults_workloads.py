@@ -78,6 +78,8 @@ def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
     spec.setdefault("revisionHistoryLimit", HISTORY)
     _template(spec, pod_spec)
     for claim in spec.get("volumeClaimTemplates") or ():
+        claim.setdefault("apiVersion", "v1")
+        claim.setdefault("kind", "PersistentVolumeClaim")
         persistent_volume_claim(claim)
     status = obj.setdefault("status", {})
     status.setdefault("replicas", 0)
@@ -202,6 +204,8 @@ def persistent_volume(obj: Object) -> None:
         spec["persistentVolumeReclaimPolicy"] = "Retain"
     if not spec.get("volumeMode"):
         spec["volumeMode"] = "Filesystem"
+    if spec.get("hostPath") is not None:
+        spec["hostPath"].setdefault("type", "")
     obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 

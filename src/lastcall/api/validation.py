@@ -10,7 +10,19 @@ from lastcall.api.field import FieldError, each
 from lastcall.api.meta import Object
 from lastcall.api.names import Check, is_dns1123_label, is_dns1123_subdomain, is_path_segment_name
 from lastcall.api.resources import Resource
-from lastcall.api.validators import access, batch, data, definitions, metadata, others, pod, policy, service, workloads
+from lastcall.api.validators import (
+    access,
+    batch,
+    data,
+    definitions,
+    metadata,
+    others,
+    pod,
+    policy,
+    service,
+    storage,
+    workloads,
+)
 
 Rule = Callable[[Object], list[FieldError]]
 UpdateRule = Callable[[Object, Object], list[FieldError]]
@@ -76,7 +88,11 @@ RULES: dict[tuple[str, str], KindRules] = {
         obj=policy.validate_priority_class, update=policy.update_priority_class
     ),
     ("networking.k8s.io", "ingresses"): KindRules(obj=access.validate_ingress),
-    ("storage.k8s.io", "storageclasses"): KindRules(update=access.update_storage_class),
+    ("storage.k8s.io", "storageclasses"): KindRules(
+        obj=storage.validate_storage_class, update=storage.update_storage_class
+    ),
+    ("", "persistentvolumes"): KindRules(obj=storage.validate_volume, update=storage.update_volume),
+    ("", "persistentvolumeclaims"): KindRules(obj=storage.validate_claim, update=storage.update_claim),
     ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
         obj=definitions.validate_definition, update=definitions.validate_definition_update
     ),

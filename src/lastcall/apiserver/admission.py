@@ -1,7 +1,7 @@
 """Admission: what is checked and filled in between defaulting and validation.
 
 NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`admission_priority.py`) and
-DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes.
+DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; for volumes see `admission_storage.py`.
 
 Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
 defaulttolerationseconds,nodetaint}.
@@ -9,12 +9,24 @@ defaulttolerationseconds,nodetaint}.
 
 from collections.abc import Awaitable, Callable
 
+from lastcall.api.claims import class_of
 from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object
 from lastcall.api.names import generate_name
-from lastcall.api.resources import NAMESPACES, NODES, PODS, PRIORITYCLASSES, SERVICEACCOUNTS, Resource
+from lastcall.api.resources import (
+    NAMESPACES,
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    PODS,
+    PRIORITYCLASSES,
+    SERVICEACCOUNTS,
+    STORAGECLASSES,
+    Resource,
+)
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
 from lastcall.apiserver.admission_priority import check_default, default_class, keep_priority, set_priority
+from lastcall.apiserver.admission_storage import check_growth, grows, protect_claim, protect_volume, set_default_class
 from lastcall.apiserver.context import RequestContext
 from lastcall.world.world import World
 
@@ -49,6 +61,11 @@ class Admission:
             add_not_ready_taint(obj)
         elif resource == PRIORITYCLASSES:
             check_default(obj, await self._list(PRIORITYCLASSES))
+        elif resource == PERSISTENTVOLUMECLAIMS:
+            set_default_class(obj, await self._list(STORAGECLASSES))
+            protect_claim(obj)
+        elif resource == PERSISTENTVOLUMES:
+            protect_volume(obj)
 
     async def update(
         self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
@@ -56,6 +73,8 @@ class Admission:
         """Updates of what exists are allowed everywhere, also in a terminating namespace."""
         if resource == PRIORITYCLASSES:
             check_default(new, await self._list(PRIORITYCLASSES))
+        elif resource == PERSISTENTVOLUMECLAIMS and not subresource and grows(new, old):
+            check_growth(new, old, await self._get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
 
     async def _priority_class(self, pod: Object) -> Object | None:
         name = pod["spec"].get("priorityClassName") or ""

@@ -30,6 +30,7 @@ from lastcall.api.resources import (
     SERVED,
     SERVICEACCOUNTS,
     SERVICES,
+    STORAGECLASSES,
     Resource,
 )
 from lastcall.apiserver.admission import Admission
@@ -97,6 +98,7 @@ class APIServerConfig:
     are static bearer tokens and whose they are.
 
     `service_account_key_pem` is an EC P-256 private key, made when empty. `root_ca_pem` is what clients trust.
+    `storage_classes` are made once, when the store is new: who deletes one is rid of it.
     """
 
     kubernetes_version: str = "1.36"
@@ -108,6 +110,7 @@ class APIServerConfig:
     tokens: Mapping[str, UserInfo] = field(default_factory=dict)
     issuer: str = "https://kubernetes.default.svc.cluster.local"
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    storage_classes: Sequence[Object] = ()
 
 
 class APIServer:
@@ -188,6 +191,10 @@ class APIServer:
         await self._load_allocations()
         await self._definitions.load()
         fresh = await self._find(NAMESPACES, "", "default") is None
+        if fresh:
+            client = self.client(SERVER_USER, "kube-apiserver")
+            for storage_class in self._config.storage_classes:
+                await self._create_missing(client, STORAGECLASSES, storage_class, "")
         await self._create_what_every_cluster_has()
         if fresh:
             # Nobody has seen an earlier version, so none can be asked for.

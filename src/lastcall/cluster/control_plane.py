@@ -9,9 +9,11 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.kubelet_client import KubeletClient
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.cluster.local_path import HostDirectories
 from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR
 from lastcall.cluster.plan import Plan
-from lastcall.controllers.manager import run_controllers
+from lastcall.controllers.manager import NAMES, run_controllers
+from lastcall.controllers.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore
@@ -59,6 +61,7 @@ async def _run(plan: Plan) -> None:
             root_ca_pem=credentials.ca_certificate,
             tokens={credentials.admin_token: ADMIN},
             feature_gates=plan.options.feature_gates,
+            storage_classes=(STANDARD_CLASS,),
         ),
         kubelet_logs=kubelets,
         kubelet_streams=kubelets,
@@ -71,17 +74,19 @@ async def _run(plan: Plan) -> None:
     batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
-        if plan.options.controllers:
-            tasks.spawn(
-                run_controllers(
-                    world=world,
-                    client=server.client(CONTROLLERS, "kube-controller-manager"),
-                    recorder_for=recorder.for_actor,
-                    root_ca_pem=credentials.ca_certificate,
-                    endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
-                ),
-                name="controllers",
-            )
+        # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
+        tasks.spawn(
+            run_controllers(
+                world=world,
+                client=server.client(CONTROLLERS, "kube-controller-manager"),
+                recorder_for=recorder.for_actor,
+                root_ca_pem=credentials.ca_certificate,
+                names=NAMES if plan.options.controllers else (),
+                endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
+                volume_directories=HostDirectories(),
+            ),
+            name="controllers",
+        )
         tasks.spawn(
             run_scheduler(
                 world=world,

@@ -22,6 +22,7 @@ from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.controllers.manager import run_controllers
+from lastcall.controllers.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.api import ContainerConfig, PodSandboxConfig
 from lastcall.cri.simulated import SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer
@@ -127,7 +128,10 @@ class VirtualRolloutCluster:
         self._records = _Told()
         self._recorder = MemoryRecorder("apiserver", world.clock, records=self._records)
         config = APIServerConfig(
-            kubernetes_version=kubernetes_version, service_account_key_pem=key_pem, root_ca_pem=b"CA"
+            kubernetes_version=kubernetes_version,
+            service_account_key_pem=key_pem,
+            root_ca_pem=b"CA",
+            storage_classes=(STANDARD_CLASS,),
         )
         self._server = APIServer(world=world, store=MemoryStore(), recorder=self._recorder, config=config)
         self.client = self._client("kubernetes-admin")
@@ -199,6 +203,7 @@ class VirtualRolloutCluster:
             recorder_for=self._recorder.for_actor,
             root_ca_pem=b"CA",
             endpoint_updates_batch_period=lambda: batch.seconds(random, monotonic(clock)),
+            volume_directories=SimulatedDirectories(),
         )
         self._tasks.spawn(controllers, name="controllers")
         scheduler = run_scheduler(

@@ -14,6 +14,8 @@ from lastcall.controllers.disruption import DisruptionController
 from lastcall.controllers.endpoints import EndpointsController
 from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
 from lastcall.controllers.endpointslice_mirroring import EndpointSliceMirroringController
+from lastcall.controllers.first_claim import NAMES as VOLUME_CONTROLLERS
+from lastcall.controllers.first_claim import VolumeControllers
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job import JobController
@@ -25,6 +27,7 @@ from lastcall.controllers.podgc import PodGarbageCollector
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
 from lastcall.controllers.statefulset import StatefulSetController
+from lastcall.controllers.storage_class import Directories
 from lastcall.controllers.tainteviction import TaintEvictionController
 from lastcall.controllers.ttlafterfinished import TTLAfterFinishedController
 from lastcall.timeline.record import Recorder
@@ -63,8 +66,9 @@ CONTROLLERS: dict[str, MakeController] = {
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
+VOLUMES = "volumes"
 _OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
-NAMES = (*CONTROLLERS, *_OF_OWN_CACHES)
+NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, *VOLUME_CONTROLLERS)
 """All that `run_controllers` can run."""
 DISABLED_BY_DEFAULT = ("service-lb-controller",)
 """What `lastcall controller-manager` runs only when it is named: another cluster's load balancers are not ours."""
@@ -78,10 +82,12 @@ async def run_controllers(
     root_ca_pem: bytes,
     names: Collection[str] = NAMES,
     endpoint_updates_batch_period: Callable[[], float] = lambda: 0.0,
+    volume_directories: Directories | None = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
     `endpoint_updates_batch_period`: seconds between the change of a Pod and that of its EndpointSlice.
+    `volume_directories`: where volumes of the class `standard` are; None where somebody else makes them.
     """
     informers = Informers(world, client)
     controllers = {
@@ -113,6 +119,9 @@ async def run_controllers(
             config_maps=config_maps,
             root_ca_pem=root_ca_pem,
         )
+    chosen = [name for name in VOLUME_CONTROLLERS if name in names]
+    if chosen or volume_directories is not None:
+        controllers[VOLUMES] = VolumeControllers(world, client, informers, recorder_for, chosen, volume_directories)
     async with Tasks() as tasks:
         for informer, name in own:
             tasks.spawn(informer.run(), name=f"informer {name}")

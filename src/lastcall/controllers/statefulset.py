@@ -12,17 +12,21 @@ from lastcall.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, 
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.history import RevisionWriter, by_revision, revision_of_pod
 from lastcall.controllers.informers import NAMESPACE, Informers, owned_and_orphans
 from lastcall.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
 from lastcall.controllers.pod_control import delete_pod
+from lastcall.controllers.statefulset_claims import has_stale_owner, is_up_to_date, wanted_owner, with_owner
 from lastcall.controllers.statefulset_decide import (
+    NO_CLAIMS,
     Revisions,
     Step,
     claims_of,
     complete_rolling_update,
     decide,
     is_member,
+    is_scaled_away,
     parent_and_ordinal,
     status_of,
 )
@@ -46,15 +50,17 @@ class StatefulSetController:
         self._sets = informers.get(STATEFULSETS)
         self._pods = informers.get(PODS)
         self._history = informers.get(CONTROLLERREVISIONS)
+        self._claims = informers.get(PERSISTENTVOLUMECLAIMS)
         self._worker = Worker(world, COMPONENT, self._sync)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         self._pods.add_handler(self._pod_changed, self._pod_updated, self._pod_changed)
+        self._claims.add_handler(None, None, self._claim_gone)
 
     async def run(self) -> None:
         """Work until cancelled."""
         async with Tasks() as tasks:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
-            tasks.spawn(self._worker.run([self._sets, self._pods, self._history]), name=COMPONENT)
+            tasks.spawn(self._worker.run([self._sets, self._pods, self._history, self._claims]), name=COMPONENT)
 
     # -- what happened → which sets to look at -----------------------------------------------------------------------
 
@@ -82,6 +88,14 @@ class StatefulSetController:
             self._enqueue(owner)
         self._pod_changed(new)
 
+    def _claim_gone(self, claim: Object) -> None:
+        """A Pod may have waited for the end of an earlier one's claim."""
+        for owner in self._sets.by_index(NAMESPACE, namespace_of(claim)):
+            templates = owner["spec"].get("volumeClaimTemplates") or ()
+            starts = tuple(f"{name_of(template)}-{name_of(owner)}-" for template in templates)
+            if name_of(claim).startswith(starts):
+                self._enqueue(owner)
+
     # -- sync --------------------------------------------------------------------------------------------------------
 
     async def _sync(self, key: str) -> None:
@@ -93,8 +107,12 @@ class StatefulSetController:
         revisions, collisions = await self._sync_revisions(owner)
         moment = now(self._world.clock).timestamp()
         status = status_of(owner, revisions, collisions, pods, moment)
-        decision = decide(owner, revisions, pods, moment)
+        claims = SetClaims(owner, self._claims) if owner["spec"].get("volumeClaimTemplates") else NO_CLAIMS
+        decision = decide(owner, revisions, pods, moment, claims)
         try:
+            for pod in decision.claims:
+                await self._create_claims(owner, pod)
+                await self._give_claims(owner, pod)
             await self._do(owner, decision.steps, status)
         except (StatusError, ConnectionLost):
             await self._write_status(owner, status)  # what was seen is told also when a step fails
@@ -153,21 +171,55 @@ class StatefulSetController:
         """The claims first, then the Pod. (`CreateStatefulPod`)"""
         try:
             await self._create_claims(owner, pod)
-            await self._client.create(PODS, pod, namespace_of(owner))
-        except StatusError as error:
-            if is_already_exists(error):
+            made = await self._client.create(PODS, pod, namespace_of(owner))
+        except (StatusError, Retry) as error:
+            if isinstance(error, StatusError) and is_already_exists(error):
                 return  # the cache will tell
-            self._event(owner, "Create", pod, error.message)
+            self._event(owner, "Create", pod, error.message if isinstance(error, StatusError) else str(error))
             raise
+        await self._give_claims(owner, made)
         self._event(owner, "Create", pod)
 
     async def _create_claims(self, owner: Object, pod: Object) -> None:
-        for volume_claim in claims_of(owner, parent_and_ordinal(pod)[1]):
-            try:
-                await self._client.create(PERSISTENTVOLUMECLAIMS, volume_claim, namespace_of(owner))
-            except StatusError as error:
-                if not is_already_exists(error):
-                    raise
+        """Those that are missing. Raises Retry while one is on its way out. (`createPersistentVolumeClaims`)"""
+        for wanted in claims_of(owner, parent_and_ordinal(pod)[1]):
+            name, namespace = name_of(wanted), namespace_of(owner)
+            known = self._claims.get(namespace, name)
+            if known is None:
+                try:
+                    await self._client.create(PERSISTENTVOLUMECLAIMS, wanted, namespace)
+                except StatusError as error:
+                    if not is_already_exists(error):
+                        self._claim_event(owner, pod, name, error.message)
+                        raise
+                    known = await self._client.get(PERSISTENTVOLUMECLAIMS, name, namespace)
+                else:
+                    self._claim_event(owner, pod, name)
+            if known is not None and is_terminating(known):
+                raise Retry(f"pvc {name} is being deleted")
+
+    def _claim_event(self, owner: Object, pod: Object, claim_name: str, error: str = "") -> None:
+        """(`recordClaimEvent`)"""
+        what = f"create Claim {claim_name} Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
+        if error:
+            self._events.event(owner, "Warning", "FailedCreate", f"{what} failed error: {error}")
+        else:
+            self._events.event(owner, "Normal", "SuccessfulCreate", f"{what} success")
+
+    async def _give_claims(self, owner: Object, pod: Object) -> None:
+        """Make the Pod's claims whose the policy says. (`UpdatePodClaimForRetentionPolicy`)"""
+        scaled_away = is_scaled_away(owner, pod)
+        for wanted in claims_of(owner, parent_and_ordinal(pod)[1]):
+            known = self._claims.get(namespace_of(owner), name_of(wanted))
+            if known is None and wanted_owner(owner, scaled_away=scaled_away):
+                try:  # just made
+                    known = await self._client.get(PERSISTENTVOLUMECLAIMS, name_of(wanted), namespace_of(owner))
+                except StatusError as error:
+                    if not is_not_found(error):
+                        raise
+            if known is not None and not is_up_to_date(known, owner, pod, scaled_away=scaled_away):
+                changed = with_owner(known, owner, pod, scaled_away=scaled_away)
+                await self._client.update(PERSISTENTVOLUMECLAIMS, changed, namespace_of(owner))
 
     async def _delete(self, owner: Object, step: Step) -> None:
         facts = {"revision": revision_of_pod(step.pod), "ordinal": parent_and_ordinal(step.pod)[1], "step": step.reason}
@@ -212,3 +264,26 @@ class StatefulSetController:
         limit = owner["spec"].get("revisionHistoryLimit")
         live = [revisions.current, revisions.update, *map(revision_of_pod, pods)]
         await self._revisions.truncate(self._history_of(owner), live, 10 if limit is None else limit)
+
+
+class SetClaims:
+    """Implements `statefulset_decide.Claims` on the cache of claims."""
+
+    def __init__(self, owner: Object, claims: Informer) -> None:
+        self._owner, self._cache = owner, claims
+
+    def _of(self, pod: Object) -> list[Object | None]:
+        names = (name_of(each) for each in claims_of(self._owner, parent_and_ordinal(pod)[1]))
+        return [self._cache.get(namespace_of(self._owner), name) for name in names]
+
+    def stale(self, pod: Object) -> bool:
+        return any(each is not None and has_stale_owner(each, pod, PODS) for each in self._of(pod))
+
+    def missing(self, pod: Object) -> bool:
+        return None in self._of(pod)
+
+    def wrong_owner(self, pod: Object) -> bool:
+        away = is_scaled_away(self._owner, pod)
+        return any(
+            each is not None and not is_up_to_date(each, self._owner, pod, scaled_away=away) for each in self._of(pod)
+        )

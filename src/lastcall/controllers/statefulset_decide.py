@@ -8,7 +8,7 @@ at a time, and nothing while the one before it is not done.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of
 from lastcall.api.pods import is_pod_ready
@@ -36,10 +36,39 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The steps to do now, at once when there are several, and the seconds until time alone changes something."""
+    """The steps to do now, at once when there are several, and the seconds until time alone changes something.
+
+    `claims`: Pods whose claims have to be made or to change hands before.
+    """
 
     steps: tuple[Step, ...] = ()
     look_again: float | None = None
+    claims: tuple[Object, ...] = ()
+
+
+class Claims(Protocol):
+    """What is known of the claims of a set's Pods."""
+
+    def stale(self, pod: Object) -> bool:
+        """A Pod that is to be made would get the claim of an earlier one, which goes. (`PodClaimIsStale`)"""
+
+    def missing(self, pod: Object) -> bool:
+        """One of them does not exist."""
+
+    def wrong_owner(self, pod: Object) -> bool:
+        """They are not whose the policy says. (`ClaimsMatchRetentionPolicy`)"""
+
+
+class NoClaims:
+    """A set without volumeClaimTemplates."""
+
+    def stale(self, pod: Object) -> bool:
+        return False
+
+    missing = wrong_owner = stale
+
+
+NO_CLAIMS = NoClaims()
 
 
 @dataclass(slots=True)
@@ -72,6 +101,11 @@ def first_ordinal(owner: Object) -> int:
 
 def wanted(owner: Object) -> int:
     return int(owner["spec"].get("replicas") or 0)
+
+
+def is_scaled_away(owner: Object, pod: Object) -> bool:
+    """Its ordinal is not among the wanted ones. (`!podInOrdinalRange`)"""
+    return not 0 <= parent_and_ordinal(pod)[1] - first_ordinal(owner) < wanted(owner)
 
 
 def in_order(owner: Object) -> bool:
@@ -206,7 +240,9 @@ def complete_rolling_update(owner: Object, status: Object) -> None:
             status["currentReplicas"] = status["updatedReplicas"]
 
 
-def decide(owner: Object, revisions: Revisions, pods: Sequence[Object], now: float) -> Decision:
+def decide(
+    owner: Object, revisions: Revisions, pods: Sequence[Object], now: float, claims: Claims = NO_CLAIMS
+) -> Decision:
     """`pods` are the members the set owns, in any order. `now` in seconds since the epoch."""
     if is_terminating(owner):
         return Decision()
@@ -216,17 +252,19 @@ def decide(owner: Object, revisions: Revisions, pods: Sequence[Object], now: flo
     condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in slots]
     monotonic = in_order(owner)
     min_ready = owner["spec"].get("minReadySeconds") or 0
-    steps, waits = _fill(owner, revisions, slots, monotonic, min_ready, now)
+    fix: list[Object] = []
+    steps, waits = _fill(owner, revisions, slots, monotonic, min_ready, now, claims, fix)
     if steps is None:
-        return Decision((), waits)
+        return Decision((), waits, tuple(fix))
     if not steps or not monotonic:
+        fix += [pod for pod in condemned if claims.wrong_owner(pod)]
         more = _scale_in(owner, condemned, slots, monotonic, min_ready, now)
         if more is None:
-            return Decision(tuple(steps), waits)
+            return Decision(tuple(steps), waits, tuple(fix))
         steps = [*steps, *more]
     if not steps:
         steps = _update(owner, revisions, slots, min_ready, now)
-    return Decision(tuple(steps), waits)
+    return Decision(tuple(steps), waits, tuple(fix))
 
 
 def _fill(
@@ -236,15 +274,22 @@ def _fill(
     monotonic: bool,
     min_ready: int,
     now: float,
+    claims: Claims,
+    fix: list[Object],
 ) -> tuple[list[Step] | None, float | None]:
-    """The steps that give every ordinal its Pod; None when one has to be waited for first. (`processReplica`)"""
+    """The steps that give every ordinal its Pod; None when one has to be waited for first. (`processReplica`)
+
+    Pods whose claims need something are added to `fix`.
+    """
     steps: list[Step] = []
     waits: float | None = None
     for ordinal, pod in slots.items():
         if pod is None:
-            steps.append(Step("create", pod_for(owner, revisions, ordinal)))
+            made = pod_for(owner, revisions, ordinal)
+            if not claims.stale(made):
+                steps.append(Step("create", made))
             if monotonic:
-                return steps, None
+                return steps or None, None
             continue
         if _phase(pod) in ("Failed", "Succeeded"):
             if not is_terminating(pod):
@@ -253,6 +298,8 @@ def _fill(
             if monotonic:
                 return steps or None, None
             continue
+        if _phase(pod) == "Pending" and claims.missing(pod):
+            fix.append(pod)
         if monotonic and (is_terminating(pod) or not is_running_and_ready(pod)):
             return None, None
         left = seconds_until_available(pod, min_ready, now)
@@ -262,6 +309,8 @@ def _fill(
                 return None, waits
         if not is_terminating(pod) and not identity_matches(owner, pod):
             steps.append(Step("update", with_identity(owner, pod)))
+        if claims.wrong_owner(pod):
+            fix.append(pod)
     return steps, waits
 
 

@@ -6,7 +6,7 @@ Source: pkg/scheduler/eventhandlers.go, and `EventsToRegister` of the plugins. H
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, uid_of
 from lastcall.client.informer import Informer
 from lastcall.scheduler.cache import Cache
-from lastcall.scheduler.filters import FILTERS, CycleState
+from lastcall.scheduler.filters import FILTERS, OF_VOLUMES, CycleState
 from lastcall.scheduler.node_info import NodeInfo
 from lastcall.scheduler.pod_info import PodInfo
 from lastcall.scheduler.queue import SchedulingQueue
@@ -51,7 +51,7 @@ class EventHandlers:
         """Wakes those whom a plugin refused that has nothing against this node now."""
 
         def helps(plugin: str, pod: PodInfo) -> bool:
-            if plugin in OF_PODS:
+            if plugin in OF_PODS or plugin in OF_VOLUMES:
                 return True
             if plugin == "NodeResourcesFit":
                 return all(node.allocatable.get(name, 0) >= n for name, n in pod.requirements.requests.items())
@@ -143,6 +143,8 @@ class EventHandlers:
         left = self._cache.remove_pod(uid)
         if left is not None:
             self._queue.move(OF_ROOM)
+            if left.has_claims:
+                self._queue.move(("VolumeRestrictions",))
             self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, left, came=False))
 
     def _pod_helps(self, plugin: str, waiting: PodInfo, other: PodInfo, *, came: bool) -> bool:
@@ -198,7 +200,7 @@ def changes_of(old: Object, new: Object) -> tuple[str, ...]:
     if bool(before.get("unschedulable")) != bool(after.get("unschedulable")):
         found |= dict.fromkeys(("NodeUnschedulable", "TaintToleration"))
     if labels_of(old) != labels_of(new):
-        found |= dict.fromkeys(("NodeAffinity", "PodTopologySpread", "InterPodAffinity"))
+        found |= dict.fromkeys(("NodeAffinity", "VolumeBinding", "PodTopologySpread", "InterPodAffinity"))
     if (old.get("status") or {}).get("allocatable") != (new.get("status") or {}).get("allocatable"):
         found["NodeResourcesFit"] = None
     return tuple(found)

@@ -121,6 +121,23 @@ def _goes_together(state: CycleState, node: NodeInfo) -> Refusal | None:
     return Refusal("InterPodAffinity", (found[0],), found[1]) if found is not None else None
 
 
+def _is_its_only_pod(state: CycleState, node: NodeInfo) -> Refusal | None:
+    """plugins/volumerestrictions: a claim with ReadWriteOncePod that another Pod has."""
+    volumes = state.pod.volumes
+    return _TAKEN if volumes is not None and volumes.taken(state.cache) else None
+
+
+def _has_volumes(state: CycleState, node: NodeInfo) -> Refusal | None:
+    """plugins/volumebinding: none of its reasons goes away with other Pods."""
+    volumes = state.pod.volumes
+    reasons = volumes.reasons_against(node) if volumes is not None else ()
+    return Refusal("VolumeBinding", reasons, True) if reasons else None
+
+
+_TAKEN = Refusal(
+    "VolumeRestrictions",
+    ("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",),
+)
 _UNSCHEDULABLE = Refusal("NodeUnschedulable", ("node(s) were unschedulable",), True)
 _WRONG_NAME = Refusal("NodeName", ("node(s) didn't match the requested node name",), True)
 _TAINTED = Refusal("TaintToleration", ("node(s) had untolerated taint(s)",), True)
@@ -134,12 +151,17 @@ FILTERS: dict[str, Filter] = {
     "NodeAffinity": _matches_affinity,
     "NodePorts": _has_free_ports,
     "NodeResourcesFit": _has_resources,
+    "VolumeRestrictions": _is_its_only_pod,
+    "VolumeBinding": _has_volumes,
     "PodTopologySpread": _is_spread,
     "InterPodAffinity": _goes_together,
 }
 
+OF_VOLUMES = ("VolumeRestrictions", "VolumeBinding")
+"""The filters that look at claims; a Pod that has some is never ranked."""
+
 OF_ONE_NODE: tuple[Filter, ...] = tuple(
-    rule for name, rule in FILTERS.items() if name not in ("PodTopologySpread", "InterPodAffinity")
+    rule for name, rule in FILTERS.items() if name not in ("PodTopologySpread", "InterPodAffinity", *OF_VOLUMES)
 )
 """The filters that look at nothing but the node."""
 
@@ -155,13 +177,16 @@ class Diagnosis:
     refusals: Mapping[str, Refusal]
     absent: str = ""
     conflict: str = ""
+    conflict_plugin: str = "NodeAffinity"
 
     @property
     def plugins(self) -> tuple[str, ...]:
         """The plugins that refused a node, in the order of `FILTERS`."""
         found = {refusal.plugin for refusal in self.refusals.values()}
-        if self.absent or self.conflict:
+        if self.absent:
             found.add("NodeAffinity")
+        if self.conflict:
+            found.add(self.conflict_plugin)
         return tuple(name for name in FILTERS if name in found)
 
     def __str__(self) -> str:

@@ -24,6 +24,8 @@ def place(pod: PodInfo, cache: Cache, rankings: Rankings | None = None) -> NodeI
 def look(pod: PodInfo, cache: Cache) -> NodeInfo | Diagnosis:
     """`place` by looking at every node."""
     nodes, absent, conflict = nodes_to_look_at(pod, cache)
+    if pod.volumes is not None and pod.volumes.conflict:
+        return Diagnosis(len(cache.nodes), {}, conflict=pod.volumes.conflict, conflict_plugin="VolumeBinding")
     if conflict:
         return Diagnosis(len(cache.nodes), {}, conflict=conflict)
     state = CycleState(pod, cache)

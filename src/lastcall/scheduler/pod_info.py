@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/types.go:PodInfo.
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -13,6 +14,9 @@ from lastcall.api.pods import is_restartable_init
 from lastcall.api.scheduling import required_node_terms
 from lastcall.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, pod_requests
 from lastcall.scheduler.terms import NO_TERMS, PodTerms, SpreadConstraint, pod_terms, spread_constraints
+
+if TYPE_CHECKING:
+    from lastcall.scheduler.volume_binding import PodVolumes
 
 MAX_REQUIREMENTS = 4096
 SPREAD_OWNERS = ("ReplicaSet", "ReplicationController", "StatefulSet")
@@ -67,6 +71,9 @@ class PodInfo:
     owner: str
     terminating: bool
     preempted: bool = False
+    has_claims: bool = False
+    volumes: "PodVolumes | None" = None
+    """What the last look found out about its claims; None without claims."""
 
     @property
     def priority(self) -> int:
@@ -116,6 +123,7 @@ class PodInfos:
             self.requirements(pod["spec"], namespace, labels),
             _spread_owner(pod),
             is_terminating(pod),
+            has_claims=_has_claims(pod),
         )
 
     def requirements(self, spec: Object, namespace: str, labels: dict[str, str]) -> Requirements:
@@ -128,6 +136,13 @@ class PodInfos:
         else:
             self._known.move_to_end(key)
         return known
+
+
+def _has_claims(pod: Object) -> bool:
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
+            return True
+    return False
 
 
 def _spread_owner(pod: Object) -> str:

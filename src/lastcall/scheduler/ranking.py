@@ -38,7 +38,7 @@ Rank = tuple[int, int, str]
 
 def is_ranked(pod: PodInfo, cache: Cache) -> bool:
     """Whether a remembered answer is the right one."""
-    if not pod.requirements.stands_alone or cache.nominated:
+    if not pod.requirements.stands_alone or cache.nominated or pod.has_claims:
         return False
     if cache.prefer_no_schedule or cache.zoned or cache.nameless:
         return False

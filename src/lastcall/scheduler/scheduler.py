@@ -5,6 +5,7 @@ beside the next cycles, with the Pod assumed to be on its node already.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
@@ -27,6 +28,10 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.scheduler.volume_binder import VolumeBinder
+    from lastcall.scheduler.volume_binding import PodVolumes
 
 __all__ = ["SCHEDULER_NAME", "Scheduler", "run_scheduler"]
 
@@ -72,6 +77,16 @@ class Scheduler:
             self._cache, self._queue, pods=self._pods, nodes=self._nodes, namespaces=self._namespaces
         )
         self._tasks = Tasks()
+        self._made_volumes: VolumeBinder | None = None
+
+    @property
+    def _volumes(self) -> "VolumeBinder":
+        """Made, and imported, with the first Pod that names a claim."""
+        if self._made_volumes is None:
+            from lastcall.scheduler.volume_binder import VolumeBinder
+
+            self._made_volumes = VolumeBinder(self._world, self._client, self._tasks, self._cache, self._queue)
+        return self._made_volumes
 
     async def run(self) -> None:
         informers = {
@@ -98,6 +113,8 @@ class Scheduler:
             message = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
             self._events.event(pod.pod, "Warning", "FailedScheduling", message)
             return
+        if pod.has_claims:
+            pod.volumes = await self._volumes.look(pod.pod)
         known = self._known_failure(pod)
         if known is not None:
             await self._unschedulable(entry, known.plugins, known.message, Preemption(known.message))
@@ -107,6 +124,8 @@ class Scheduler:
             await self._no_node(entry, found)
             return
         self._handlers.assume(pod, found.name)
+        if pod.volumes is not None:
+            self._volumes.assume(pod.volumes, found.name)
         self._tasks.spawn(self._bind(entry, found.name), name=f"bind {pod.namespace}/{pod.name}")
 
     # -- a node was found
@@ -120,6 +139,8 @@ class Scheduler:
             "target": {"kind": "Node", "name": node},
         }
         try:
+            if pod.volumes is not None and not await self._bind_volumes(entry, pod.volumes, node):
+                return
             await self._client.create(PODS, binding, pod.namespace, name=pod.name, subresource="binding")
         except (StatusError, ConnectionLost) as error:
             self._handlers.forget(pod.uid)
@@ -133,11 +154,27 @@ class Scheduler:
         message = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(pod.pod, "Normal", "Scheduled", message)
 
+    async def _bind_volumes(self, entry: QueuedPod, volumes: "PodVolumes", node: str) -> bool:
+        """Before the Pod itself (PreBind); False when that failed, which is told."""
+        from lastcall.scheduler.volume_binder import NotBound
+
+        pod = entry.pod
+        try:
+            await self._volumes.bind(volumes, node, lambda: self._queue.get(pod.uid) is entry)
+        except NotBound as error:
+            self._handlers.forget(pod.uid)
+            if self._queue.get(pod.uid) is entry:
+                message = f'running PreBind plugin "VolumeBinding": binding volumes: {error}'
+                self._events.event(pod.pod, "Warning", "FailedScheduling", message)
+                self._queue.failed(entry)
+            return False
+        return True
+
     # -- no node was found
 
     def _known_failure(self, pod: PodInfo) -> _Failure | None:
         """The answer for a Pod that asks for the same, when nothing has changed since."""
-        known = self._failures.get(pod.requirements)
+        known = None if pod.has_claims else self._failures.get(pod.requirements)
         if known is None or known.version != self._cache.version or self._cache.nominated_node(pod.uid):
             return None
         return None if self._cache.anti_affinity else known
@@ -152,7 +189,7 @@ class Scheduler:
         plugins = diagnosis.plugins or tuple(FILTERS)
         if preemption.nominate is not None:
             self._cache.nominate(pod, preemption.nominate)
-        if preemption.chosen is None and not nominated_before:
+        if preemption.chosen is None and not nominated_before and not pod.has_claims:
             if len(self._failures) >= MAX_REMEMBERED_FAILURES:
                 self._failures.clear()
             self._failures[pod.requirements] = _Failure(self._cache.version, message, plugins)

@@ -38,6 +38,9 @@ RULES_REFUSED = "RulesRefused"  # error, retryInSeconds: the kernel did not take
 # controllers, scheduler, taint eviction, PodGC: who decided that a Pod has to end, written just before the DELETE
 DELETION_DECIDED = "DeletionDecided"  # why (one sentence), ownerKind, owner, ownerUid, ownerGeneration, ownerResourceVersion (as observed), step (rollout|scaling|…), observedResourceVersion, and what the decision went by (rank, candidates, taint, preemptor …)
 
+# persistentvolumeclaim-protection-controller
+CLAIM_HELD = "ClaimHeld"  # claim, finalizer, pod: a claim that was deleted stays, because this Pod uses it
+
 # owners of Pods and namespaces: who changed and who deleted them. Of no Pod: `ofKind`, `namespace`, `name`, `uid` say of what
 OWNER_WRITTEN = "OwnerWritten"  # apiserver: ofKind, namespace, name, uid, generation, resourceVersion, user, userAgent, changed (names of spec fields; empty for a creation), from, to (replicas, when they changed)
 OWNER_DELETED = "OwnerDeleted"  # apiserver: ofKind, namespace, name, uid, user, userAgent, ownerUid (its controller's), resourceVersion

@@ -3,7 +3,6 @@
 from lastcall.api.field import FieldError, each, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_subdomain
-from lastcall.api.validators.workloads import IMMUTABLE
 
 
 def validate_role(obj: Object) -> list[FieldError]:
@@ -115,8 +114,3 @@ def _backend(backend: Object, path: str) -> list[FieldError]:
     if backend.get("service") and not backend["service"].get("name"):
         return [required(f"{path}.service.name")]
     return []
-
-
-def update_storage_class(new: Object, old: Object) -> list[FieldError]:
-    keys = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
-    return [invalid(key, new.get(key), IMMUTABLE) for key in keys if new.get(key) != old.get(key)]

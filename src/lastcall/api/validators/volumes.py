@@ -9,6 +9,7 @@ from lastcall.api.names import is_dns1123_label
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.validators.common import local_path, no_back_steps, one_of
 from lastcall.api.validators.containers import VOLUME_FIELDS, field_ref, resource_field_ref
+from lastcall.api.validators.storage import validate_claim_spec
 
 _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _MIN_EXPIRATION = 600
@@ -145,6 +146,19 @@ def _claim(source: Object, path: str) -> list[FieldError]:
     return [] if source.get("claimName") else [required(f"{path}.claimName")]
 
 
+def _ephemeral(source: Object, path: str) -> list[FieldError]:
+    """(`validateEphemeralVolumeSource`)"""
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        return [required(f"{path}.volumeClaimTemplate")]
+    errors = [
+        forbidden(f"{path}.volumeClaimTemplate.metadata.{key}", "may not be set")
+        for key in sorted(template.get("metadata") or {})
+        if key not in ("annotations", "labels", "creationTimestamp") and template["metadata"][key]
+    ]
+    return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
+
+
 # In the order in which Kubernetes looks: the first one given is the source, the others are one too many.
 _KINDS: dict[str, Callable[[Object, str], list[FieldError]]] = {
     "emptyDir": _empty_dir,
@@ -154,4 +168,5 @@ _KINDS: dict[str, Callable[[Object, str], list[FieldError]]] = {
     "downwardAPI": _downward_api,
     "configMap": _named("name"),
     "projected": _projected,
+    "ephemeral": _ephemeral,
 }

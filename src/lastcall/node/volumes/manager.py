@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import Object, name_of, uid_of
 from lastcall.client.api import Client
 from lastcall.cri.api import DNSConfig, Mount
 from lastcall.node.gotext import go_list, go_quote
@@ -23,6 +23,7 @@ from lastcall.node.interfaces import EventRecorder, VolumeError
 from lastcall.node.pod_rules import all_containers_of
 from lastcall.node.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
 from lastcall.node.volumes.atomic_writer import write_payload
+from lastcall.node.volumes.claims import NotProcessed, claimed_volume, path_of
 from lastcall.node.volumes.downward import field_value
 from lastcall.node.volumes.holders import MOST_HOLDERS, holders_of
 from lastcall.node.volumes.host_volumes import check_host_path, set_up_empty_dir
@@ -57,6 +58,7 @@ PLUGINS = {
     "downwardAPI": "downward-api",
     "projected": "projected",
 }
+CLAIMS = ("persistentVolumeClaim", "ephemeral")
 _MOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForAttachAndMount"
 _UNMOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForUnmount"
 
@@ -64,6 +66,7 @@ _UNMOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForUnmount"
 @dataclass(slots=True)
 class _PodVolumes:
     mounted: dict[str, Path] = field(default_factory=dict)
+    read_only: set[str] = field(default_factory=set)
     tokens: PodTokens = field(default_factory=PodTokens)
     prefetched: dict[str, asyncio.Task[Files | VolumeError]] = field(default_factory=dict)
     backoff: dict[str, float] = field(default_factory=dict)
@@ -117,11 +120,12 @@ class HostVolumeManager:
         if not pending:
             self._refresh_later(pod, known)
             return
+        volumes = await self._claimed(pod, pending)
         self._pod_dir(pod).mkdir(parents=True, exist_ok=True)
         try:
             async with asyncio.timeout(MOUNT_TIMEOUT), Tasks() as tasks:
                 for volume in pending:
-                    tasks.spawn(self._mount_until_done(pod, volume, known), name=f"mount-{volume['name']}")
+                    tasks.spawn(self._mount_until_done(pod, volume, known, volumes), name=f"mount-{volume['name']}")
         except TimeoutError:
             missing = [volume["name"] for volume in pending if volume["name"] not in known.mounted]
             raise VolumeError(
@@ -136,14 +140,39 @@ class HostVolumeManager:
             facts={"volumes": [volume["name"] for volume in self._used_volumes(pod)]},
         )
 
-    async def _mount_until_done(self, pod: Object, volume: Object, known: _PodVolumes) -> None:
+    async def _claimed(self, pod: Object, pending: list[Object]) -> dict[str, Object]:
+        """The PersistentVolumes of the Pod's volumes that are claims. Raises VolumeError when one is not ready."""
+        found: dict[str, Object] = {}
+        errors: dict[str, str] = {}
+        known = self._known(pod)
+        for name in [volume["name"] for volume in pending if _kind(volume) in CLAIMS]:
+            try:
+                found[name], read_only = await claimed_volume(self._sources.client, pod, name)
+            except NotProcessed as error:
+                errors[name] = str(error)
+            else:
+                known.read_only |= {name} if read_only else set()
+        if errors:
+            raise VolumeError(
+                f"unmounted volumes={go_list([volume['name'] for volume in pending])}, unattached volumes=[], "
+                f"failed to process volumes={go_list(list(errors))}: {'; '.join(errors.values())}"
+            )
+        return found
+
+    async def _mount_until_done(
+        self, pod: Object, volume: Object, known: _PodVolumes, claimed: dict[str, Object]
+    ) -> None:
         name = volume["name"]
         while True:
             try:
-                known.mounted[name] = await self._set_up(pod, volume, known)
+                if name in claimed:
+                    known.mounted[name] = path_of(claimed[name])
+                else:
+                    known.mounted[name] = await self._set_up(pod, volume, known)
             except VolumeError as error:
+                shown = go_quote(name_of(claimed[name]) if name in claimed else name)
                 self._events.event(
-                    pod, "Warning", "FailedMount", f"MountVolume.SetUp failed for volume {go_quote(name)} : {error}"
+                    pod, "Warning", "FailedMount", f"MountVolume.SetUp failed for volume {shown} : {error}"
                 )
                 if known.errors.get(name) != str(error):
                     known.errors[name] = str(error)
@@ -164,7 +193,7 @@ class HostVolumeManager:
         if kind not in PLUGINS:
             raise VolumeError(
                 f"volume type {kind} is not supported by lastcall; "
-                "use emptyDir, hostPath, configMap, secret, downwardAPI or projected"
+                "use persistentVolumeClaim, ephemeral, emptyDir, hostPath, configMap, secret, downwardAPI or projected"
             )
         directory: Path = self._pod_dir(pod) / "volumes" / f"kubernetes.io~{PLUGINS[kind]}" / volume["name"]
         fs_group = _fs_group(pod)
@@ -239,7 +268,8 @@ class HostVolumeManager:
             if sub_path:
                 place = directory / "volume-subpaths" / mount["name"] / container["name"] / str(index)
                 volume = bind_sub_path(volume, sub_path, place)
-            mounts.append(Mount(mount["mountPath"], str(volume), bool(mount.get("readOnly"))))
+            read_only = bool(mount.get("readOnly")) or mount["name"] in known.read_only
+            mounts.append(Mount(mount["mountPath"], str(volume), read_only))
         taken = {mount.container_path for mount in mounts}
         files = {
             "/etc/hosts": ("etc-hosts", hosts_file(pod, pod_ips, self._node_hosts(), self._dns.domain)),
