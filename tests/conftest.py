@@ -16,6 +16,7 @@ import pytest
 
 ONLY_ON = {
     "browser/test_story_in_a_browser.py": "3.13",
+    "clients/test_claims_on_the_kernel.py": "3.13",
     "clients/test_example_apps.py": "3.13",
     "clients/test_images_from_registries.py": "3.11",
     "clients/test_kubectl_exec.py": "3.13",

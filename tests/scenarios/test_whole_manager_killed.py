@@ -14,7 +14,15 @@ from virtual_cluster import VirtualCluster, pod_manifest, service
 from workloads import template, workload
 
 from lastcall.api.meta import Object, copy_object, name_of
-from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, REPLICASETS, SERVICES
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    NAMESPACES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    PODS,
+    REPLICASETS,
+    SERVICES,
+)
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
 from lastcall.controllers.manager import NAMES
 from lastcall.cri.simulated_program import Program
@@ -337,6 +345,73 @@ async def accounts(cluster: VirtualCluster) -> None:
     await cluster.sleep(20)
 
 
+def claim(name: str, **spec: object) -> Object:
+    return {**CLAIM, "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {**CLAIM["spec"], **spec}}
+
+
+def volume(name: str) -> Object:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": f"/mnt/{name}"}}
+    return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def user_of(name: str, claim_name: str) -> Object:
+    return pod_manifest(name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}])
+
+
+async def claims(cluster: VirtualCluster) -> None:
+    """One finds a volume that is there, one gets a new one, one waits; then one goes with its data."""
+    await cluster.create(volume("one"), claim("static", storageClassName=""))
+    await cluster.create(claim("made"), user_of("p", "made"), claim("waits"))
+    await cluster.sleep(20)
+    await cluster.delete("pod/p")
+    await cluster.sleep(5)
+    await cluster.delete("persistentvolumeclaim/made")
+    await cluster.delete("persistentvolumeclaim/static")
+    await cluster.sleep(20)
+    assert not cluster.directories.names
+
+
+async def claims_in_use(cluster: VirtualCluster) -> None:
+    await cluster.create(claim("data"), user_of("p", "data"), user_of("q", "data"))
+    await cluster.sleep(20)
+    await cluster.delete("persistentvolumeclaim/data")
+    await cluster.delete("pod/p")
+    await cluster.sleep(10)
+    assert await cluster.client.get(PERSISTENTVOLUMECLAIMS, "data", "default")
+    await cluster.delete("pod/q")
+    await cluster.sleep(20)
+    assert not cluster.directories.names
+
+
+async def volumes_in_use(cluster: VirtualCluster) -> None:
+    await cluster.create(volume("one"), claim("data", storageClassName=""))
+    await cluster.sleep(20)
+    await cluster.delete("persistentvolume/one")
+    await cluster.sleep(10)
+    assert await cluster.client.get(PERSISTENTVOLUMES, "one")
+    await cluster.delete("persistentvolumeclaim/data")
+    await cluster.sleep(20)
+
+
+async def ephemeral_volumes(cluster: VirtualCluster) -> None:
+    source = {"volumeClaimTemplate": {"spec": CLAIM["spec"]}}
+    await cluster.create(*[pod_manifest(each, volumes=[{"name": "s", "ephemeral": source}]) for each in "pq"])
+    await cluster.sleep(20)
+    await cluster.delete("pod/p")
+    await cluster.sleep(20)
+    assert len(cluster.directories.names) == 1
+
+
+async def stateful_sets_whose_claims_go(cluster: VirtualCluster) -> None:
+    policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
+    spec = {"serviceName": "web", "volumeClaimTemplates": [CLAIM], "persistentVolumeClaimRetentionPolicy": policy}
+    await cluster.create(workload("StatefulSet", replicas=2, **spec))
+    await cluster.sleep(20)
+    await cluster.patch("statefulset/web", {"spec": {"replicas": 1}})
+    await cluster.sleep(20)
+    assert len(cluster.directories.names) == 1
+
+
 TWO_NODES = {"nodes": 2, "node_labels": lambda name: {"zone": name[-1]}}
 
 STORIES: dict[str, Story] = {
@@ -360,6 +435,7 @@ STORIES: dict[str, Story] = {
         },
     ),
     "statefulset-controller": Story(stateful_sets, DRAINS),
+    "statefulset-controller (retention policy)": Story(stateful_sets_whose_claims_go, DRAINS),
     "daemonset-controller": Story(daemon_sets, DRAINS, TWO_NODES),
     "disruption-controller": Story(budgets, DRAINS),
     "namespace-controller": Story(namespaces, DRAINS),
@@ -380,6 +456,10 @@ STORIES: dict[str, Story] = {
     "endpointslice-mirroring-controller": Story(endpoints_of_a_user, DRAINS),
     "service-lb-controller": Story(load_balancers, DRAINS, {"watched": (SERVICES,)}, check_load_balancers),
     "serviceaccount-controller": Story(accounts, DRAINS),
+    "persistentvolume-binder-controller": Story(claims, DRAINS),
+    "persistentvolumeclaim-protection-controller": Story(claims_in_use, DRAINS),
+    "persistentvolume-protection-controller": Story(volumes_in_use, DRAINS),
+    "ephemeral-volume-controller": Story(ephemeral_volumes, DRAINS),
 }
 """By the controller's name; several stories of one have something in brackets."""
 

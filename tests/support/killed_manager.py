@@ -217,6 +217,9 @@ _LEFT_OUT_KINDS = (EVENTS.kind, LEASES.kind)
 def normal_name(obj: Object) -> str:
     """Generated names lose what is random."""
     prefix = obj["metadata"].get("generateName")
+    claim = (obj.get("spec") or {}).get("claimRef")
+    if claim and name_of(obj) == f"pvc-{claim.get('uid')}":
+        return f"pvc-<{claim['namespace']}/{claim['name']}>"
     return f"{prefix}*" if prefix else name_of(obj)
 
 

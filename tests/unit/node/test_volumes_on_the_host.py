@@ -210,7 +210,7 @@ async def test_a_missing_source_is_reported_for_its_volume_and_mounts_once_it_is
     [
         ({"configMap": {"name": "cm", "items": [{"key": "x", "path": "x"}]}}, "references non-existent config key: x"),
         ({"secret": {"secretName": "s"}}, 'secret "s" not found'),
-        ({"persistentVolumeClaim": {"claimName": "c"}}, "volume type persistentVolumeClaim is not supported"),
+        ({"nfs": {"server": "s", "path": "/"}}, "volume type nfs is not supported"),
         ({"configMap": {"name": "cm", "items": [{"key": "a", "path": "../../x"}]}}, "invalid path '../../x'"),
         ({"hostPath": {"path": "/nowhere/at/all", "type": "Directory"}}, "hostPath type check failed"),
         (
