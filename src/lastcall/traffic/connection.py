@@ -84,7 +84,10 @@ class Dialler:
             reader, writer = await asyncio.open_connection(sock=sock)
         except TimeoutError:
             sock.close()
-            return self._failed("connect timeout", local, target)
+            failed = self._failed("connect timeout", local, target)
+            if self._tracking is not None and local is not None:
+                self._tracking.forget(local, target)
+            return failed
         except OSError as error:
             sock.close()
             return self._failed(_REFUSED.get(error.errno or 0, "refused"), local, target)

@@ -5,12 +5,13 @@ after a reset.
 """
 
 import struct
+from contextlib import suppress
 from ipaddress import IPv4Address
 from socket import AF_INET, IPPROTO_TCP
 
-from lastcall.world.netlink import NETLINK_NETFILTER, NetlinkError, NetlinkSocket, attribute, attributes
+from lastcall.world.netlink import NETLINK_NETFILTER, Message, NetlinkError, NetlinkSocket, attribute, attributes
 
-_GET = (1 << 8) | 1
+_GET, _DELETE = (1 << 8) | 1, (1 << 8) | 2
 _HEADER = struct.pack(">BBH", AF_INET, 0, 0)
 _ORIGINAL, _REPLY = 1, 2
 _IP, _PROTOCOL = 1, 2
@@ -30,21 +31,36 @@ class Connections:
 
     def endpoint(self, source: Address, destination: Address) -> str:
         """The address that answers the TCP connection from `source` to `destination`; "" when none is known."""
-        addresses = attribute(_SOURCE, IPv4Address(source[0]).packed)
-        addresses += attribute(_DESTINATION, IPv4Address(destination[0]).packed)
-        protocol = attribute(_NUMBER, bytes([IPPROTO_TCP])) + attribute(_SOURCE_PORT, struct.pack(">H", source[1]))
-        protocol += attribute(_DESTINATION_PORT, struct.pack(">H", destination[1]))
-        original = attribute(_IP | _NESTED, addresses) + attribute(_PROTOCOL | _NESTED, protocol)
         try:
-            body = self._netlink.ask("look at a connection", _GET, _HEADER + attribute(_ORIGINAL | _NESTED, original))
+            body = self._netlink.ask("look at a connection", _GET, _original(source, destination))
         except NetlinkError:
             return ""
         reply = attributes(attributes(body, len(_HEADER)).get(_REPLY, b""))
         answered_by = attributes(reply.get(_IP, b"")).get(_SOURCE, b"")
         return str(IPv4Address(answered_by)) if len(answered_by) == 4 else ""
 
+    def forget(self, source: Address, destination: Address) -> None:
+        """As if the connection from `source` to `destination` had never been; nothing if the kernel knows of none.
+
+        For a SYN that nobody answered, the kernel keeps for two minutes where it was sent: the next connection from
+        that port goes there, too, whatever the rules say by then. Many clients do not use one port again so soon, as
+        a generator does that plays them all from one address.
+        """
+        with suppress(NetlinkError):
+            self._netlink.transact([Message("forget a connection", _DELETE, _original(source, destination))])
+
     def close(self) -> None:
         self._netlink.close()
+
+
+def _original(source: Address, destination: Address) -> bytes:
+    """The header and the tuple of a TCP connection as its client sees it."""
+    addresses = attribute(_SOURCE, IPv4Address(source[0]).packed)
+    addresses += attribute(_DESTINATION, IPv4Address(destination[0]).packed)
+    protocol = attribute(_NUMBER, bytes([IPPROTO_TCP])) + attribute(_SOURCE_PORT, struct.pack(">H", source[1]))
+    protocol += attribute(_DESTINATION_PORT, struct.pack(">H", destination[1]))
+    original = attribute(_IP | _NESTED, addresses) + attribute(_PROTOCOL | _NESTED, protocol)
+    return _HEADER + attribute(_ORIGINAL | _NESTED, original)
 
 
 def connections() -> Connections | None:
