@@ -32,11 +32,13 @@ from lastcall.proxy.services import parse_service
 from lastcall.proxy.table import fragment_of, skeleton
 from lastcall.proxy.table_state import TableState
 from lastcall.proxy.topology import Node
+from lastcall.traffic.conntrack import Connections
 from lastcall.world.netlink import new_local_network
 
 NODE_IP = "172.18.0.2"
 VIP, LB_IP, NODE_PORT = "10.96.0.10", "172.18.255.1", 30080
 NODE = Node("node-1", addresses=(NODE_IP,))
+ONE_PORT = 45678
 PATIENCE = 30.0
 DROPPED = 0.7
 """Seconds of patience where nothing is to come."""
@@ -120,6 +122,10 @@ def from_node(address: str, port: int = 80, timeout: float = PATIENCE) -> socket
     return socket.create_connection((address, port), timeout)
 
 
+def from_one_port(address: str, port: int = 80, timeout: float = PATIENCE) -> socket.socket:
+    return socket.create_connection((address, port), timeout, source_address=(NODE_IP, ONE_PORT))
+
+
 class Rules:
     """One Service's rules in the kernel."""
 
@@ -173,6 +179,18 @@ async def scenario() -> dict[str, Any]:
     seen["kept before"] = ask(kept)
     await rules.set(service(), endpoint(b.ip))
     seen["kept after"] = ask(kept)
+
+    # A connect that nobody answers
+    await rules.set(service(), endpoint("10.244.0.200"))
+    seen["one port"] = [try_once(from_one_port, patience=DROPPED)]
+    await rules.set(service(), endpoint(b.ip))
+    seen["one port"].append(try_once(from_one_port, patience=DROPPED))
+    tracking = Connections()
+    seen["led to"] = tracking.endpoint((NODE_IP, ONE_PORT), (VIP, 80))
+    tracking.forget((NODE_IP, ONE_PORT), (VIP, 80))
+    seen["one port"].append(try_once(from_one_port)[0])
+    tracking.forget((NODE_IP, ONE_PORT), ("10.96.9.9", 80))  # none is as good as forgotten
+    tracking.close()
     seen["new after"] = answered_by(d.connect, 5)
     await rules.set(service(), endpoint(b.ip, False, True, True))
     seen["terminating"] = answered_by(d.connect, 5)

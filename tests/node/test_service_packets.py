@@ -98,6 +98,13 @@ def test_a_client_stays_with_its_endpoint_until_that_goes(seen: dict[str, Any]) 
     assert set(sticky["when it goes"]) <= set(sticky["left"])
 
 
+def test_a_port_whose_connect_nobody_answered_leads_to_the_gone_pod_until_that_is_forgotten(
+    seen: dict[str, Any],
+) -> None:
+    assert seen["led to"] == "10.244.0.200"
+    assert seen["one port"] == ["dropped", "dropped", seen["pods"][1]]
+
+
 def test_a_udp_flow_leaves_an_endpoint_that_is_gone(seen: dict[str, Any]) -> None:
     first, second = seen["pods"][:2]
     assert seen["UDP"] == [first, first, second], "without being forgotten it would stay for ever"
