@@ -1,8 +1,10 @@
 """`python -m bench virtual-cluster`: a cluster of 1 000 nodes and 100 000 Pods in virtual time, on one core.
 
 API server, store, controllers and scheduler are the real ones, all in one process. Deployments make the Pods; then all
-of them get a new template; then all are deleted. Each figure is of a fresh interpreter that may run on one core only;
-small and large clusters take turns, so that what disturbs the machine disturbs both.
+of them get a new template; then all are deleted. Nodes are stages: each starts a Pod by one status and ends it by a
+kubelet's last status and a DELETE with grace 0, or, as KWOK's own stages do, by that DELETE alone. Each figure is of a
+fresh interpreter that may run on one core only; small and large clusters take turns, so that what disturbs the machine
+disturbs both.
 """
 
 import argparse
@@ -62,20 +64,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--scale", type=int, default=100, help="the small cluster has a SCALEth of nodes and Pods")
     parser.add_argument("--rounds", type=int, default=1, help="how often the large cluster runs")
     parser.add_argument("--small", type=int, default=3, help="runs of the small one before and after each large one")
+    parser.add_argument("--nodes-are", choices=("stages", "kwok"), default="stages", help="kwok: without a last status")
     parser.add_argument("--kubelets", type=int, default=1000, help="Pods of the runs with real kubelets (0: none)")
     given = parser.parse_args(arguments)
     nodes, pods = max(1, given.nodes // given.scale), max(given.replicas, given.pods // given.scale)
     small: list[dict[str, Any]] = []
     large: list[dict[str, Any]] = []
     for _ in range(given.rounds):
-        small += [child(nodes, pods, given.replicas, "stages") for _ in range(given.small)]
-        large.append(child(given.nodes, given.pods, given.replicas, "stages"))
-    small += [child(nodes, pods, given.replicas, "stages") for _ in range(given.small)]
+        small += [child(nodes, pods, given.replicas, given.nodes_are) for _ in range(given.small)]
+        large.append(child(given.nodes, given.pods, given.replicas, given.nodes_are))
+    small += [child(nodes, pods, given.replicas, given.nodes_are) for _ in range(given.small)]
     print(f"{machine()}, one core; load average {os.getloadavg()[1]:.1f}")
     print()
     print(HEADER)
-    print(row("stages", nodes, pods, small))
-    print(row("stages", given.nodes, given.pods, large))
+    print(row(given.nodes_are, nodes, pods, small))
+    print(row(given.nodes_are, given.nodes, given.pods, large))
     if given.kubelets:
         kubelets = [child(nodes, given.kubelets, given.replicas, "kubelets") for _ in range(given.small)]
         print(row("kubelets", nodes, given.kubelets, kubelets))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,10 @@ LOOK_SECONDS = 0.5
 REQUEST_SECONDS = 0.005
 """Virtual seconds that a request takes, as those of a busy kube-apiserver do."""
 LIMIT_SECONDS = 3600.0
+NODES_ARE: dict[str, Callable[..., VirtualNode]] = {
+    "kwok": partial(StagesNode, last_status=False),
+    "stages": partial(StagesNode, last_status=True),
+}
 
 
 def deployment(number: int, replicas: int, image: str) -> Object:
@@ -146,7 +151,7 @@ class Run:
         tasks.spawn(
             run_scheduler(world=world, client=scheduler, recorder=recorder.for_actor("scheduler")), name="scheduler"
         )
-        make = StagesNode if self._arguments.nodes_are == "stages" else self._kubelet
+        make = NODES_ARE.get(self._arguments.nodes_are, self._kubelet)
         for number in range(1, self._arguments.nodes + 1):
             node: VirtualNode = make(world, number, self._client_of)
             await node.start(tasks)
@@ -243,7 +248,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--pods", type=int, required=True)
     parser.add_argument("--replicas", type=int, default=100)
-    parser.add_argument("--nodes-are", choices=("stages", "kubelets"), default="stages")
+    parser.add_argument("--nodes-are", choices=(*NODES_ARE, "kubelets"), default="stages")
     parser.add_argument("--progress", action="store_true")
     parser.add_argument("--profile", default="")
     arguments = parser.parse_args()

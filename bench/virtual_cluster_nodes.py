@@ -36,11 +36,13 @@ class VirtualNode(Protocol):
 
 
 class StagesNode:
-    """No kubelet and no runtime: a Pod of this node is Running and Ready after a tick; one that is being deleted has
-    its containers terminated and is removed (grace 0, with its uid) after a tick."""
+    """No kubelet and no runtime: a Pod of this node is Running and Ready after a tick; one that is being deleted is
+    removed (grace 0, with its uid) after a tick. So do KWOK's stages pod-ready and pod-delete. With `last_status` its
+    containers are told to have terminated first, as a kubelet does: one write more for each life."""
 
-    def __init__(self, world: World, number: int, client_of: ClientOf) -> None:
+    def __init__(self, world: World, number: int, client_of: ClientOf, *, last_status: bool) -> None:
         self._world = world
+        self._last_status = last_status
         self._name = f"node-{number}"
         self._ip = f"172.18.{number // 250}.{number % 250 + 1}"
         self._subnet = f"10.{number // 250}.{number % 250}"
@@ -114,7 +116,7 @@ class StagesNode:
         latest = self._pods.get(namespace_of(pod), name_of(pod))
         if latest is None or uid_of(latest) != uid_of(pod):
             return
-        if (latest.get("status") or {}).get("phase") == "Running":
+        if self._last_status and (latest.get("status") or {}).get("phase") == "Running":
             await self._write(pod, ended(latest, self._moment()))
         await self._client.delete(PODS, name_of(pod), namespace_of(pod), grace_period_seconds=0, uid=uid_of(pod))
 
