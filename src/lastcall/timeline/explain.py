@@ -41,6 +41,10 @@ RULES: dict[str, str] = {
     "strategy.go:podStatusStrategy.PrepareForUpdate": (
         "A write to the status subresource changes the status only; spec and deletionTimestamp stay as they are."
     ),
+    "pvc_protection_controller.go:processPVC": (
+        "A claim that was deleted keeps its finalizer while a Pod with a node uses it, also one that has ended: data "
+        "must not go from under anybody."
+    ),
     "storage.go:Delete": "A Namespace is marked first; its contents go before it does.",
     "storage.go:assignPod": "A binding writes spec.nodeName once, and the condition PodScheduled with it.",
     # scheduler

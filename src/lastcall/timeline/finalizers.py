@@ -1,6 +1,7 @@
 """Finalizers that hold an object after the last DELETE: which, and who usually takes them away. Pure."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.story import Ending, Finding
@@ -49,3 +50,12 @@ def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
         'merge -p \'{"metadata":{"finalizers":null}}\'`.'
     )
     yield Finding("heldByFinalizers", "problem", f"{text} {usual}", advice=advice)
+
+
+def claim_held(facts: dict[str, Any], at: float) -> str:
+    """A claim that was deleted while the Pod used it; `at` in seconds after the beginning of the Pod's end."""
+    when = f", deleted {-at:.1f} s before this end began," if at < 0 else ""
+    return (
+        f"PersistentVolumeClaim {facts.get('claim')}{when} is Terminating, held by finalizer {facts.get('finalizer')}, "
+        f"because Pod {facts.get('pod')} uses it: it goes when the last Pod that uses it is gone."
+    )

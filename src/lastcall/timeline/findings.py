@@ -5,7 +5,7 @@ from typing import Any
 
 from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
-from lastcall.timeline.finalizers import held_by_finalizers
+from lastcall.timeline.finalizers import claim_held, held_by_finalizers
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.signal_names import signal_name
@@ -49,6 +49,8 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             yield _process_died(entry)
         elif entry.record.kind == kinds.VOLUME_BUSY:
             yield Finding("volumeBusy", "warning", _volume_busy(facts))
+        elif entry.record.kind == kinds.CLAIM_HELD:
+            yield Finding("claimHeldByPod", "info", claim_held(facts, entry.at))
         elif entry.record.kind == kinds.NETWORK_DETACHED and facts.get("error"):
             text = (
                 f"The Pod's network {facts.get('ip')} could not be taken down: {facts.get('error')}. The Pod stays "

@@ -425,3 +425,100 @@ def test_simulated_volumes_fail_as_told_and_give_up_after_two_minutes() -> None:
     text, events = run_virtual(main)
     assert text.startswith("unmounted volumes=[v], unattached volumes=[]")
     assert events == 8
+
+
+# -- claims: the volume's own directory is mounted, or the Pod is told why not
+
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}
+EPHEMERAL = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+
+def pv_claim(phase: str = "Bound", **meta: Any) -> dict[str, Any]:
+    meta = {"name": "c", "namespace": "n", "uid": "claim-uid", **meta}
+    return {"metadata": meta, "spec": {"volumeName": "v"}, "status": {"phase": phase}}
+
+
+def pv(uid: str = "claim-uid", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "v"}, "spec": {"claimRef": {"uid": uid}, **spec}}
+
+
+def api_of(**objects: dict[str, Any]) -> Api:
+    api = Api()
+    api.objects = {tuple(key.split("__")): value for key, value in objects.items()}  # type: ignore[misc]
+    return api
+
+
+async def test_a_claim_is_the_directory_of_its_volume_and_read_only_where_the_pod_says_so(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    api = api_of(
+        persistentvolumeclaims__c=pv_claim(),
+        persistentvolumes__v=pv(hostPath={"path": str(data), "type": "DirectoryOrCreate"}),
+    )
+    same = {"name": "same", "persistentVolumeClaim": {"claimName": "c", "readOnly": True}}
+    pod = make_pod(CLAIM, same)
+    async with volumes(tmp_path / "root", api, Sink()) as manager:
+        await manager.wait_for_attach_and_mount(pod)
+        assert of(manager, pod, "/data") == data and data.is_dir()
+        mounts = manager.mounts(pod, pod["spec"]["containers"][0], ())
+        assert {m.container_path: m.readonly for m in mounts if m.host_path == str(data)} == {
+            "/data": False,
+            "/same": True,
+        }
+        (data / "kept").write_text("x")
+        await manager.wait_for_unmount(pod)
+        await manager.remove_orphans(set())
+    assert (data / "kept").read_text() == "x", "what is in a volume is nobody's to remove here"
+
+
+NOT_READY = [
+    ({}, "failed to fetch PVC from API server: persistentvolumeclaims \"c\" not found"),
+    ({"persistentvolumeclaims__c": pv_claim("Pending")}, "PVC is not bound"),
+    ({"persistentvolumeclaims__c": pv_claim(deletionTimestamp="2030-01-01T00:00:00Z")}, "PVC is being deleted"),
+    ({"persistentvolumeclaims__c": pv_claim()}, "failed to fetch PV \"v\" from API server"),
+    ({"persistentvolumeclaims__c": pv_claim(), "persistentvolumes__v": pv("other")}, "does not point to claim.UID"),
+    ({"persistentvolumeclaims__c": pv_claim(), "persistentvolumes__v": {"metadata": {"name": "v"}, "spec": {}}},
+     "nil pv.Spec.ClaimRef"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "text"), NOT_READY)
+async def test_a_claim_that_is_not_ready_fails_the_sync_at_once(
+    tmp_path: Path, objects: dict[str, Any], text: str
+) -> None:
+    async with volumes(tmp_path, api_of(**objects), Sink()) as manager:
+        with pytest.raises(VolumeError) as refused:
+            await manager.wait_for_attach_and_mount(make_pod(CLAIM))
+    assert str(refused.value).startswith(
+        "unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: error processing PVC n/c: "
+    )
+    assert text in str(refused.value)
+
+
+async def test_an_ephemeral_volume_is_never_somebody_elses_claim(tmp_path: Path) -> None:
+    strangers = pv_claim(name="p-data")
+    api = api_of(**{"persistentvolumeclaims__p-data": strangers})
+    async with volumes(tmp_path, api, Sink()) as manager:
+        with pytest.raises(VolumeError, match="pod is not owner"):
+            await manager.wait_for_attach_and_mount(make_pod(EPHEMERAL))
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ({"hostPath": {"path": "/nowhere/at/all", "type": "Directory"}}, "hostPath type check failed"),
+        ({"local": {"path": "/nowhere/at/all"}}, 'path "/nowhere/at/all" does not exist'),
+        ({"nfs": {"server": "s", "path": "/"}}, "use hostPath or local"),
+        ({"hostPath": {"path": "/"}, "volumeMode": "Block"}, "use Filesystem"),
+    ],
+)
+async def test_what_a_volume_lacks_is_told_under_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], text: str
+) -> None:
+    monkeypatch.setattr("lastcall.node.volumes.manager.MOUNT_TIMEOUT", 0.05)
+    sink = Sink()
+    api = api_of(persistentvolumeclaims__c=pv_claim(), persistentvolumes__v=pv(**source))
+    async with volumes(tmp_path, api, sink) as manager:
+        with pytest.raises(VolumeError):
+            await manager.wait_for_attach_and_mount(make_pod(CLAIM))
+    assert sink.events and all(each[1] == "FailedMount" for each in sink.events)
+    assert sink.events[0][2].startswith('MountVolume.SetUp failed for volume "v" : ') and text in sink.events[0][2]

@@ -196,7 +196,23 @@ def volume_held(tape: Any) -> None:
     exited(tape)
 
 
+def claim_held(tape: Any) -> None:
+    begin(tape)
+    name = "persistentvolumeclaim-protection-controller"
+    tape.add(0.2, name, k.CLAIM_HELD, claim="data", finalizer="kubernetes.io/pvc-protection", pod="web")
+    exited(tape)
+
+
+def claim_held_before(tape: Any) -> None:
+    name = "persistentvolumeclaim-protection-controller"
+    begin(tape)
+    tape.add(-12.0, name, k.CLAIM_HELD, claim="data", finalizer="kubernetes.io/pvc-protection", pod="web")
+    exited(tape)
+
+
 TABLE = [
+    (claim_held, "claimHeldByPod", "info", "by finalizer kubernetes.io/pvc-protection, because Pod web uses it", ""),
+    (claim_held_before, "claimHeldByPod", "info", "deleted 12.0 s before this end began", ""),
     (shell_with_child, "shellKeepsSignal", "problem", "sleep (pid 8) still ran at SIGKILL, so it never got SIGTERM",
      'command: ["sh", "-c", "exec node server.js"]'),
     (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", ""),

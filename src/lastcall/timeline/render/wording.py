@@ -393,6 +393,9 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.SOCKETS_AT_EXIT: _sockets_at_exit,
     kinds.PROCESSES_LEFT: _processes_left,
     kinds.VOLUME_BUSY: _volume_busy,
+    kinds.CLAIM_HELD: _fixed(
+        "claim {claim} was deleted and stays, held by finalizer {finalizer}, because this Pod uses it", STEP
+    ),
     kinds.EXEC_STARTED: _fixed("exec: pid {pid}", NOISE),
     kinds.EXEC_EXITED: _fixed("exec: exit {exitCode}", NOISE),
     kinds.OUTPUT: _output,
