@@ -143,6 +143,9 @@ class WorkQueue(Generic[K]):
             if self._shut_down:
                 raise QueueShutDown
             self._wake.clear()
+            if next_due is None:
+                await self._wake.wait()
+                continue
             try:
                 async with asyncio.timeout(next_due):
                     await self._wake.wait()

@@ -131,6 +131,8 @@ class ReplicaSetController:
 
     def _pod_updated(self, old: Object, new: Object) -> None:
         before, after = controller_of(old), controller_of(new)
+        if after is not None and after["kind"] != self._kind.resource.kind and before == after:
+            return  # another kind's, now as before
         labels_changed = labels_of(old) != labels_of(new)
         if is_terminating(new):
             # It will be replaced now, not when it is gone.
