@@ -1,7 +1,9 @@
 """`python -m bench.load [--seconds N] [--rounds N]`: how true the load generator of `lastcall rollout` is to its rate.
 
-The generator and the server are processes of their own, as in a rollout. wrk, where it is installed, takes turns with
-it on the same server: it sends as much as it can, which says how much more the server would have taken.
+The generator and the server are processes of their own, as in a rollout. Streams and WebSockets are held for a second,
+so that as many of them are open at a time as are begun in one; requests of HTTP/2 share four connections. wrk, where it
+is installed, takes turns with it on the same server: it sends as much as it can, which says how much more the server
+would have taken.
 """
 
 import argparse
@@ -15,23 +17,75 @@ from typing import Any
 
 from bench.figures import machine, percentile
 
-RATES = (200, 1000, 3000)
-"""Requests a second; the first is that of a rollout by default."""
+RATES = {
+    "fresh": (200, 1000, 3000),
+    "keep-alive": (200, 1000, 3000),
+    "http2": (200, 1000),
+    "stream": (100, 300),
+    "websocket": (100, 300),
+}
+"""Begun a second; 200 is the rate of a rollout by default."""
+LENGTH = 1.0
+"""Of a stream or a WebSocket, in seconds."""
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n"
+
+
+_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ntick\n\r\n"
 
 
 def serve() -> None:
     """The server: prints its port, ends with its stdin."""
+    import h2.config
+    import h2.connection
+    import h2.events
     import uvloop
+    import wsproto
+    import wsproto.events
 
     class Answers(asyncio.Protocol):
         def connection_made(self, transport: Any) -> None:
             self.transport = transport
 
         def data_received(self, data: bytes) -> None:
-            self.transport.write(_ANSWER * data.count(b"\r\n\r\n"))
-            if b"Connection: close" in data:
-                self.transport.close()
+            if data.startswith((b"GET /ws", b"PRI * HTTP/2.0")):
+                talk = WebSocket if data.startswith(b"GET") else Http2
+                self.transport.set_protocol(talk(self.transport))
+                self.transport.get_protocol().data_received(data)
+            elif data.startswith(b"GET /stream"):
+                self.transport.write(_CHUNKED)  # the client leaves
+            else:
+                self.transport.write(_ANSWER * data.count(b"\r\n\r\n"))
+                if b"Connection: close" in data:
+                    self.transport.close()
+
+    class WebSocket(asyncio.Protocol):
+        def __init__(self, transport: Any) -> None:
+            self.transport = transport
+            self.talk = wsproto.WSConnection(wsproto.ConnectionType.SERVER)
+
+        def data_received(self, data: bytes) -> None:
+            self.talk.receive_data(data)
+            for event in self.talk.events():
+                if isinstance(event, wsproto.events.Request):
+                    self.transport.write(self.talk.send(wsproto.events.AcceptConnection()))
+                elif isinstance(event, wsproto.events.TextMessage):
+                    self.transport.write(self.talk.send(wsproto.events.TextMessage(data=event.data)))
+                elif isinstance(event, wsproto.events.CloseConnection):
+                    self.transport.write(self.talk.send(event.response()))
+                    self.transport.close()
+
+    class Http2(asyncio.Protocol):
+        def __init__(self, transport: Any) -> None:
+            self.transport = transport
+            self.talk = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+            self.talk.initiate_connection()
+
+        def data_received(self, data: bytes) -> None:
+            for event in self.talk.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    self.talk.send_headers(event.stream_id, [(":status", "200")])
+                    self.talk.send_data(event.stream_id, b"ok\n", end_stream=True)
+            self.transport.write(self.talk.data_to_send())
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -55,7 +109,8 @@ def generate(port: int, kind: str, rate: float, seconds: float) -> None:
 
     async def run() -> None:
         chosen = next(each for each in KINDS if each == kind)
-        generator = Generator(World(), Load(("127.0.0.1", port), {chosen: rate}), found.append)
+        load = Load(("127.0.0.1", port), {chosen: rate}, length=LENGTH)
+        generator = Generator(World(), load, found.append)
         running = asyncio.ensure_future(generator.run())
         await asyncio.sleep(seconds)
         generator.stop()
@@ -90,8 +145,8 @@ def main() -> None:
     runs: dict[tuple[str, float], list[dict[str, float]]] = {}
     peers: list[float] = []
     for _ in range(arguments.rounds):
-        for kind in ("fresh", "keep-alive"):
-            for rate in RATES:
+        for kind, rates in RATES.items():
+            for rate in rates:
                 command = [sys.executable, "-m", "bench.load", "generate", str(port), kind, str(rate)]
                 done = subprocess.run([*command, str(arguments.seconds)], capture_output=True, text=True, check=True)
                 runs.setdefault((kind, rate), []).append(json.loads(done.stdout))

@@ -60,6 +60,20 @@ def test_requests_from_a_pod_lead_to_the_pods_that_the_nodes_rules_name(place: P
     assert "lastcall-client" in {pod["name"] for pod in found["pods"]}
 
 
+def test_requests_over_a_published_port_are_laid_to_the_pods_that_the_node_led_them_to() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        status, (found,) = experiments(place, "naive", "--from", "published", "--load", "fresh=60")
+    assert (status, found["verdict"], found["from"], found["control"]["lost"]) == (3, "requests lost", "published", 0)
+    assert found["control"]["total"] > 0 and found["unaccounted"] == []
+    # Such a port takes every connection: what is refused behind it is a reset to the client.
+    refused = [lost for lost in found["lostRequests"] if lost["behindPublishedPort"] == "refused"]
+    assert refused and {lost["class"] for lost in refused} == {"reset before bytes"}
+    assert {lost["cause"] for lost in refused} == {"late endpoint"} and all(lost["pod"] for lost in refused)
+    ready = {pod["name"] for pod in found["pods"] if pod["deleted"] is not None}
+    (balance,) = found["balance"]
+    assert set(balance["requests"]) == ready and all(balance["requests"].values())
+
+
 def test_a_hook_that_sleeps_two_seconds_is_safe_up_to_about_two_seconds_of_lag() -> None:
     with Place(ordinary_user.USERS[-1]) as place:
         manifest = place.home / "polite.yaml"

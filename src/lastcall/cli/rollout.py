@@ -298,7 +298,7 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     quiet = takes_stdout(options.output, options.output_file)
     if not quiet:
         tell_text(stdout_console(), result)
-    patch = result.judgement.advice[0].patch if result.judgement.advice else {}
+    patch = result.judgement.patch
     if options.apply_advice and patch:
         click.echo("\nonce more, with the advice applied", err=True)
         results.append(_experiment(with_advice(manifests, result.owner, patch), options))

@@ -91,7 +91,7 @@ def _experiment(result: Result, with_advice: bool) -> Markup:
         f"{found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s; "
         f"control period: {found.control_lost} of {found.control_total} lost"
     )
-    patch = judgement.advice[0].patch if judgement.advice else {}
+    patch = judgement.patch
     return tag(
         "section",
         tag(

@@ -71,10 +71,10 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
     for advice in result.judgement.advice[1:]:
         console.print(f"  also, for {advice.saves}: {advice.sentence}")
-    if result.judgement.advice and result.judgement.advice[0].patch:
+    if result.judgement.patch:
         console.print()
         console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
-        console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.advice[0].patch))))
+        console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.patch))))
 
 
 def tell_moves(found: Account) -> list[str]:
@@ -156,6 +156,7 @@ def _between(before: str, after: str) -> str:
 
 
 _STEPS = {
+    kinds.DELETION_DECIDED: "the decision to delete it",
     kinds.DELETE_ACCEPTED: "the DELETE",
     kinds.ENDPOINT_CHANGED: "the change of its EndpointSlice",
     kinds.ENDPOINT_REMOVED: "its removal from the EndpointSlice",

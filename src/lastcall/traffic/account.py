@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lastcall.traffic.bounds import upper_bound
@@ -101,7 +101,9 @@ class Account:
     Three ways for the books not to agree, ids each: `unaccounted`, that an application saw and no client knows of;
     `without_outcome`, that the client began and says nothing of; `answered_unseen`, that the client got an answer to
     and no application printed, though it prints others of that kind. `seen`: how many the applications printed;
-    `whole_output`: all that they printed is known, so that "never saw it" can be said.
+    `whole_output`: all that they printed is known, so that "never saw it" can be said. `control_losses`: those before
+    the disruption, by kind and class, the most frequent first. `longest`: what a good answer took at most, in seconds,
+    by kind.
     """
 
     totals: Mapping[Kind, int]
@@ -115,6 +117,8 @@ class Account:
     answered_unseen: tuple[int, ...] = ()
     seen: int = 0
     whole_output: bool = True
+    control_losses: tuple[tuple[tuple[Kind, str], int], ...] = ()
+    longest: Mapping[Kind, float] = field(default_factory=dict)
     moved: tuple[Outcome, ...] = ()
     pods: tuple[PodShare, ...] = ()
     balance: tuple[Balance, ...] = ()
@@ -185,6 +189,8 @@ def account(
         answered_unseen=answered_unseen(outcomes, seen) if whole_output else (),
         seen=len(seen),
         whole_output=whole_output,
+        control_losses=tuple(Counter((each.kind, str(each.lost)) for each in control if each.lost).most_common()),
+        longest=_longest(outcomes),
         moved=tuple(each for each in counted if each.moved and not each.lost),
         pods=_shares(counted, lost, addresses),
         balance=_balance(control, lives, addresses, disrupted),
@@ -244,6 +250,14 @@ def _shares(
             life = _at(outcome, addresses)
             totals[life.name if life is not None else NO_POD] += 1
     return tuple(PodShare(pod, totals[pod], lost_at[pod]) for pod in sorted(totals))
+
+
+def _longest(outcomes: Iterable[Outcome]) -> dict[Kind, float]:
+    found: dict[Kind, float] = {}
+    for each in outcomes:
+        if not each.lost and not each.moved:
+            found[each.kind] = max(each.finished - each.sent, found.get(each.kind, 0.0))
+    return found
 
 
 def _balance(

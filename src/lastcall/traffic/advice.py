@@ -32,6 +32,11 @@ class Judgement:
     sentence: str
     advice: tuple[Advice, ...]
 
+    @property
+    def patch(self) -> dict[str, Any]:
+        """Of the advice that saves the most of what a manifest can save; {} when none can."""
+        return next((each.patch for each in self.advice if each.patch), {})
+
 
 def judge(
     account: Account, lives: Sequence[PodLife], owner: dict[str, Any], port: int | str, *, sleep_hooks: bool = True
@@ -41,8 +46,8 @@ def judge(
     if account.control_lost:
         return Judgement(
             "inconclusive",
-            f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted: "
-            "mend that first",
+            f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted "
+            f"({_control_losses(account)}): mend that first",
             (),
         )
     unmeasured = _unmeasured(account)
@@ -60,6 +65,10 @@ def judge(
     sentence += f"{whose} {WHY[most]}"
     sentence += f"; {unmeasured}" if unmeasured else ""
     return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
+
+
+def _control_losses(account: Account) -> str:
+    return ", ".join(f"{count} {kind}: {how}" for (kind, how), count in account.control_losses[:3])
 
 
 def _unmeasured(account: Account) -> str:
@@ -94,7 +103,7 @@ def _advice(
     found += [Advice(_GOODBYE[kind], count) for kind, count in held.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
-            found.append(_more_grace(count, lives, owner))
+            found.append(_more_grace(account, count, lives, owner))
         elif cause == "not listening yet":
             found.append(_readiness_probe(count, owner, port))
         elif cause == "no endpoint":
@@ -179,9 +188,15 @@ def _with_sleep(container: str, seconds: int, sleep_hooks: bool) -> dict[str, An
     return {"name": container, "lifecycle": {"preStop": hook}}
 
 
-def _more_grace(count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
+    """As long as the hook and the longest good answer of such requests took; twice what it was where that is not more,
+    for then it is not known how long they take."""
     grace = int(owner["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
-    wanted = grace * 2
+    killed = [each.outcome for each in account.lost if each.cause == "killed"]
+    took = max((account.longest.get(each.kind, 0.0) for each in killed), default=0.0)
+    hook = max((life.term - life.deleted for life in lives if life.term and life.deleted), default=0.0)
+    wanted = math.ceil(hook + took + SPARE_SECONDS)
+    wanted = wanted if took and wanted > grace else grace * 2
     return Advice(
         f"terminationGracePeriodSeconds: {wanted} would give the application time to finish; {grace} were too few.",
         count,

@@ -49,7 +49,7 @@ class Load:
     http2_connections: int = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Begun:
     number: int
     kind: Kind

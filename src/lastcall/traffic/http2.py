@@ -60,6 +60,7 @@ class Http2Connection:
         self._streams: dict[int, _Open] = {}
         self._last_stream: int | None = None
         self._over = False
+        self._spoken = False
         self._frames = b""
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_PREFACE_WINDOW)
@@ -109,7 +110,7 @@ class Http2Connection:
                     self._take(frame)
                 self._flush()
         except h2.exceptions.ProtocolError:
-            how = "truncated"
+            how = "truncated" if self._spoken else "not HTTP/2"
         except (ConnectionError, OSError):
             how = "reset before bytes"
         self._over = True
@@ -135,6 +136,7 @@ class Http2Connection:
             self._go_away(int.from_bytes(frame[_FRAME_HEAD : _FRAME_HEAD + 4], "big") & 0x7FFFFFFF)
             return
         self._handle(self._h2.receive_data(frame))
+        self._spoken = True
 
     def _go_away(self, last_stream: int) -> None:
         """The server takes no more streams; it says it twice where it is careful, with a lower id then."""

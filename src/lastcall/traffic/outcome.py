@@ -5,7 +5,8 @@ while it was idle is no loss: no request was on it. `Moved` are the classes of t
 on elsewhere without anything lost, because the server said goodbye: told, and never counted as lost.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
 Kind = Literal["fresh", "keep-alive", "slow", "tcp", "stream", "websocket", "http2"]
@@ -27,6 +28,7 @@ Lost = Literal[
     "timeout",
     "5xx",
     "not upgraded",
+    "not HTTP/2",
     "no close frame",
     "closed with an error",
     "unanswered",
@@ -48,6 +50,7 @@ LOST_MEANS: dict[Lost, str] = {
     "timeout": "no whole answer, no echo of a message, within --request-timeout",
     "5xx": "answered with an error",
     "not upgraded": "the WebSocket's handshake was answered with something else than 101",
+    "not HTTP/2": "what answered does not speak HTTP/2, or not with prior knowledge (h2c)",
     "no close frame": "the WebSocket's connection was closed (FIN) without a close frame (code 1006 in browsers)",
     "closed with an error": "a close frame with a code that no client carries on from (1002, 1011, …), or no WebSocket",
     "unanswered": "the server closed the WebSocket by the book, with a message that it had had time to echo",
@@ -68,7 +71,7 @@ MOVED_MEANS: dict[Moved, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one for each request: a frozen one takes four times as long to make
 class Answer:
     """What became of a request on its connection; the fields mean what they do in `Outcome`."""
 
@@ -79,7 +82,7 @@ class Answer:
     unanswered: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above; nobody changes one
 class Outcome:
     """Times are seconds of the monotonic clock. `planned`: when the rate wanted it sent; `sent`: when it was begun.
 
@@ -119,8 +122,11 @@ class Outcome:
         return self.lost not in TIMEOUTS or late < HELD_UP_SECONDS
 
     def to_wire(self) -> list[Any]:
-        return list(astuple(self))
+        return list(_VALUES(self))
 
     @classmethod
     def from_wire(cls, values: list[Any]) -> Self:
         return cls(*values)
+
+
+_VALUES = attrgetter(*(each.name for each in fields(Outcome)))

@@ -290,6 +290,19 @@ def test_the_advice_follows_the_cause(outcome: Outcome, pod: PodLife, words: str
     assert words in found.advice[0].sentence and path in found.advice[0].patch["spec"]["template"]["spec"]
 
 
+def test_a_grace_period_as_long_as_answers_take_is_advised_for_those_that_were_killed() -> None:
+    good, cut = request(5, 46, kind="slow", id=2), request(14, 15, "truncated", "slow")
+    (advice,) = judged(good, cut, pod=life(killed=True)).advice
+    # 2 s of the hook, 41 s of the answer, 1 s to spare
+    assert advice.patch["spec"]["template"]["spec"] == {"terminationGracePeriodSeconds": 44}
+
+
+def test_the_patch_is_that_of_the_first_advice_that_has_one() -> None:
+    lost = [request(14, 15, "no close frame", "websocket", id=n) for n in (1, 2)]
+    found = judged(*lost, request(12.5, lost="refused", id=3), pod=life(unrouted=14.0))
+    assert found.advice[0].patch == {} and found.patch == found.advice[1].patch != {}
+
+
 def test_what_no_manifest_can_save_has_no_patch() -> None:
     found = judged(request(14, 15, "closed before bytes", "keep-alive", age=5.0))
     assert found.advice[0].patch == {} and "Connection: close" in found.sentence
@@ -311,7 +324,7 @@ def test_what_lasts_needs_a_goodbye_and_no_hook(outcome: Outcome, words: str) ->
 
 def test_losses_without_a_disruption_make_the_verdict_inconclusive() -> None:
     found = judged(request(2, 3, "refused"), request(11, 12, "refused"))
-    assert found.verdict == "inconclusive" and found.advice == ()
+    assert found.verdict == "inconclusive" and found.advice == () and "(1 fresh: refused)" in found.sentence
 
 
 def test_nothing_lost_says_how_sure_that_is() -> None:
