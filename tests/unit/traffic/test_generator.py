@@ -131,16 +131,17 @@ async def test_a_kept_connection_that_the_server_closed_is_not_used_even_if_the_
 
 async def test_a_generator_that_was_held_up_says_so_of_its_timeouts() -> None:
     async def stops_the_world(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        first = b"lc-1\r\n" in await reader.readuntil(b"\r\n\r\n")
         await asyncio.sleep(0.1)
-        time.sleep(0.9)  # noqa: ASYNC251 (the whole loop stands still, and the generator is in it)
+        if first:  # and not those that come in a bunch afterwards
+            time.sleep(0.9)  # noqa: ASYNC251 (the whole loop stands still, and the generator is in it)
         writer.write(ANSWER)
 
     found = await load(stops_the_world, "slow", timeout=0.5)
     (first,) = (each for each in found if each.id == 1)
-    assert first.lost == "timeout" and not first.measured and 0.5 < first.held_up < 5
-    (usual, *_) = await load(silent, "fresh", timeout=0.3)
-    assert usual.lost == "timeout" and usual.measured
+    assert first.lost == "timeout" and not first.measured and first.held_up > 0.5
+    usual = await load(silent, "fresh", count=10, timeout=0.3)
+    assert {each.lost for each in usual} == {"timeout"} and any(each.measured for each in usual)
 
 
 async def test_every_request_that_was_begun_has_one_outcome() -> None:
