@@ -125,7 +125,7 @@ class _Search:
     def run(self) -> Found:
         find_target(self.manifests, self.options)  # bad input before anything is started
         plan = self.options.propagation
-        others = _seconds(with_lag(plan, self.hop, 0.0), self.hop)
+        others = with_lag(plan, self.hop, 0.0).most_to(self.hop)
         _say("how do the Pods end? a run on the kernel without endpoint lag")
         measured = self._experiment(self.manifests, replace(self.options, propagation=with_lag(plan, self.hop, 0.0)))
         end = measure_end(measured.lives, others)
@@ -134,7 +134,7 @@ class _Search:
             return found
         found = replace(found, lag=self._lag(measured, end, others))
         if plan.most > 0 and not self._old_version():
-            given = _seconds(plan, self.hop)
+            given = plan.most_to(self.hop)
             found = replace(found, given=given, sleep=self._sleep(measured, end, given))
         return replace(found, how=self.how)
 
@@ -275,20 +275,14 @@ class _Search:
 
 
 def with_lag(plan: PropagationPlan, hop: str, seconds: float) -> PropagationPlan:
-    """The plan with this delay of a hop, on all nodes."""
+    """The plan with this delay of a hop, on all nodes; without those on the way of other requests."""
     text = f"{seconds:g}s"
     nodes = {node: {name: each for name, each in delays.items() if name != hop} for node, delays in plan.nodes.items()}
-    delays = {**plan.delays, hop: parse_delay(text)}
+    others = ("watch", "kernel") if hop == "balancer" else ("balancer",)
+    kept = {name: each for name, each in plan.delays.items() if name not in others}
+    delays = {**kept, hop: parse_delay(text)}
     told = ",".join(f"{name}={delay.text}" for name, delay in delays.items())
     return PropagationPlan(text if told == f"watch={text}" else told, delays, nodes)
-
-
-def _seconds(plan: PropagationPlan, hop: str) -> float:
-    """The longest that a change usually takes to the one that sends the requests."""
-    if hop == "balancer":
-        return plan.of("controller").most + plan.of("balancer").most
-    nodes = ["", *plan.nodes]
-    return plan.of("controller").most + max(plan.of("watch", n).most + plan.of("kernel", n).most for n in nodes)
 
 
 def _say(text: str) -> None:

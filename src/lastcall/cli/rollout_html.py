@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall import __version__
-from lastcall.cli.rollout_report import FROM, percentage, tell_balance, tell_lost, tell_moves, yaml_lines
+from lastcall.cli.rollout_report import FROM, tell_balance, tell_lost, tell_moves, yaml_lines
 from lastcall.cli.rollout_scale import Scale
 from lastcall.cli.rollout_session import Result
 from lastcall.cli.rollout_strips import strips
 from lastcall.timeline.render.markup import Markup, percent, prose, tag
 from lastcall.traffic.account import WHY, Account, LostRequest
-from lastcall.traffic.bounds import upper_bound
+from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LOST_MEANS
 

@@ -8,7 +8,7 @@ from lastcall import __version__
 from lastcall.cli.rollout_session import Result
 from lastcall.timeline import kinds
 from lastcall.traffic.account import WHY, Account, LostRequest
-from lastcall.traffic.bounds import upper_bound
+from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.outcome import LONG_LIVED, MOVED_MEANS
 
 if TYPE_CHECKING:
@@ -97,11 +97,6 @@ def tell_balance(found: Account) -> list[str]:
             "keep theirs, so each pins its requests to one Pod"
         )
     return lines
-
-
-def percentage(share: float) -> str:
-    """Two digits: `0.13 %`."""
-    return f"{share * 100:.2g} %" if share < 1 else "100 %"
 
 
 def _books(found: Account) -> Iterator[str]:

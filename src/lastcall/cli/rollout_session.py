@@ -154,6 +154,10 @@ class RolloutSession:
         created = {(each.resource, name_of(each.obj)): each.obj for each in applied}
         service = created[SERVICES, name_of(self.target.service.obj)]
         owner = created[self.target.workload.resource, name_of(self.target.workload.obj)]
+        plan = self.options.propagation
+        if plan.most > plan.most_to(self.options.source) == 0:
+            other = "--from balancer" if self.options.source != "balancer" else "--from node"
+            self.say(f"note: --propagation {plan.text} delays nothing for these requests; {other} sends others")
         self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {name_of(owner)} to be Ready")
         await self._until(self._settled, "its Pods are Ready")
         await self._until(self._routed, "the node's rules name them")
@@ -203,7 +207,14 @@ class RolloutSession:
         found = account(self.outcomes, lives, output, began, begun=load.begun, whole_output=whole)
         return Result(
             account=found,
-            judgement=judge(found, lives, owner, self.target.container_port, sleep_hooks=self.options.sleep_hooks),
+            judgement=judge(
+                found,
+                lives,
+                owner,
+                self.target.container_port,
+                sleep_hooks=self.options.sleep_hooks,
+                longest_lag=self.options.propagation.most_to(self.options.source),
+            ),
             lives=lives,
             outcomes=self.outcomes,
             owner=owner,

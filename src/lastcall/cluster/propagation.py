@@ -42,19 +42,24 @@ class PropagationPlan:
         """The delay of a hop, on a node where that matters."""
         return self.nodes.get(node, {}).get(hop) or self.delays.get(hop, NONE)
 
+    def most_to(self, source: str) -> float:
+        """The longest that a change usually takes to who sends the requests: `balancer`, or else a node's kernel."""
+        if source == "balancer":
+            return self.of("controller").most + self.of("balancer").most
+        nodes = ["", *self.nodes]
+        return self.of("controller").most + max(self.of("watch", n).most + self.of("kernel", n).most for n in nodes)
+
     @property
     def most(self) -> float:
         """The longest that a change usually takes to the slowest of its readers, in seconds."""
-        nodes = ["", *self.nodes]
-        to_kernel = max(self.of("watch", node).most + self.of("kernel", node).most for node in nodes)
-        return self.of("controller").most + max(to_kernel, self.of("balancer").most)
+        return max(self.most_to("node"), self.most_to("balancer"))
 
 
 def parse_propagation(texts: Sequence[str]) -> PropagationPlan:
     """What several `--propagation` say, the later ones above the earlier. Raises ValueError.
 
-    Each is a delay of the watch (`1s`), hops (`watch=1s,kernel=uniform(0s,1s)`), a profile's name, or one of these for
-    one node (`node-2:watch=3s`).
+    Each is a delay of those who read EndpointSlices, a node's watch or a load balancer (`1s`), hops
+    (`watch=1s,kernel=uniform(0s,1s)`), a profile's name, or one of these for one node (`node-2:watch=3s`).
     """
     delays: dict[str, Delay] = {}
     nodes: dict[str, dict[str, Delay]] = {}
@@ -67,10 +72,12 @@ def parse_propagation(texts: Sequence[str]) -> PropagationPlan:
 
 def _hops(text: str) -> dict[str, Delay]:
     found: dict[str, Delay] = {}
+    alone = ""
     for part in _split(text):
         hop, equals, delay = part.partition("=")
         if not equals:
             hop, delay = "watch", part
+            alone = part
         if hop.strip() not in HOPS:
             raise ValueError(f"{hop.strip()!r} is no hop: {', '.join(HOPS)}; nor a profile: {', '.join(PROFILES)}")
         try:
@@ -78,6 +85,8 @@ def _hops(text: str) -> dict[str, Delay]:
         except ValueError as error:
             more = "" if equals else f", hops ({', '.join(HOPS)}), or a profile: {', '.join(PROFILES)}"
             raise ValueError(f"{error}{more}") from None
+    if alone:
+        found.setdefault("balancer", parse_delay(alone))
     return found
 
 

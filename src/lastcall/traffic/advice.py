@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.traffic.account import WHY, Account, LostRequest
+from lastcall.traffic.bounds import percentage
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, Kind
 
@@ -39,10 +40,17 @@ class Judgement:
 
 
 def judge(
-    account: Account, lives: Sequence[PodLife], owner: dict[str, Any], port: int | str, *, sleep_hooks: bool = True
+    account: Account,
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    port: int | str,
+    *,
+    sleep_hooks: bool = True,
+    longest_lag: float = 0.0,
 ) -> Judgement:
     """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service;
-    `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on)."""
+    `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in seconds, a
+    change of endpoints may usually be, which may be more than what was seen."""
     if account.control_lost:
         return Judgement(
             "inconclusive",
@@ -53,12 +61,12 @@ def judge(
     unmeasured = _unmeasured(account)
     if unmeasured and not account.lost:
         return Judgement("inconclusive", f"{unmeasured}: try again on a machine that is less busy", ())
-    share = f"at most {_percent(account.upper_bound)} with 95 % confidence"
+    share = f"at most {percentage(account.upper_bound)} with 95 % confidence"
     if not account.lost:
         return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
     causes = account.causes
     most, count = causes[0]
-    advice = tuple(_advice(account, lives, owner, port, sleep_hooks))
+    advice = tuple(_advice(account, lives, owner, port, sleep_hooks, longest_lag))
     lost = len(account.lost)
     whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
     sentence = f"{lost} of {account.total} requests {'was' if lost == 1 else 'were'} lost ({share}); "
@@ -90,6 +98,7 @@ def _advice(
     owner: dict[str, Any],
     port: int | str,
     sleep_hooks: bool,
+    longest_lag: float,
 ) -> list[Advice]:
     found: list[Advice] = []
     # What lasts for long outlives any hook: it is cut off whenever the application leaves.
@@ -97,9 +106,9 @@ def _advice(
     counts = Counter(each.cause for each in account.lost if not (each.cause == "cut off" and _is_held(each)))
     cut = counts["cut off"] + counts["never read"]
     if counts["late endpoint"]:
-        found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, sleep_hooks))
+        found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, sleep_hooks, longest_lag))
     elif cut:
-        found.append(_drain(cut, lives, owner, sleep_hooks))
+        found.append(_drain(cut, lives, owner, sleep_hooks, longest_lag))
     found += [Advice(_GOODBYE[kind], count) for kind, count in held.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
@@ -134,10 +143,12 @@ def _is_held(lost: LostRequest) -> bool:
     return lost.outcome.kind in LONG_LIVED
 
 
-def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool) -> Advice:
+def _drain(
+    count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool, longest_lag: float
+) -> Advice:
     """What was cut off came while the rules still named the Pod, or is the application's own to finish."""
     if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in lives):
-        return _sleep_before_stop(count, lives, owner, sleep_hooks)
+        return _sleep_before_stop(count, lives, owner, sleep_hooks, longest_lag)
     return Advice(
         "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer what is "
         "under way, and leave then.",
@@ -145,9 +156,11 @@ def _drain(count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_ho
     )
 
 
-def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool) -> Advice:
+def _sleep_before_stop(
+    count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool, longest_lag: float
+) -> Advice:
     lag = max((life.routing_lag or 0.0 for life in lives), default=0.0)
-    seconds = max(1, math.ceil(lag + SPARE_SECONDS))
+    seconds = max(1, math.ceil(max(lag, longest_lag) + SPARE_SECONDS))
     spec = owner["spec"]["template"]["spec"]
     grace = int(spec.get("terminationGracePeriodSeconds", 30))
     drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
@@ -155,9 +168,10 @@ def _sleep_before_stop(count: int, lives: Sequence[PodLife], owner: dict[str, An
     patch = sleep_patch(owner, seconds, needed if grace < needed else None, sleep_hooks=sleep_hooks)
     more = f" and terminationGracePeriodSeconds: {needed}" if grace < needed else ""
     hook = f"sleep: {{seconds: {seconds}}}" if sleep_hooks else f'exec: {{command: [sleep, "{seconds}"]}}'
+    later = f" (it may be {longest_lag:.3g} s)" if longest_lag > lag else ""
     sentence = (
         f"A preStop hook `{hook}`{more} would have saved them: the rules changed up to "
-        f"{lag:.2f} s after the DELETE, and the Pod would have gone on serving so long."
+        f"{lag:.2f} s after the DELETE{later}, and the Pod would have gone on serving so long."
     )
     return Advice(sentence, count, patch)
 
@@ -228,7 +242,3 @@ def _never_fewer(count: int, owner: dict[str, Any]) -> Advice:
 
 def _in_template(pod_spec: dict[str, Any]) -> dict[str, Any]:
     return {"spec": {"template": {"spec": pod_spec}}}
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.2g} %"

@@ -32,3 +32,8 @@ def _at_most(lost: int, total: int, share: float) -> float:
         math.exp(whole - math.lgamma(k + 1) - math.lgamma(total - k + 1) + k * log_share + (total - k) * log_rest)
         for k in range(lost + 1)
     )
+
+
+def percentage(share: float) -> str:
+    """As people read it: two digits, three just below everything."""
+    return f"{share * 100:.{2 if share < 0.995 else 3}g} %"

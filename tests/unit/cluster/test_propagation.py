@@ -41,10 +41,16 @@ def test_what_is_no_delay_is_refused_with_a_way_out(text: str) -> None:
         parse_delay(text)
 
 
-def test_a_bare_time_is_that_of_the_watch() -> None:
+def test_a_bare_time_is_that_of_all_who_read_endpoint_slices() -> None:
     plan = parse_propagation(["1s"])
-    assert {hop: plan.of(hop).most for hop in HOPS} == {"controller": 0, "watch": 1, "kernel": 0, "balancer": 0}
+    assert {hop: plan.of(hop).most for hop in HOPS} == {"controller": 0, "watch": 1, "kernel": 0, "balancer": 1}
     assert plan.most == 1
+    assert parse_propagation(["balancer=5s,1s"]).of("balancer").most == 5
+
+
+def test_how_late_a_request_s_sender_is_told_depends_on_where_it_is() -> None:
+    plan = parse_propagation(["cloud-load-balancer", "controller=1s", "node-2:watch=3s"])
+    assert (plan.most_to("node"), plan.most_to("pod"), plan.most_to("balancer"), plan.most) == (5, 5, 25, 25)
 
 
 def test_hops_nodes_and_profiles_add_up() -> None:

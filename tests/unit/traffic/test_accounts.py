@@ -256,6 +256,12 @@ def test_a_sleep_as_long_as_the_lag_is_advised_for_requests_that_came_too_late()
     assert "lifecycle" not in log and app["lifecycle"] == {"preStop": {"sleep": {"seconds": 4}}}
 
 
+def test_a_lag_that_may_be_longer_than_the_one_that_was_seen_decides() -> None:
+    pod, outcome = life(hook=None, term=10.0, unrouted=10.4), request(10.2, lost="refused")
+    told = judge(account([outcome], [pod], [], 5.0), [pod], deployment(), 8080, longest_lag=3.3)
+    assert "`sleep: {seconds: 5}`" in told.sentence and "(it may be 3.3 s)" in told.sentence
+
+
 def test_where_hooks_cannot_sleep_the_image_does() -> None:
     pod = life(hook=None, term=10.0, exited=10.1, unrouted=12.3)
     outcomes = [request(10.5, lost="refused")]
