@@ -111,10 +111,9 @@ class PersistentVolumeBinder:
 
     async def _sync_claim(self, claim: Object) -> None:
         """(`syncClaim`)"""
-        volumes = {name_of(each): each for each in self._volumes.items()}
         classes = {name_of(each): each for each in self._classes.items()}
         key = (namespace_of(claim), name_of(claim))
-        decision = decide_claim(claim, volumes, classes, lambda: self._waiting_pods(key))
+        decision = decide_claim(claim, self._volumes, classes, lambda: self._waiting_pods(key))
         if decision.verb == "lost" and (claim.get("status") or {}).get("phase") == "Lost":
             return
         self._say(claim, decision.said)

@@ -7,7 +7,7 @@ in which any of them may be the last before a crash.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from lastcall.api.claims import (
     BIND_COMPLETED,
@@ -58,28 +58,36 @@ class ClaimDecision:
     said: Said | None = None
 
 
+class Volumes(Protocol):
+    """The volumes that there are."""
+
+    def get(self, namespace: str, name: str) -> Object | None: ...
+
+    def items(self) -> list[Object]: ...
+
+
 def decide_claim(
     claim: Object,
-    volumes: Mapping[str, Object],
+    volumes: Volumes,
     classes: Mapping[str, Object],
     waiting_pods: Callable[[], Sequence[str]],
 ) -> ClaimDecision:
-    """`volumes` and `classes` by name; `waiting_pods` answers the names of the claim's Pods that have no node yet."""
+    """`classes` by name; `waiting_pods` answers the names of the claim's Pods that have no node yet."""
     if BIND_COMPLETED in annotations_of(claim):
         return _bound_claim(claim, volumes)
     name = claim["spec"].get("volumeName") or ""
-    return _named_volume(claim, volumes.get(name)) if name else _any_volume(claim, volumes, classes, waiting_pods)
+    return _named_volume(claim, volumes.get("", name)) if name else _any_volume(claim, volumes, classes, waiting_pods)
 
 
 def _any_volume(
     claim: Object,
-    volumes: Mapping[str, Object],
+    volumes: Volumes,
     classes: Mapping[str, Object],
     waiting_pods: Callable[[], Sequence[str]],
 ) -> ClaimDecision:
     wanted = class_of(claim)
     delayed = SELECTED_NODE not in annotations_of(claim) and is_delayed(claim, classes.get(wanted))
-    found = find_best_match(claim, volumes.values(), delayed=delayed)
+    found = find_best_match(claim, volumes.items(), delayed=delayed)
     if found is not None:
         return ClaimDecision("bind", found)
     if not names_a_class(claim):
@@ -159,11 +167,11 @@ def mismatch(claim: Object, volume: Object) -> str:
     return "" if offers_modes(volume, claim) else "incompatible accessMode"
 
 
-def _bound_claim(claim: Object, volumes: Mapping[str, Object]) -> ClaimDecision:
+def _bound_claim(claim: Object, volumes: Volumes) -> ClaimDecision:
     name = claim["spec"].get("volumeName") or ""
     if not name:
         return ClaimDecision("lost", said=Said("Warning", "ClaimLost", LOST_REFERENCE))
-    volume = volumes.get(name)
+    volume = volumes.get("", name)
     if volume is None:
         return ClaimDecision("lost", said=Said("Warning", "ClaimLost", LOST_VOLUME))
     reference = volume["spec"].get("claimRef")

@@ -22,6 +22,19 @@ SELECTED = "volume.kubernetes.io/selected-node"
 NOW = "2030-01-01T00:00:00Z"
 
 
+class Known:
+    """The volumes of a cluster."""
+
+    def __init__(self, volumes: list[Object]) -> None:
+        self._volumes = volumes
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return next((each for each in self._volumes if each["metadata"]["name"] == name), None)
+
+    def items(self) -> list[Object]:
+        return self._volumes
+
+
 def claim(*marks: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> Object:
     meta = {
         "name": "c",
@@ -99,8 +112,8 @@ CLAIMS = [
     ("given", "volumes", "classes", "wanted"), [row[1:] for row in CLAIMS], ids=[r[0] for r in CLAIMS]
 )
 def test_what_becomes_of_a_claim(given: Object, volumes: list[Object], classes: list[Object], wanted: str):
-    by_name = {each["metadata"]["name"]: each for each in volumes}
-    found = decide_claim(given, by_name, {each["metadata"]["name"]: each for each in classes}, lambda: [])
+    known = Known(volumes)
+    found = decide_claim(given, known, {each["metadata"]["name"]: each for each in classes}, lambda: [])
     what = found.volume["metadata"]["name"] if found.volume else found.name if found.verb == "default" else ""
     said = found.said.reason if found.said else ""
     assert " ".join(each for each in (found.verb, what or said) if each) == wanted
@@ -115,7 +128,7 @@ def test_what_becomes_of_a_claim(given: Object, volumes: list[Object], classes: 
     ],
 )
 def test_a_delayed_claim_says_whom_it_waits_for(pods: list[str], text: str):
-    found = decide_claim(claim(storageClassName="later"), {}, {"later": LATER}, lambda: pods)
+    found = decide_claim(claim(storageClassName="later"), Known([]), {"later": LATER}, lambda: pods)
     assert found.said is not None and found.said.message == text
 
 

@@ -322,6 +322,7 @@ class HostVolumeManager:
         for task in (known.prefetched if known else {}).values():
             task.cancel()
         names: list[str] = []
+        claimed = {volume["name"] for volume in pod["spec"].get("volumes") or () if _kind(volume) in CLAIMS}
         directory = self._root / "pods" / uid
         if (directory / "volume-subpaths").exists():
             unmount_below(str(directory / "volume-subpaths"))
@@ -332,6 +333,8 @@ class HostVolumeManager:
                 if volume.is_mount():
                     await self._unmount(uid, volume)
                 await self._remove(volume)
+        if known is not None:  # nothing of these is below the Pod's directory
+            names += [name for name in known.mounted if name in claimed]
         seconds = monotonic(self._world.clock) - began
         self._recorder.record(
             kinds.VOLUMES_UNMOUNTED,
