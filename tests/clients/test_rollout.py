@@ -18,6 +18,9 @@ def experiments(place: Place, name: str, *options: str) -> tuple[int, list[dict]
     assert result.out, result.err
     document = json.loads(result.out)
     assert document["schema"] == "lastcall/rollout/v1"
+    for each in document["experiments"]:  # the generator's books and those of the applications agree
+        assert not (each["withoutOutcome"] or each["unaccounted"] or each["answeredUnseen"])
+        assert each["applicationOutput"]["whole"] and each["applicationOutput"]["requests"] > 0
     return result.status, document["experiments"]
 
 
@@ -43,7 +46,9 @@ def test_a_server_that_leaves_at_once_loses_requests_and_the_advice_saves_them()
         only_fresh = ("--load", "fresh=80", "--apply-advice")
         status, (before, after) = experiments(place, "naive", *only_fresh)
     assert before["verdict"] == "requests lost" and before["lost"] == len(before["lostRequests"]) > 0
-    assert before["byCause"].get("late endpoint", 0) > 0 and before["unaccounted"] == []
+    # A third of 80 requests a second for the second that each of three Pods is still named in vain: none is saved by
+    # the SYN that TCP repeats.
+    assert before["byCause"].get("late endpoint", 0) >= 40
     assert sum(before["byCause"].values()) == before["lost"]
     names = {pod["name"] for pod in before["pods"]}
     assert all(lost["pod"] in names for lost in before["lostRequests"] if lost["cause"] == "late endpoint")
@@ -65,10 +70,12 @@ def test_requests_over_a_published_port_are_laid_to_the_pods_that_the_node_led_t
         status, (found,) = experiments(place, "naive", "--from", "published", "--load", "fresh=60")
     assert (status, found["verdict"], found["from"], found["control"]["lost"]) == (3, "requests lost", "published", 0)
     assert found["control"]["total"] > 0 and found["unaccounted"] == []
-    # Such a port takes every connection: what is refused behind it is a reset to the client.
-    refused = [lost for lost in found["lostRequests"] if lost["behindPublishedPort"] == "refused"]
-    assert refused and {lost["class"] for lost in refused} == {"reset before bytes"}
-    assert {lost["cause"] for lost in refused} == {"late endpoint"} and all(lost["pod"] for lost in refused)
+    # Such a port takes every connection: what is refused behind it is a reset to the client, and a Pod that is gone
+    # does not even refuse.
+    shown = {"refused": "reset before bytes", "connect timeout": "timeout"}
+    behind = [lost for lost in found["lostRequests"] if lost["behindPublishedPort"]]
+    assert behind and all(lost["class"] == shown[lost["behindPublishedPort"]] for lost in behind)
+    assert {lost["cause"] for lost in behind} == {"late endpoint"} and all(lost["pod"] for lost in behind)
     ready = {pod["name"] for pod in found["pods"] if pod["deleted"] is not None}
     (balance,) = found["balance"]
     assert set(balance["requests"]) == ready and all(balance["requests"].values())
