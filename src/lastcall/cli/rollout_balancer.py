@@ -62,6 +62,7 @@ class Balancer:
         """Put what this balancer did in the place of what the node's proxy did."""
         for life in lives:
             life.routed, life.unrouted = self.added.get(life.ip), self.removed.get(life.ip)
+            life.pauses.clear()
 
     def _seconds(self) -> float:
         return self.delay.seconds(self.world.random, monotonic(self.world.clock))

@@ -342,7 +342,11 @@ def _life(
     if deaf:
         return min(deaf, key=lambda life: life.term or life.exited or 0.0)
     refused = "refused" in (outcome.lost, outcome.behind)
-    silent = [life for life in lives if life.is_named(outcome.sent) and answers.get(life.ip, math.inf) > outcome.sent]
+    silent = [
+        life
+        for life in lives
+        if life.is_named(outcome.sent) and life.probed is None and answers.get(life.ip, math.inf) > outcome.sent
+    ]
     return max(silent, key=lambda life: life.routed or 0.0) if silent and refused else None
 
 

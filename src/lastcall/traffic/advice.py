@@ -116,7 +116,8 @@ def _advice(
         elif cause == "not listening yet":
             found.append(_readiness_probe(count, owner, port))
         elif cause == "no endpoint":
-            found.append(_never_fewer(count, owner))
+            unready = any(life.unready for life in lives)
+            found.append(_never_unready(count) if unready else _never_fewer(count, owner))
         elif cause == "stale connection":
             stale = Counter(each.outcome.kind for each in account.lost if each.cause == cause)
             found += [Advice(_GOODBYE.get(kind, _GOODBYE["keep-alive"]), of_kind) for kind, of_kind in stale.items()]
@@ -225,6 +226,14 @@ def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advi
         "A readinessProbe would keep requests away until the container listens.",
         count,
         _in_template({"containers": [{"name": first, "readinessProbe": probe}]}),
+    )
+
+
+def _never_unready(count: int) -> Advice:
+    return Advice(
+        "Pods that nothing ended were not ready meanwhile: their readiness probes failed. The load was too much for "
+        "those that were left, or this machine was too busy: send less, or try again.",
+        count,
     )
 
 

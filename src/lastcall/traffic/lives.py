@@ -1,8 +1,8 @@
 """When what happened to each Pod, from the timeline's records, in seconds of the monotonic clock. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
@@ -20,6 +20,8 @@ class PodLife:
     `routed` and `unrouted` are when a node's kernel began, and the last one stopped, to send it new connections.
     `stop` is when the runtime was asked to stop a container, a moment before `term`: the record of the signal is
     written when it has been sent, and an application may have acted on it by then. `killed`: one was ended by SIGKILL.
+    `pauses`: from when to when between `routed` and `unrouted` no rule named it, for it was not ready. `probed`: when a
+    readiness probe first succeeded, so it listened.
     """
 
     uid: str
@@ -35,6 +37,10 @@ class PodLife:
     routed: float | None = None
     unrouted: float | None = None
     killed: bool = False
+    probed: float | None = None
+    pauses: list[tuple[float, float]] = field(default_factory=list)
+    named_by: dict[str, None] = field(default_factory=dict)
+    """Nodes whose rules name it, as far as the records were read."""
     records: list[Record] = field(default_factory=list)
 
     def phase(self, at: float) -> Phase:
@@ -60,7 +66,15 @@ class PodLife:
         """Whether the rules named it at a moment."""
         if self.routed is None or at < self.routed:
             return False
+        if any(begin + SKEW_SECONDS < at < end for begin, end in self.pauses):
+            return False
         return self.unrouted is None or at <= self.unrouted + SKEW_SECONDS
+
+    @property
+    def unready(self) -> bool:
+        """Whether it stopped being ready although nothing ended it."""
+        left_alone = self.deleted is None or (self.unrouted is not None and self.unrouted < self.deleted)
+        return bool(self.pauses) or (self.unrouted is not None and left_alone)
 
     def listens(self, at: float) -> bool:
         """Whether it was ready before a moment, and nothing had told it to stop, nor closed its listener."""
@@ -133,10 +147,22 @@ def _note(life: PodLife, record: Record, at: float) -> None:
             life.listener_closed = at
         case kinds.PROCESS_EXITED:
             life.exited = at
-        case kinds.ENDPOINT_RULES_WRITTEN if facts.get("receives"):
-            life.routed = at if life.routed is None else life.routed
-        case kinds.ENDPOINT_RULES_WRITTEN if facts.get("received") and not facts.get("receives"):
-            life.unrouted = at
+        case kinds.PROBE_CHANGED if facts.get("probe") == "readiness" and facts.get("result") == "success":
+            life.probed = at if life.probed is None else life.probed
+        case kinds.ENDPOINT_RULES_WRITTEN:
+            _note_rules(life, str(facts.get("node")), at, facts)
+
+
+def _note_rules(life: PodLife, node: str, at: float, facts: Mapping[str, Any]) -> None:
+    if facts.get("receives"):
+        if life.unrouted is not None and not life.named_by:
+            life.pauses.append((life.unrouted, at))
+        life.named_by[node] = None
+        life.routed = at if life.routed is None else life.routed
+        life.unrouted = None
+    elif facts.get("received"):
+        life.named_by.pop(node, None)
+        life.unrouted = at if not life.named_by else None
 
 
 def by_address(lives: Sequence[PodLife]) -> dict[str, list[PodLife]]:

@@ -396,3 +396,28 @@ def test_of_output_with_gaps_nobody_says_that_a_request_was_never_seen() -> None
     outcomes = [request(12, 12.1, id=1), request(12, 12.1, "truncated", id=2)]
     (lost,) = account(outcomes, [life()], ["lc-1 begun"], 10.0, whole_output=False).lost
     assert lost.seen == "unknown"
+
+
+def rules(at: float, node: str, receives: bool) -> Record:
+    facts = {"node": node, "receives": receives, "received": not receives}
+    return Record(f"proxy-{node}-{at}", int(at * 1e9), 0, "kube-proxy", kinds.ENDPOINT_RULES_WRITTEN, "u", facts=facts)
+
+
+def test_a_pod_that_was_not_ready_for_a_while_was_not_named_meanwhile() -> None:
+    (seen,) = pod_lives([rules(1, "a", True), rules(5, "a", False), rules(7, "a", True), rules(9, "a", False)])
+    assert [seen.is_named(at) for at in (0.5, 2, 6, 8, 9.5)] == [False, True, False, True, False]
+    assert (seen.routed, seen.unrouted, seen.pauses) == (1, 9, [(5, 7)]) and seen.unready
+
+
+def test_a_pod_is_named_until_the_last_node_has_changed_its_rules() -> None:
+    (seen,) = pod_lives([rules(1, "a", True), rules(2, "b", True), rules(5, "a", False), rules(6, "b", False)])
+    assert (seen.is_named(5.5), seen.is_named(6.5), seen.unrouted, seen.pauses) == (True, False, 6, [])
+
+
+def test_what_unready_pods_lost_is_not_laid_to_the_rollout() -> None:
+    busy = PodLife("u", name="web-1", ip="10.244.0.2", ready=0.5, probed=0.4, routed=1.0, pauses=[(5.0, 7.0)])
+    refused = [request(6.0, lost="refused", served_by="", id=1), request(7.5, lost="refused", served_by="", id=2)]
+    found = account(refused, [busy], [], 4.0)
+    assert [each.cause for each in found.lost] == ["no endpoint", "no endpoint"]
+    told = judge(found, [busy], deployment(), 8080)
+    assert "were not ready meanwhile" in told.sentence and told.advice[0].patch == {}
