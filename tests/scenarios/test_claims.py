@@ -2,12 +2,20 @@
 
 from typing import Any
 
+from counted_writes import CountedWrites
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
 from workloads import events_about, listed, template, workload
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, uid_of
-from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STATEFULSETS, STORAGECLASSES
+from lastcall.api.resources import (
+    NAMESPACES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    PODS,
+    STATEFULSETS,
+    STORAGECLASSES,
+)
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds
 
@@ -329,5 +337,84 @@ def test_a_policy_that_changes_holds_for_the_claims_that_are_there():
             await cluster.sleep(5)
             found = await cluster.client.get(PERSISTENTVOLUMECLAIMS, "data-web-0", "default")
             assert [each["kind"] for each in found["metadata"].get("ownerReferences") or []] == owners
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_a_namespace_takes_its_claims_and_their_data_along():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.client.create(NAMESPACES, {"metadata": {"name": "gone"}})
+        await cluster.sleep(2)
+        await cluster.client.create(STATEFULSETS, stateful(replicas=2), "gone")
+        await cluster.sleep(20)
+        assert len(cluster.directories.names) == 2
+        await cluster.client.delete(NAMESPACES, "gone")
+        await cluster.sleep(60)
+        assert "gone" not in [name_of(each) for each in await listed(cluster, NAMESPACES)]
+        assert not await listed(cluster, PERSISTENTVOLUMES) and not cluster.directories.names
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_a_claim_that_goes_while_its_pod_waits_for_a_node_is_made_anew_by_its_set():
+    async def scenario(cluster: VirtualCluster) -> None:
+        pods = template()
+        pods["spec"]["nodeSelector"] = {"disk": "fast"}
+        await cluster.create(stateful(replicas=1, template=pods))
+        await cluster.sleep(5)
+        first = uid_of(await cluster.client.get(PERSISTENTVOLUMECLAIMS, "data-web-0", "default"))
+        await cluster.delete("persistentvolumeclaim/data-web-0")  # no node, so nobody uses it
+        await cluster.sleep(5)
+        assert uid_of(await cluster.client.get(PERSISTENTVOLUMECLAIMS, "data-web-0", "default")) != first
+        await cluster.patch("node/node-1", {"metadata": {"labels": {"disk": "fast"}}})
+        await cluster.wait_until_async(lambda: all_ready(cluster))
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_a_node_that_goes_before_the_volume_is_made_gives_the_claim_back():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(claim("data"))
+        await cluster.sleep(2)
+        marks = {"volume.kubernetes.io/selected-node": "node-9"}
+        await cluster.patch("persistentvolumeclaim/data", {"metadata": {"annotations": marks}})
+        await cluster.sleep(5)
+        assert 'ProvisioningFailed: failed to get target node: node "node-9" not found' in events_about(cluster, "data")
+        await cluster.create(user("p", "data"))
+        await cluster.wait_ready("p")
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_claims_of_many_pods_cost_a_bounded_number_of_writes():
+    """No hot loops: what is bound is written no more, and what waits only says so again now and then."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(*[claim(f"c{number}") for number in range(10)], claim("waits"))
+        await cluster.create(*[user(f"p{number}", f"c{number}") for number in range(10)])
+        await cluster.wait_ready(*[f"p{number}" for number in range(10)])
+        await cluster.sleep(5)
+        before = counted.of()
+        await cluster.sleep(300)
+        quiet = counted.of() - before
+        assert counted.of("kube-controller-manager", plural="persistentvolumeclaims") <= 10 * 5
+        assert counted.of("kube-controller-manager", plural="persistentvolumes") <= 10 * 3
+        assert counted.of("kube-scheduler", plural="persistentvolumeclaims") <= 10
+        events = counted.of("kube-controller-manager", plural="events")
+        assert quiet < 120, (quiet, events)
+
+    counted = CountedWrites()
+    run_cluster(scenario, DRAINS, wrap=counted.wrap)
+
+
+def test_a_pod_that_changes_while_its_node_is_chosen_still_gets_its_volume():
+    async def scenario(cluster: VirtualCluster) -> None:
+        for number in range(8):
+            await cluster.create(claim(f"c{number}"), user(f"p{number}", f"c{number}"))
+            for _ in range(number):  # at another moment of the cycle each time
+                await cluster.sleep(0)
+            await cluster.patch(f"pod/p{number}", {"metadata": {"labels": {"changed": "yes"}}})
+        await cluster.wait_ready(*[f"p{number}" for number in range(8)])
+        assert {each["status"]["phase"] for each in await listed(cluster, PERSISTENTVOLUMECLAIMS)} == {"Bound"}
 
     run_cluster(scenario, DRAINS)

@@ -126,11 +126,12 @@ class Scheduler:
         self._handlers.assume(pod, found.name)
         if pod.volumes is not None:
             self._volumes.assume(pod.volumes, found.name)
-        self._tasks.spawn(self._bind(entry, found.name), name=f"bind {pod.namespace}/{pod.name}")
+        self._tasks.spawn(self._bind(entry, found.name, pod.volumes), name=f"bind {pod.namespace}/{pod.name}")
 
     # -- a node was found
 
-    async def _bind(self, entry: QueuedPod, node: str) -> None:
+    async def _bind(self, entry: QueuedPod, node: str, volumes: "PodVolumes | None") -> None:
+        """`volumes` are those of the decision: the entry may have become another by now."""
         pod = entry.pod
         binding: Object = {
             "kind": BINDINGS.kind,
@@ -139,7 +140,7 @@ class Scheduler:
             "target": {"kind": "Node", "name": node},
         }
         try:
-            if pod.volumes is not None and not await self._bind_volumes(entry, pod.volumes, node):
+            if volumes is not None and not await self._bind_volumes(entry, volumes, node):
                 return
             await self._client.create(PODS, binding, pod.namespace, name=pod.name, subresource="binding")
         except (StatusError, ConnectionLost) as error:

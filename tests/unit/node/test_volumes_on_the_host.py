@@ -448,6 +448,7 @@ def api_of(**objects: dict[str, Any]) -> Api:
     return api
 
 
+@pytest.mark.rule("node-semantics 16/claim-data")
 async def test_a_claim_is_the_directory_of_its_volume_and_read_only_where_the_pod_says_so(tmp_path: Path) -> None:
     data = tmp_path / "data"
     api = api_of(
@@ -481,6 +482,7 @@ NOT_READY = [
 ]  # fmt: skip
 
 
+@pytest.mark.rule("node-semantics 16/claim-not-ready")
 @pytest.mark.parametrize(("objects", "text"), NOT_READY)
 async def test_a_claim_that_is_not_ready_fails_the_sync_at_once(
     tmp_path: Path, objects: dict[str, Any], text: str
