@@ -24,6 +24,7 @@ ONLY_ON = {
     "clients/test_run_bad_input.py": "3.13",
     "clients/test_pod_egress.py": "3.11",
     "clients/test_published_ports.py": "3.13",
+    "clients/test_recorded_pulls_and_taints.py": "3.11",
     "clients/test_rollout.py": "3.11",
     "clients/test_several_nodes.py": "3.13",
     "clients/test_up_and_down.py": "3.11",
@@ -65,6 +66,7 @@ ALONE = (
 
 LONG_FIRST = (
     "clients/test_recorded_lifecycles.py",
+    "clients/test_recorded_pulls_and_taints.py",
     "clients/test_example_apps.py",
     "clients/test_kubectl_matrix.py",
     "clients/test_kubectl_exec.py",
