@@ -102,7 +102,7 @@ def test_a_drain_of_one_pod_after_the_other_keeps_the_budget(kubectl: Kubectl) -
         kubectl("patch", "pdb", "guard", "--type=merge", "-p", '{"spec":{"minAvailable":1}}')
         counted = "jsonpath={.status.disruptionsAllowed}"
         eventually(lambda: kubectl("get", "pdb", "guard", "-o", counted) == "1")
-        code, out, err = kubectl.run(*drain(kubectl, "--timeout=4s"))
+        code, out, err = kubectl.run(*drain(kubectl, "--timeout=10s"))
         assert code == 1
         assert out.count(" evicted\n") == 1
         assert "Cannot evict pod as it would violate the pod's disruption budget." in err

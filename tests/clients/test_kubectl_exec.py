@@ -243,7 +243,7 @@ class Terminal:
     def write(self, text: str) -> None:
         os.write(self.master, text.encode())
 
-    def wait_for(self, text: str, seconds: float = 20) -> None:
+    def wait_for(self, text: str, seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
         while text.encode() not in self.said:
             assert time.monotonic() < end, self.said
@@ -259,7 +259,7 @@ class Terminal:
         self.said += data
         return bool(data)
 
-    def end(self, seconds: float = 30) -> int:
+    def end(self, seconds: float = 60.0) -> int:
         deadline = time.monotonic() + seconds
         while self._read(0.1):
             if self.process.poll() is not None and not select.select([self.master], [], [], 0)[0]:

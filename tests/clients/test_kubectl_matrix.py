@@ -3,7 +3,9 @@
 Output is held against what a real Kubernetes 1.36.2 answered where it depends on neither time nor names.
 """
 
+import contextlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -98,7 +100,16 @@ def kubectl(admin: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]
     admin.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")
 
 
-def wait_until(condition, seconds: float = 20.0) -> None:
+def is_connected(process: "subprocess.Popen[str]") -> bool:
+    """Whether a kubectl talks to the server. What it asks first is on its way then."""
+    for fd in os.listdir(f"/proc/{process.pid}/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{process.pid}/fd/{fd}").startswith("socket:"):
+                return True
+    return False
+
+
+def wait_until(condition, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not come true"
@@ -327,10 +338,14 @@ def test_get_w_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
     assert watching.stdout is not None
     assert [watching.stdout.readline() for _ in range(2)] == ["D\n", "<none>\n"]
     kubectl("delete", "pod", "web")
+    seen = []
+    while not seen or seen[-1] not in ("0\n", ""):  # the watch may be behind the deletion
+        seen.append(watching.stdout.readline())
+    assert seen[0] == "5\n" and seen[-1] == "0\n"
     watching.send_signal(signal.SIGINT)
-    out, _ = watching.communicate(timeout=60)
-    assert out.split()[0] == "5" and out.split()[-1] == "0"
+    watching.communicate(timeout=60)
     tables = kubectl.start("get", "pods", "-w")
+    wait_until(lambda: is_connected(tables))
     create(kubectl, TWO)
     ready(kubectl, "two")
     assert tables.stdout is not None
@@ -453,6 +468,7 @@ def test_wait_for_conditions_values_and_deletion(kubectl: Kubectl) -> None:
     err = kubectl("wait", "--for=condition=Nope", "pod/web", "--timeout=1s", status=1)
     assert err == "error: timed out waiting for the condition on pods/web\n"
     waiting = kubectl.start("wait", "--for=delete", "pod/web", "--timeout=60s")
+    wait_until(lambda: is_connected(waiting))
     time.sleep(0.3)
     assert waiting.poll() is None
     kubectl("delete", "pod", "web")
@@ -527,7 +543,8 @@ def test_logs_follow_to_the_end(kubectl: Kubectl) -> None:
     create(
         kubectl, WEB.replace("exec sleep 3600", "sleep 1; echo end").replace("spec:", "spec:\n  restartPolicy: Never")
     )
-    ready(kubectl, "web")
+    # Ready it is for a second only.
+    wait_until(lambda: kubectl.get("pod", "web")["status"]["phase"] != "Pending")
     assert kubectl("logs", "-f", "web") == "one\ntwo\nthree\nend\n"
 
 

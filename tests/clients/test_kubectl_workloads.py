@@ -60,7 +60,7 @@ def kubectl(admin: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]
     admin.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")
 
 
-def wait_until(condition, seconds: float = 20.0) -> None:
+def wait_until(condition, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not come true"

@@ -387,13 +387,13 @@ def test_roles_that_die_are_started_again_shown_and_logged(place: Place) -> None
 def test_a_laptop_that_sleeps_wakes_up_with_the_same_pods(own: Place) -> None:
     """The whole tree stands still, containers too, for longer than probes, leases' writes and watches like."""
     facts = own.up()
-    probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1}
+    probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 1}
     create(own, facts["kubeconfig"], pod("web", container("app", livenessProbe=probe, readinessProbe=probe)))
     ready(own, facts["kubeconfig"], "web")
     before = json.loads(own.kubectl(facts["kubeconfig"], "get", "pod", "web", "-o", "json"))["status"]
     pids = whole_tree(facts["pid"])
     signal_all(pids, signal.SIGSTOP)
-    time.sleep(4)
+    time.sleep(7)
     signal_all([pid for pid in pids if pid in whole_tree(facts["pid"])][::-1], signal.SIGCONT)
     awake = lambda: own.run("status", "lastcall").status == 0 and own.status()["nodes"][0]["ready"]  # noqa: E731
     eventually(awake, "the node is Ready")

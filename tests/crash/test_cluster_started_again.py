@@ -54,7 +54,7 @@ async def they_restart_by_their_policies(cluster: StayingCluster) -> None:
     assert info["bootID"] != note["bootID"] and node["metadata"]["uid"] == note["uid"]
     assert (info["systemUUID"], info["machineID"]) == (note["systemUUID"], note["machineID"])
     rebooted = f"Node node-1 has been rebooted, boot id: {info['bootID']}"
-    for _ in range(200):
+    for _ in range(1200):
         events = [e for e in (await cluster.client.list(EVENTS, "default")).items if e["reason"] == "Rebooted"]
         if events:
             break

@@ -167,7 +167,7 @@ async def test_deletes_acknowledged_right_before_the_kill_go_on(cluster: Staying
     await cluster.kill_and_wait("control-plane")
     await end(cluster)
     assert_ended_well(cluster)
-    for _ in range(500):
+    for _ in range(3000):
         names = (await cluster.again(lambda: cluster.client.list(NAMESPACES))).items
         if all(each["metadata"]["name"] != "other" for each in names):
             return

@@ -18,7 +18,7 @@ async def test_an_exec_is_inside_and_answers_with_output_and_code(world: ShimWor
     )
     answer = await world.runtime.exec_sync(container, ("sh", "-c", "echo out; echo err >&2; exit 5"), 0)
     assert (answer.stdout, answer.stderr, answer.exit_code) == (b"out\n", b"err\n", 5)
-    answer = await world.runtime.exec_sync(container, ("sh", "-c", "echo $COLOUR $HOSTNAME $HOME; hostname; pwd"), 10)
+    answer = await world.runtime.exec_sync(container, ("sh", "-c", "echo $COLOUR $HOSTNAME $HOME; hostname; pwd"), 60)
     assert answer.stdout == b"blue p /root\np\n/tmp\n"
     answer = await world.runtime.exec_sync(container, ("ps", "-o", "pid,args"), 0)
     lines = [line.split(None, 1) for line in answer.stdout.decode().splitlines()[1:]]

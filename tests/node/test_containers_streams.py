@@ -115,7 +115,7 @@ async def test_whoever_does_not_read_makes_the_command_wait(world: ShimWorld):
     script = "cat /dev/zero | head -c 300000; touch /tmp/done; exit 0"
     streams = await world.runtime.exec(container, ("sh", "-c", script), tty=False, stdin=False)
     await asyncio.sleep(0.3)
-    done = await world.runtime.exec_sync(container, ("test", "-e", "/tmp/done"), 5)
+    done = await world.runtime.exec_sync(container, ("test", "-e", "/tmp/done"), 60)
     assert done.exit_code == 1
     assert len(await all_of(streams.read_stdout)) == 300000
     assert await streams.wait() == 0
@@ -193,7 +193,7 @@ async def test_output_that_a_child_still_holds_comes_after_the_exit(world: ShimW
 @inside
 async def test_forty_execs_at_once_leave_no_descriptor_behind(world: ShimWorld):
     container = await world.start(await world.sandbox(), "sleep", "100")
-    await world.runtime.exec_sync(container, ("true",), 5)
+    await world.runtime.exec_sync(container, ("true",), 60)
     before = open_fds(world.shim_pid), open_fds(os.getpid())
 
     async def one(number: int) -> bytes:
@@ -288,10 +288,10 @@ async def test_an_attached_client_that_does_not_read_makes_the_container_wait_an
     await slow.write_stdin(b"\n")
     await quick.read_stdout()
     await asyncio.sleep(0.3)
-    assert (await world.runtime.exec_sync(container, ("test", "-e", "/tmp/done"), 5)).exit_code == 1
+    assert (await world.runtime.exec_sync(container, ("test", "-e", "/tmp/done"), 60)).exit_code == 1
     await slow.close()
     await until_output(quick, b"\n")
-    await world.runtime.exec_sync(container, ("sh", "-c", "while ! test -e /tmp/done; do sleep 0.05; done"), 5)
+    await world.runtime.exec_sync(container, ("sh", "-c", "while ! test -e /tmp/done; do sleep 0.05; done"), 60)
     await quick.close()
     await world.runtime.stop_container(container, 0)
 

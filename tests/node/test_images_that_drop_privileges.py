@@ -203,7 +203,7 @@ async def test_groups_that_cannot_be_had_are_named(world: ShimWorld) -> None:
 async def test_an_exec_is_answered_as_the_container_is(world: ShimWorld) -> None:
     image_with(world)
     container = await world.start(await world.sandbox(), "sleep", "100")
-    answer = await world.runtime.exec_sync(container, ("sh", "-c", "chown 77 /tmp && su app -c 'id -u'"), 10)
+    answer = await world.runtime.exec_sync(container, ("sh", "-c", "chown 77 /tmp && su app -c 'id -u'"), 60)
     assert (answer.exit_code, answer.stdout) == (0, b"1000\n"), answer
     status = await world.runtime.container_status(container)
     assert (SINGLE_USER_ID in status.info) == single(world)

@@ -194,7 +194,7 @@ async def test_a_container_whose_record_is_damaged_is_ended(world: ShimWorld):
         answer = await runtime._shim.call("list")
         return not answer.message["containers"] and not answer.message["sandboxes"]
 
-    for _ in range(500):
+    for _ in range(6000):
         if await empty():
             break
         await asyncio.sleep(0.01)

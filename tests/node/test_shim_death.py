@@ -138,7 +138,7 @@ async def test_a_thousand_steps_leak_no_descriptor(world: ShimWorld):
             await world.runtime.start_container(failed)
         for command in (("true",), ("nosuch",)):
             with pytest.raises(RuntimeServiceError) if command == ("nosuch",) else _nothing():
-                await world.runtime.exec_sync(container, command, 5)
+                await world.runtime.exec_sync(container, command, 60)
         await world.runtime.remove_pod_sandbox(sandbox)
 
     await one_round()

@@ -47,10 +47,10 @@ async def serve(world: ShimWorld, before: str, after: str = SLEEPS) -> str:
 async def connect(world: ShimWorld, container: str) -> None:
     """A client that stays, in the Pod's network namespace."""
     client = ("sh", "-c", 'chroot /host "$@" >/tmp/out 2>&1 </dev/null', "sh", sys.executable, "-S", "-c", CLIENT)
-    answer = await world.runtime.exec_sync(container, client, 10)
+    answer = await world.runtime.exec_sync(container, client, 60)
     assert answer.exit_code == 0
     cat = ("cat", "/tmp/out")
-    while b"connected" not in (await world.runtime.exec_sync(container, cat, 10)).stdout:
+    while b"connected" not in (await world.runtime.exec_sync(container, cat, 60)).stdout:
         pass
 
 
@@ -118,7 +118,7 @@ signal.signal(signal.SIGTERM, stop)
 """
     container = await serve(world, "", f"pid = os.getpid(){accept}\n{SLEEPS}")
     await connect(world, container)
-    await world.runtime.exec_sync(container, ("sleep", "0.1"), 10)
+    await world.runtime.exec_sync(container, ("sleep", "0.1"), 60)
     await world.runtime.stop_container(container, 30)
     await world.ended(container)
     stop = one(world, "SocketsAtStop")
