@@ -19,7 +19,7 @@ from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import KillPodError, PodKiller
 from lastcall.node.pleg import PodLifecycleEventGenerator
 from lastcall.node.pod_rules import all_containers_of, is_host_network_pod, is_static_pod, is_terminal_phase
-from lastcall.node.pod_workers import SyncCancelled, SyncContext
+from lastcall.node.pod_worker_calls import SyncCancelled, SyncContext
 from lastcall.node.pod_workers_transitions import NETWORK_NOT_READY, UpdateType
 from lastcall.node.restart_all import is_restarting
 from lastcall.node.runtime_manager import RuntimeManager

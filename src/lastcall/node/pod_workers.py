@@ -8,12 +8,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
 from lastcall.node import pod_workers_transitions as transitions
-from lastcall.node.interfaces import EventRecorder, PodStatus
+from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pod_rules import is_static_pod
+from lastcall.node.pod_worker_calls import PodStatusCache, PodSyncer, SyncCancelled, SyncContext
 from lastcall.node.pod_workers_transitions import (
     Cause,
     KillPodOptions,
@@ -24,7 +24,7 @@ from lastcall.node.pod_workers_transitions import (
     UpdatePodOptions,
     UpdateType,
 )
-from lastcall.node.runtime_pod import RunningPod
+from lastcall.node.static_pod_starts import StaticPodStarts
 from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
@@ -36,60 +36,9 @@ RULES = "pkg/kubelet/pod_workers.go"
 QUICK_RETRIES = 2
 """Failures in a row before events of the runtime no longer cause an immediate retry."""
 RETRY_SECONDS = 1.0
+_MOST_LOGGED = 16
 
 log = logging.getLogger(__name__)
-
-
-class SyncCancelled(Exception):
-    """A running call stopped early because an update made it pointless. Expected: that update is queued."""
-
-
-class SyncContext:
-    """The context of one worker's calls. `cancelled` is set when the Pod began to end or its grace shrank."""
-
-    def __init__(self) -> None:
-        self.cancelled = asyncio.Event()
-
-
-class PodSyncer(Protocol):
-    """What a worker calls (pod_workers.go:podSyncer). Every method may raise; the worker then tries again."""
-
-    async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
-        """Bring the Pod nearer to its spec. True when the Pod has ended by itself."""
-        ...
-
-    async def sync_terminating_pod(
-        self,
-        pod: Object,
-        pod_status: PodStatus,
-        grace_period: int | None,
-        pod_status_func: Callable[[Object], None] | None,
-        cause_id: str,
-    ) -> None:
-        """Stop all containers. `grace_period` None: each container's own."""
-        ...
-
-    async def sync_terminating_runtime_pod(self, running_pod: RunningPod, cause_id: str) -> None: ...
-
-    async def sync_terminated_pod(self, pod: Object, pod_status: PodStatus, cause_id: str) -> None: ...
-
-
-class PodStatusCache(Protocol):
-    """The runtime's view of Pods (container/cache.go)."""
-
-    def get(self, uid: str) -> PodStatus | None: ...
-
-    def now(self) -> int:
-        """A tick later than every reading begun so far."""
-        ...
-
-    def refreshed_at(self, uid: str) -> int:
-        """The tick at which the runtime was last asked about the Pod; 0 for never."""
-        ...
-
-    async def get_newer_than(self, uid: str, name: str, namespace: str, minimum: int) -> PodStatus:
-        """A status whose reading began at or after the tick `minimum`. Raises RuntimeServiceError."""
-        ...
 
 
 @dataclass(slots=True)
@@ -104,6 +53,8 @@ class _Worker:
     last_sync_at: int = 0
     failures: int = 0
     failed_at: int = 0
+    logged: dict[str, None] = field(default_factory=dict)
+    """Failures of this row that the log has."""
     cause_id: str = ""
 
 
@@ -131,8 +82,7 @@ class PodWorkers:
         self._syncer: PodSyncer | None = None
         self._workers: dict[str, _Worker] = {}
         self._pods_synced = False
-        self._waiting_to_start: dict[str, list[str]] = {}
-        self._started_static: dict[str, str] = {}
+        self._static = StaticPodStarts()
 
     def bind(self, syncer: PodSyncer) -> None:
         """Say who does the work; before the first update. (The syncer's parts ask these workers for their
@@ -168,7 +118,7 @@ class PodWorkers:
             self._record_grace(worker, decision.shortened)
         if worker.task is None:
             if decision.options.pod is not None and is_static_pod(decision.options.pod):
-                self._waiting_to_start.setdefault(worker.status.full_name, []).append(uid)
+                self._static.wait(worker.status.full_name, uid)
             worker.task = self._tasks.spawn(self._pod_worker_loop(uid, worker), name=f"pod-worker {uid}")
         if decision.cause is None and not decision.shortened and self._put_off(worker, decision.options):
             return
@@ -250,15 +200,25 @@ class PodWorkers:
                 pass  # the update that cancelled the call is pending
             except Exception as failure:
                 error = failure
-                log.warning("pod %s: %s failed: %s: %s", uid, state, type(failure).__name__, failure)
+                self._log_failure(worker, state, failure)
             if self._workers.get(uid) is not worker or worker.status.finished:
                 return
             if error is None:
                 worker.failures = 0
+                worker.logged.clear()
             else:
                 worker.failures += 1
                 worker.failed_at = self._now()
             self._complete_work(uid, worker, phase_transition, error)
+
+    def _log_failure(self, worker: _Worker, state: State, failure: Exception) -> None:
+        """Once while it goes on: what fails is tried again, and fails alike, for as long as the Pod is there."""
+        text = f"{state} failed: {type(failure).__name__}: {failure}"
+        level = logging.DEBUG if text in worker.logged else logging.WARNING
+        if len(worker.logged) >= _MOST_LOGGED:
+            worker.logged.clear()
+        worker.logged[text] = None
+        log.log(level, "pod %s (%s): %s", worker.status.full_name, worker.status.uid, text)
 
     def _start_pod_sync(self, uid: str, worker: _Worker) -> tuple[UpdatePodOptions, State] | None:
         """Take the pending update; None when there is nothing to do (pod_workers.go:startPodSync)."""
@@ -274,9 +234,8 @@ class PodWorkers:
                 worker.working = False
                 return None
             full_name = worker.status.full_name
-            verdict = transitions.allow_pod_start(
-                worker.status, update.pod, full_name_is_taken=self._static_name_is_taken(full_name, uid)
-            )
+            taken = self._static.name_is_taken(full_name, uid, self._may_start)
+            verdict = transitions.allow_pod_start(worker.status, update.pod, full_name_is_taken=taken)
             if verdict is StartVerdict.NEVER:
                 worker.status = transitions.cleanup_unstarted_pod(worker.status, self._now())
                 worker.working = False
@@ -289,7 +248,7 @@ class PodWorkers:
                 return None
             worker.status = transitions.start(worker.status, self._now())
             if is_static_pod(update.pod):
-                self._started_static[full_name] = uid
+                self._static.started(full_name, uid)
         worker.active = transitions.merge_last_update(worker.active, update)
         return update, state
 
@@ -353,8 +312,7 @@ class PodWorkers:
     def _complete_terminated(self, worker: _Worker) -> None:
         worker.status = transitions.complete_terminated(worker.status, self._now())
         worker.working = False
-        if self._started_static.get(worker.status.full_name) == worker.status.uid:
-            del self._started_static[worker.status.full_name]
+        self._static.ended(worker.status.full_name, worker.status.uid)
         self._recorder.record(
             kinds.WORKER_FINISHED,
             pod_uid=worker.status.uid,
@@ -402,31 +360,13 @@ class PodWorkers:
     def _forget(self, uid: str, worker: _Worker) -> None:
         """All history of the UID goes (pod_workers.go:cleanupPodUpdates)."""
         self._workers.pop(uid, None)
-        waiting = self._waiting_to_start.get(worker.status.full_name, [])
-        if uid in waiting:
-            waiting.remove(uid)
-            if not waiting:
-                del self._waiting_to_start[worker.status.full_name]
-        if self._started_static.get(worker.status.full_name) == uid:
-            del self._started_static[worker.status.full_name]
+        self._static.forget(worker.status.full_name, uid)
         if worker.task is not None and worker.task is not asyncio.current_task():
             worker.task.cancel()
 
-    def _static_name_is_taken(self, full_name: str, uid: str) -> bool:
-        """Another static Pod of this name runs, or waits before this one (pod_workers.go:allowStaticPodStart)."""
-        if self._started_static.get(full_name, uid) != uid:
-            return True
-        waiting = self._waiting_to_start.get(full_name, [])
-        while waiting and waiting[0] != uid:
-            other = self._workers.get(waiting[0])
-            if other is not None and not other.status.termination_requested:
-                return True
-            waiting.pop(0)
-        if waiting:
-            waiting.pop(0)
-        if not waiting:
-            self._waiting_to_start.pop(full_name, None)
-        return False
+    def _may_start(self, uid: str) -> bool:
+        worker = self._workers.get(uid)
+        return worker is not None and not worker.status.termination_requested
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -489,7 +429,7 @@ class PodWorkers:
 
     def is_static_pod_terminating(self, namespace: str, name: str) -> bool:
         """A started static Pod of this name is being stopped (IsPodForMirrorPodTerminatingByFullName)."""
-        uid = self._started_static.get(f"{name}_{namespace}")
+        uid = self._static.uid_of(f"{name}_{namespace}")
         return uid is not None and self.state_of(uid) is State.TERMINATING
 
     def state_of(self, uid: str) -> State:
