@@ -140,7 +140,7 @@ async def test_a_start_under_way_is_finished(world: ShimWorld):
     await asyncio.sleep(0.005)
     runtime = await next_node(world)
     asked = [c.id for c in await runtime.list_containers()]
-    await world.until(lambda: all(runtime._containers[each].started_at for each in asked))
+    await world.until(lambda: all(runtime._picture.containers[each].started_at for each in asked))
     listed = await runtime.list_containers()
     assert all(c.state == ContainerState.CONTAINER_RUNNING for c in listed)
     assert len([command for command in world.processes().values() if command == "sleep 100 "]) == len(listed)
@@ -161,7 +161,7 @@ async def test_a_start_that_failed_while_no_node_looked_is_a_start_error_for_the
     with pytest.raises(RuntimeServiceError):
         await start
     runtime = await next_node(world)
-    await world.until(lambda: runtime._containers[container].ended.is_set())
+    await world.until(lambda: runtime._picture.containers[container].ended.is_set())
     status = await runtime.container_status(container)
     assert (status.exit_code, status.reason) == (128, "StartError")
     assert '"nosuch": executable file not found' in status.message
@@ -263,9 +263,9 @@ async def test_records_that_outlive_the_machine_say_that_containers_ended_unseen
 async def test_output_between_two_nodes_is_in_the_log(world: ShimWorld):
     counts = "i=0; while true; do i=$((i+1)); echo $i; sleep 0.002; done"
     container = await world.start(await world.sandbox(), "sh", "-c", counts)
-    await world.until(lambda: "20" in world.output(world.runtime._containers[container].status()).splitlines())
+    await world.until(lambda: "20" in world.output(world.runtime._picture.containers[container].status()).splitlines())
     for _ in range(5):
-        before = len(world.output(world.runtime._containers[container].status()).splitlines())
+        before = len(world.output(world.runtime._picture.containers[container].status()).splitlines())
         await world.runtime.close()
         await asyncio.sleep(0.02)
         await next_node(world)

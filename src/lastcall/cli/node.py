@@ -21,7 +21,16 @@ def node() -> None:
 
 @node.command()
 @click.argument("name", metavar="NODE")
-@click.option("--cluster", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="The cluster's name.")
+@click.option(
+    "--name",
+    "--cluster",
+    "cluster",
+    metavar="CLUSTER",
+    default=DEFAULT_NAME,
+    show_default=True,
+    callback=checked_name,
+    help="Of which cluster.",
+)
 @click.option(
     "--grace",
     type=Whole(0, 86400, "seconds"),
@@ -66,7 +75,14 @@ def shutdown(
 
 
 cluster_option = click.option(
-    "--cluster", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="The cluster's name."
+    "--name",
+    "--cluster",
+    "cluster",
+    metavar="CLUSTER",
+    default=DEFAULT_NAME,
+    show_default=True,
+    callback=checked_name,
+    help="Of which cluster.",
 )
 
 

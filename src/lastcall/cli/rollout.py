@@ -195,7 +195,14 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     callback=_parsed_seconds,
     help="How long they are sent after it is over.",
 )
-@click.option("--request-timeout", metavar="TIME", default="10s", show_default=True, callback=_parsed_seconds)
+@click.option(
+    "--request-timeout",
+    metavar="TIME",
+    default="10s",
+    show_default=True,
+    callback=_parsed_seconds,
+    help="How long one request may take; then it counts as lost.",
+)
 @click.option(
     "--timeout",
     metavar="TIME",
@@ -233,7 +240,13 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     help="Where to write it (*.html, *.json, *.txt say how); stdout then shows the text as always.",
 )
 @node_options
-@click.option("--kubernetes-version", type=click.Choice(KUBERNETES_VERSIONS), default="1.36", show_default=True)
+@click.option(
+    "--kubernetes-version",
+    type=click.Choice(KUBERNETES_VERSIONS),
+    default="1.36",
+    show_default=True,
+    help="Whose rules to follow.",
+)
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 

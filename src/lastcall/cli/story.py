@@ -32,6 +32,7 @@ _NAMED = 12
 @click.option("--namespace", "-n", metavar="NAMESPACE", help="The Pod's.  [default: default; without POD: all]")
 @click.option(
     "--name",
+    "--cluster",
     "cluster",
     metavar="CLUSTER",
     default=DEFAULT_NAME,

@@ -31,7 +31,12 @@ from lastcall.cluster.layout import MOST_NODES
 
 @click.command()
 @click.option(
-    "--name", default=DEFAULT_NAME, show_default=True, callback=checked_name, help="Several clusters may run by name."
+    "--name",
+    metavar="NAME",
+    default=DEFAULT_NAME,
+    show_default=True,
+    callback=checked_name,
+    help="Several may run by name.",
 )
 @click.option("--detach", "-d", "detached", is_flag=True, help="Return when the node is Ready; lastcall down ends it.")
 @click.option(

@@ -6,16 +6,14 @@ every record it writes says `predicted`. Source of the stop rules: containerd in
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from lastcall.cri.api import (
     LIMITS_ENFORCED,
     USER_IDS_MAPPED,
-    AuthConfig,
     ContainerConfig,
     ContainerEventResponse,
     ContainerEventType,
@@ -23,7 +21,6 @@ from lastcall.cri.api import (
     ContainerStats,
     ContainerStatus,
     ExecSyncResponse,
-    Image,
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatus,
@@ -32,6 +29,8 @@ from lastcall.cri.api import (
     RuntimeServiceError,
     RuntimeStatus,
 )
+from lastcall.cri.simulated_images import SimulatedImage, SimulatedImages
+from lastcall.cri.simulated_objects import Container, EventStream, Sandbox
 from lastcall.cri.simulated_program import Program, Programs, find_program
 from lastcall.cri.simulated_streams import SimulatedStreams, refused
 from lastcall.timeline.kinds import (
@@ -69,69 +68,7 @@ class Durations:
     signal: float = 0.0005
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedImage:
-    """How pulling an image goes. `present`: it is on the node already. `error`: the pull fails with this text."""
-
-    present: bool = True
-    pull_seconds: float = 0.0
-    error: str = ""
-    reason: str = "ImageNotFound"
-
-
-@dataclass(slots=True)
-class _Sandbox:
-    id: str
-    sequence: int
-    config: PodSandboxConfig
-    created_at: int
-    ip: str
-    state: PodSandboxState = PodSandboxState.SANDBOX_READY
-    attached: bool = True
-
-    @property
-    def pod_uid(self) -> str:
-        return self.config.metadata.uid
-
-
-@dataclass(slots=True)
-class _Container:
-    id: str
-    sequence: int
-    config: ContainerConfig
-    sandbox: _Sandbox
-    program: Program
-    created_at: int
-    pid: int = 0
-    state: ContainerState = ContainerState.CONTAINER_CREATED
-    started_at: int = 0
-    started: float = 0.0
-    finished_at: int = 0
-    exit_code: int = 0
-    reason: str = ""
-    message: str = ""
-    stop_signal_sent: bool = False
-    term_at: float | None = None
-    exec_calls: dict[tuple[str, ...], int] = field(default_factory=dict)
-    exited: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def running(self) -> bool:
-        return self.state == ContainerState.CONTAINER_RUNNING
-
-    @property
-    def name(self) -> str:
-        return self.config.metadata.name
-
-
-@dataclass(slots=True)
-class _Failure:
-    error: Exception
-    times: int
-    seconds: float
-
-
-class SimulatedRuntime:
+class SimulatedRuntime(SimulatedImages):
     """`async with SimulatedRuntime(world, recorder, programs) as runtime: …`; leaving ends its containers' tasks.
 
     `programs` says what each container does (see `find_program`). `images` overrides how pulls go; an image that is
@@ -148,18 +85,14 @@ class SimulatedRuntime:
         durations: Durations | None = None,
         ip_prefix: str = "10.244.0.",
     ) -> None:
-        self._world = world
+        super().__init__(world, images)
         self._recorder = recorder
         self._programs = programs
-        self._images = dict(images or {})
-        self._pulled: dict[str, None] = {}
-        self._removed: dict[str, None] = {}
         self._durations = durations or Durations()
         self._ip_prefix = ip_prefix
-        self._sandboxes: dict[str, _Sandbox] = {}
-        self._containers: dict[str, _Container] = {}
-        self._failures: dict[str, list[_Failure]] = {}
-        self._subscribers: dict[_EventStream, None] = {}
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._containers: dict[str, Container] = {}
+        self._subscribers: dict[EventStream, None] = {}
         self._sequence = 0
         self._next_pid = 100
         self._next_ip = 2
@@ -181,28 +114,7 @@ class SimulatedRuntime:
         tasks.cancel()
         await tasks.__aexit__(kind, error, traceback)
 
-    # Failure injection
-
-    def fail_next(self, verb: str, error: Exception | str, *, times: int = 1, seconds: float = 0.0) -> None:
-        """The next `times` calls of `verb` wait `seconds` and then raise `error` (a text becomes RuntimeServiceError).
-
-        Verbs are the method names (`stop_container`, `exec_sync`, …), and `cni_add`, `cni_del` for the network part of
-        run_pod_sandbox and stop_pod_sandbox. Failures of one verb are used up in the order they were asked for.
-        """
-        wrapped = RuntimeServiceError(error) if isinstance(error, str) else error
-        self._failures.setdefault(verb, []).append(_Failure(wrapped, times, seconds))
-
-    async def _may_fail(self, verb: str) -> None:
-        queue = self._failures.get(verb)
-        if not queue:
-            return
-        failure = queue[0]
-        failure.times -= 1
-        if failure.times <= 0:
-            queue.pop(0)
-        if failure.seconds:
-            await self._world.clock.sleep(failure.seconds)
-        raise failure.error
+    # Ends from outside
 
     def kill(self, container_id: str, exit_code: int = SIGKILL_EXIT, *, oom: bool = False) -> None:
         """A foreign hand ends a container at once: `kill -9` on the host, or the OOM killer."""
@@ -212,15 +124,15 @@ class SimulatedRuntime:
     # RuntimeService: sandboxes
 
     async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
-        await self._may_fail("run_pod_sandbox")
+        await self.may_fail("run_pod_sandbox")
         started = monotonic(self._world.clock)
         await self._world.clock.sleep(self._durations.run_pod_sandbox)
-        await self._may_fail("cni_add")
+        await self.may_fail("cni_add")
         ip = ""
         if config.namespace_options.network != "NODE":
             ip = f"{self._ip_prefix}{self._next_ip}"
             self._next_ip += 1
-        sandbox = _Sandbox(self._new_id(), self._count(), config, self._world.clock.wall_ns(), ip)
+        sandbox = Sandbox(self._new_id(), self._count(), config, self._world.clock.wall_ns(), ip)
         self._sandboxes[sandbox.id] = sandbox
         if ip:
             self._record(
@@ -231,7 +143,7 @@ class SimulatedRuntime:
         return sandbox.id
 
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
-        await self._may_fail("stop_pod_sandbox")
+        await self.may_fail("stop_pod_sandbox")
         sandbox = self._sandboxes.get(pod_sandbox_id)
         if sandbox is None:
             return
@@ -243,7 +155,7 @@ class SimulatedRuntime:
         if sandbox.attached:
             facts: dict[str, Any] = {"ip": sandbox.ip, "error": ""}
             try:
-                await self._may_fail("cni_del")
+                await self.may_fail("cni_del")
             except Exception as error:
                 facts |= {"error": str(error), "seconds": monotonic(self._world.clock) - started}
                 self._record(NETWORK_DETACHED, sandbox.pod_uid, facts=facts)
@@ -257,7 +169,7 @@ class SimulatedRuntime:
             self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
 
     async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
-        await self._may_fail("remove_pod_sandbox")
+        await self.may_fail("remove_pod_sandbox")
         sandbox = self._sandboxes.get(pod_sandbox_id)
         if sandbox is None:
             return
@@ -269,24 +181,24 @@ class SimulatedRuntime:
             self._emit(sandbox.id, ContainerEventType.CONTAINER_DELETED_EVENT, sandbox)
 
     async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
-        await self._may_fail("pod_sandbox_status")
+        await self.may_fail("pod_sandbox_status")
         sandbox = self._sandboxes.get(pod_sandbox_id)
         if sandbox is None:
             text = f'an error occurred when try to find sandbox "{pod_sandbox_id}": not found'
             raise RuntimeServiceError(text, "NotFound")
-        return _sandbox_status(sandbox)
+        return sandbox.status()
 
     async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
-        await self._may_fail("list_pod_sandbox")
+        await self.may_fail("list_pod_sandbox")
         found = [s for s in self._sandboxes.values() if pod_uid in ("", s.pod_uid)]
-        return [_sandbox_status(s) for s in sorted(found, key=lambda s: -s.sequence)]
+        return [s.status() for s in sorted(found, key=lambda s: -s.sequence)]
 
     # RuntimeService: containers
 
     async def create_container(
         self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
     ) -> str:
-        await self._may_fail("create_container")
+        await self.may_fail("create_container")
         sandbox = self._sandboxes.get(pod_sandbox_id)
         if sandbox is None:
             raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
@@ -295,13 +207,13 @@ class SimulatedRuntime:
         except KeyError as error:
             raise RuntimeServiceError(str(error.args[0])) from error
         await self._world.clock.sleep(self._durations.create_container)
-        container = _Container(self._new_id(), self._count(), config, sandbox, program, self._world.clock.wall_ns())
+        container = Container(self._new_id(), self._count(), config, sandbox, program, self._world.clock.wall_ns())
         self._containers[container.id] = container
         self._emit(container.id, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
         return container.id
 
     async def start_container(self, container_id: str) -> None:
-        await self._may_fail("start_container")
+        await self.may_fail("start_container")
         container = self._find(container_id)
         if container.state != ContainerState.CONTAINER_CREATED:
             raise RuntimeServiceError(f"container is in {container.state.name} state")
@@ -332,7 +244,7 @@ class SimulatedRuntime:
             self._end_later(container, program.exits_after, program.natural_exit_code)
 
     async def stop_container(self, container_id: str, timeout: int) -> None:
-        await self._may_fail("stop_container")
+        await self.may_fail("stop_container")
         container = self._containers.get(container_id)
         if container is None or not container.running:
             return
@@ -348,7 +260,7 @@ class SimulatedRuntime:
             await self._sigkill(container, "grace over" if timeout > 0 else "StopContainer")
 
     async def remove_container(self, container_id: str) -> None:
-        await self._may_fail("remove_container")
+        await self.may_fail("remove_container")
         container = self._containers.get(container_id)
         if container is None:
             return
@@ -359,21 +271,21 @@ class SimulatedRuntime:
 
     async def reopen_container_log(self, container_id: str) -> None:
         """Nothing is written anywhere."""
-        await self._may_fail("reopen_container_log")
+        await self.may_fail("reopen_container_log")
         if not self._find(container_id).running:
             raise RuntimeServiceError("container is not running")
 
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
-        await self._may_fail("list_containers")
+        await self.may_fail("list_containers")
         found = [c for c in self._containers.values() if pod_uid in ("", c.sandbox.pod_uid)]
-        return [self._status(c) for c in sorted(found, key=lambda c: -c.sequence)]
+        return [c.status() for c in sorted(found, key=lambda c: -c.sequence)]
 
     async def container_status(self, container_id: str) -> ContainerStatus:
-        await self._may_fail("container_status")
-        return self._status(self._find(container_id))
+        await self.may_fail("container_status")
+        return self._find(container_id).status()
 
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
-        await self._may_fail("exec_sync")
+        await self.may_fail("exec_sync")
         container = self._find(container_id)
         if not container.running:
             raise RuntimeServiceError(f"failed to exec in container: container is in {container.state.name} state")
@@ -424,7 +336,7 @@ class SimulatedRuntime:
         raise refused(pod_sandbox_id, port)
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
-        stream = _EventStream(self._subscribers)
+        stream = EventStream(self._subscribers)
         self._subscribers[stream] = None
         return stream
 
@@ -444,40 +356,6 @@ class SimulatedRuntime:
         for stream in list(self._subscribers):
             stream.end()
 
-    # ImageService
-
-    async def image_status(self, image: str) -> Image | None:
-        await self._may_fail("image_status")
-        return _image(image) if self._is_present(image) else None
-
-    async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
-        await self._may_fail("pull_image")
-        known = self._images.get(image, SimulatedImage())
-        if known.pull_seconds:
-            await self._world.clock.sleep(known.pull_seconds)
-        if known.error:
-            raise RuntimeServiceError(known.error, known.reason)
-        self._pulled[image] = None
-        self._removed.pop(image, None)
-        return _image(image).id
-
-    async def list_images(self) -> list[Image]:
-        await self._may_fail("list_images")
-        names = dict.fromkeys((*self._images, *self._pulled))
-        return [_image(name) for name in names if self._is_present(name)]
-
-    async def remove_image(self, image: str) -> None:
-        await self._may_fail("remove_image")
-        known = (*self._images, *self._pulled)
-        name = next((name for name in known if image == _image(name).id), image)
-        self._pulled.pop(name, None)
-        self._removed[name] = None
-
-    def _is_present(self, image: str) -> bool:
-        if image in self._removed:
-            return False
-        return image in self._pulled or self._images.get(image, SimulatedImage()).present
-
     # What a dialer may ask
 
     def listening_containers(self, ip: str) -> list[tuple[Program, float, float | None, asyncio.Event]]:
@@ -493,7 +371,7 @@ class SimulatedRuntime:
 
     # The ends of containers
 
-    def _stop_signal(self, container: _Container) -> None:
+    def _stop_signal(self, container: Container) -> None:
         program = container.program
         name = container.config.stop_signal or "SIGTERM"
         uid = container.sandbox.pod_uid
@@ -519,21 +397,21 @@ class SimulatedRuntime:
         if program.on_term == "default" and not pid_1:  # only a PID 1 is deaf
             self._end_later(container, self._durations.signal, SIGTERM_EXIT)
 
-    async def _sigkill(self, container: _Container, why: str) -> None:
+    async def _sigkill(self, container: Container, why: str) -> None:
         sent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
         self._record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=RULE_STOP)
         await self._world.clock.sleep(self._durations.signal)
         self._exit(container, SIGKILL_EXIT)
 
-    def _end_later(self, container: _Container, seconds: float, exit_code: int) -> None:
+    def _end_later(self, container: Container, seconds: float, exit_code: int) -> None:
         """Whichever end comes first is the end; a later plan does not postpone an earlier one."""
         self._spawn(self._end_after(container, seconds, exit_code), f"end of {container.name}")
 
-    async def _end_after(self, container: _Container, seconds: float, exit_code: int) -> None:
+    async def _end_after(self, container: Container, seconds: float, exit_code: int) -> None:
         if not await self._pause(container, seconds):
             self._exit(container, exit_code)
 
-    def _exit(self, container: _Container, exit_code: int, reason: str = "") -> None:
+    def _exit(self, container: Container, exit_code: int, reason: str = "") -> None:
         if container.state == ContainerState.CONTAINER_EXITED:
             return
         had_started = container.running
@@ -553,11 +431,11 @@ class SimulatedRuntime:
             self._record(PROCESS_EXITED, container.sandbox.pod_uid, container.name, facts)
         self._emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
 
-    def _print(self, container: _Container, lines: tuple[tuple[float, str], ...]) -> None:
+    def _print(self, container: Container, lines: tuple[tuple[float, str], ...]) -> None:
         if lines:
             self._spawn(self._print_later(container, lines), f"output of {container.name}")
 
-    async def _print_later(self, container: _Container, lines: tuple[tuple[float, str], ...]) -> None:
+    async def _print_later(self, container: Container, lines: tuple[tuple[float, str], ...]) -> None:
         begun = monotonic(self._world.clock)
         for seconds, text in sorted(lines):
             if await self._pause(container, begun + seconds - monotonic(self._world.clock)):
@@ -565,7 +443,7 @@ class SimulatedRuntime:
             facts = {"stream": "stdout", "text": text, "attempt": container.config.metadata.attempt}
             self._record(OUTPUT, container.sandbox.pod_uid, container.name, facts)
 
-    async def _pause(self, container: _Container, seconds: float) -> bool:
+    async def _pause(self, container: Container, seconds: float) -> bool:
         """Wait; True when the container has ended meanwhile."""
         try:
             await self._wait_exit(container, seconds)
@@ -573,7 +451,7 @@ class SimulatedRuntime:
             return not container.running
         return True
 
-    async def _wait_exit(self, container: _Container, seconds: float) -> None:
+    async def _wait_exit(self, container: Container, seconds: float) -> None:
         """Wait for the container's end; TimeoutError when it has not ended after `seconds`, not earlier."""
         # Whole nanoseconds: a deadline in float seconds may be missed by less than a clock can count.
         deadline = self._world.clock.monotonic_ns() + round(seconds * 1e9)
@@ -595,7 +473,7 @@ class SimulatedRuntime:
             raise RuntimeError("SimulatedRuntime runs containers only inside `async with`")
         self._tasks.spawn(coroutine, name=name)
 
-    def _find(self, container_id: str) -> _Container:
+    def _find(self, container_id: str) -> Container:
         container = self._containers.get(container_id)
         if container is None:
             text = f'an error occurred when try to find container "{container_id}": not found'
@@ -620,75 +498,7 @@ class SimulatedRuntime:
     ) -> None:
         self._recorder.record(kind, pod_uid=pod_uid, container=container, rule=rule, facts=facts, evidence="predicted")
 
-    def _emit(self, container_id: str, kind: ContainerEventType, sandbox: _Sandbox) -> None:
+    def _emit(self, container_id: str, kind: ContainerEventType, sandbox: Sandbox) -> None:
         event = ContainerEventResponse(container_id, kind, self._world.clock.wall_ns(), sandbox.pod_uid)
         for stream in list(self._subscribers):
             stream.put(event)
-
-    def _status(self, container: _Container) -> ContainerStatus:
-        config = container.config
-        return ContainerStatus(
-            id=container.id,
-            metadata=config.metadata,
-            pod_sandbox_id=container.sandbox.id,
-            state=container.state,
-            image=config.image,
-            image_ref=_image(config.image).id,
-            created_at=container.created_at,
-            started_at=container.started_at,
-            finished_at=container.finished_at,
-            exit_code=container.exit_code,
-            reason=container.reason,
-            message=container.message,
-            log_path=f"{container.sandbox.config.log_directory}/{config.log_path}" if config.log_path else "",
-            mounts=config.mounts,
-            labels=config.labels,
-            annotations=config.annotations,
-            stop_signal=config.stop_signal or "SIGTERM",
-        )
-
-
-class _EventStream:
-    """One subscriber's events; iteration ends when the runtime closes."""
-
-    def __init__(self, subscribers: "dict[_EventStream, None]") -> None:
-        self._queue: asyncio.Queue[ContainerEventResponse | None] = asyncio.Queue()
-        self._subscribers = subscribers
-
-    def put(self, event: ContainerEventResponse) -> None:
-        self._queue.put_nowait(event)
-
-    def end(self) -> None:
-        self._subscribers.pop(self, None)
-        self._queue.put_nowait(None)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ContainerEventResponse:
-        event = await self._queue.get()
-        if event is None:
-            raise StopAsyncIteration
-        return event
-
-    async def aclose(self) -> None:
-        self._subscribers.pop(self, None)
-
-
-def _sandbox_status(sandbox: _Sandbox) -> PodSandboxStatus:
-    config = sandbox.config
-    return PodSandboxStatus(
-        id=sandbox.id,
-        metadata=config.metadata,
-        state=sandbox.state,
-        created_at=sandbox.created_at,
-        ips=(sandbox.ip,) if sandbox.ip else (),
-        namespace_options=config.namespace_options,
-        labels=config.labels,
-        annotations=config.annotations,
-    )
-
-
-def _image(name: str) -> Image:
-    """An image whose id follows from its name."""
-    return Image(id=f"sha256:{hashlib.sha256(name.encode()).hexdigest()}", repo_tags=(name,), size=1)

@@ -5,51 +5,44 @@ Nothing here waits: every handler tells a worker and returns. The parts that tak
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
-from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, TCP_SOCKET_LIFECYCLE_HOOK, feature_gates
+from lastcall.api.feature_gates import TCP_SOCKET_LIFECYCLE_HOOK, feature_gates
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
-from lastcall.api.quantity import parse_quantity
-from lastcall.api.resources import NODES, SERVICES
+from lastcall.api.resources import NODES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
-from lastcall.cri.api import ContainerConfig, Image, ImageService, RuntimeService, RuntimeServiceError
+from lastcall.cri.api import ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.active_deadline import ActiveDeadlineHandler
-from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node, matches_os, shortages
+from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node, matches_os
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, PodConfig, PodUpdates
 from lastcall.node.config_file import FileConfig, ManifestDirectory
 from lastcall.node.container_config import (
-    generate_container_config,
     generate_pod_sandbox_config,
 )
-from lastcall.node.container_gc import ContainerGCPolicy, instances_to_prune
+from lastcall.node.container_configs import ContainerConfigs
+from lastcall.node.container_gc import instances_to_prune
 from lastcall.node.container_gc_manager import ContainerGC
 from lastcall.node.container_logs import LogLinks
-from lastcall.node.critical_pods import EVENT_MESSAGE, NoVictims, is_critical_pod, pods_to_preempt, preempted_status
-from lastcall.node.environment import APISources, ContainerConfigError, make_environment
 from lastcall.node.eviction_manager import EvictionManager, NodeStats
-from lastcall.node.eviction_rules import EvictionConfig
 from lastcall.node.hooks import HandlerRunner
 from lastcall.node.housekeeping import Housekeeping
-from lastcall.node.image_gc import ImageGCManager, ImageGCPolicy
+from lastcall.node.image_gc import ImageGCManager
 from lastcall.node.image_manager import PodImageManager
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType, VolumeManager
 from lastcall.node.kill_container import ContainerKiller
 from lastcall.node.kill_pod import PodKiller
-from lastcall.node.log_rotation import ContainerLogManager, ContainerLogPolicy
+from lastcall.node.kubelet_config import KubeletConfig as KubeletConfig
+from lastcall.node.log_rotation import ContainerLogManager
 from lastcall.node.mirror_pods import MirrorPods
 from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
-from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
+from lastcall.node.pod_admission import PodAdmission
 from lastcall.node.pod_manager import PodManager
 from lastcall.node.pod_rules import (
     all_containers_of,
-    is_host_network_pod,
     is_mirror_pod,
-    is_static_pod,
     is_terminal_phase,
 )
 from lastcall.node.pod_syncer import KubeletPodSyncer
@@ -77,38 +70,8 @@ from lastcall.world.world import World
 
 RULES = "pkg/kubelet/kubelet.go"
 RUNTIME_RETRY_SECONDS = 1.0
-SERVICES_TIMEOUT_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class KubeletConfig:
-    """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
-    `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
-    `pod_log_root` is a directory of the node, and so is `container_log_links` ("" for none), where log collectors find
-    a link to every container's log; without `node_labels` a nodeSelector is left to the scheduler. Raises
-    ValueError for a Kubernetes version that is not in `versions.VERSIONS` and for a feature gate it does not have.
-    """
-
-    node_name: str
-    node_ip: str
-    kubernetes_version: str = "1.36"
-    pod_log_root: str = "/var/log/pods"
-    allocatable: dict[str, str] = field(default_factory=dict)
-    memory_capacity: int = 0
-    pod_pids_limit: int = DEFAULT_POD_PIDS_LIMIT
-    node_labels: dict[str, str] = field(default_factory=dict)
-    eviction: EvictionConfig = field(default_factory=EvictionConfig)
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    container_log_links: str = ""
-    container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
-    container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)
-    image_gc: ImageGCPolicy = field(default_factory=ImageGCPolicy)
-
-    def __post_init__(self) -> None:
-        behaviour_of(self.kubernetes_version)
-        feature_gates(self.kubernetes_version, self.feature_gates)
 
 
 class Kubelet:
@@ -141,7 +104,6 @@ class Kubelet:
         self._own_node = Informer(client, NODES, field_selector=f"metadata.name={config.node_name}", world=world)
         if admit_handlers is None:
             admit_handlers = (matches_os, matches_node(self._node), fits_node(config.allocatable))
-        self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._tasks = Tasks()
         self._takes_pods = asyncio.Event()
         self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None
@@ -153,8 +115,9 @@ class Kubelet:
         self.pleg = PodLifecycleEventGenerator(world, runtime, self._handle_pleg_events)
         self._work_queue = WorkQueue(world, self._handle_pod_sync)
         self._deadline_queue = WorkQueue(world, self._handle_pod_sync)
-        self._services = Informer(client, SERVICES, world=world)
-        self._sources = APISources(client, self._services.items)
+        self._container_configs = ContainerConfigs(
+            world=world, client=client, config=config, volumes=volumes, pleg=self.pleg, gates=gates
+        )
         self._pod_config = PodConfig(client, config.node_name, self._handle_updates, world=world)
         self._file_config: FileConfig | None = None
         if static_pods is not None:
@@ -205,8 +168,16 @@ class Kubelet:
             behaviour=behaviour,
             reclaim=(lambda: self._gc.delete_all_unused_containers(), lambda: self.image_gc.delete_unused_images()),
         )
-        self._admit_handlers = (self.eviction.admit, self.shutdown.admit, *admit_handlers)
-        self._preempting: dict[str, None] = {}
+        self._admission = PodAdmission(
+            tasks=self._tasks,
+            workers=self.workers,
+            events=self.events,
+            recorder=recorder,
+            node_name=config.node_name,
+            allocatable=config.allocatable,
+            handlers=(self.eviction.admit, self.shutdown.admit, *admit_handlers),
+            made_room=self._made_room,
+        )
         gated_by_phase = features.final_delete_needs_terminal_phase
         self.statuses = PodStatusManager(
             world=world,
@@ -275,9 +246,9 @@ class Kubelet:
                 events=self.events,
                 recorder=recorder,
                 features=features,
-                pull_secrets=self._sources.secret,
+                pull_secrets=self._container_configs.sources.secret,
             ),
-            make_config=self._make_container_config,
+            make_config=self._container_configs.make,
             hooks=hooks,
             killer=container_killer,
             events=self.events,
@@ -378,7 +349,7 @@ class Kubelet:
             reasons=reasons,
             mirrors=self.mirrors,
             forget=self._generator.forget_except,
-            is_held=self._preempting.__contains__,
+            is_held=self._admission.is_held,
         )
 
     async def run(self) -> None:
@@ -390,7 +361,7 @@ class Kubelet:
             await self._first_relist()
             await self._runtime_state.update()
             tasks.spawn(self._runtime_state.run(), name="kubelet runtime state")
-            tasks.spawn(self._services.run(), name="kubelet services")
+            tasks.spawn(self._container_configs.run(), name="kubelet services")
             if self._config.node_labels:
                 tasks.spawn(self._own_node.run(), name="kubelet node")
             tasks.spawn(self.statuses.run(), name="kubelet status manager")
@@ -485,14 +456,12 @@ class Kubelet:
             others = self._active_pods()
             self.pods.add_pod(pod)
             if not self.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
-                rejection = self._admit(pod, others)
-                if rejection is not None and is_critical_pod(pod) and rejection.reason.startswith("OutOf"):
-                    rejection = self._make_room(pod, others)
-                    if rejection is None:
-                        continue  # until the victims have ended
+                rejection = self._admission.decide(pod, others)
                 if rejection is not None:
                     self._reject_pod(pod, rejection)
                     continue
+                if self._admission.is_held(uid):
+                    continue  # until the victims have ended
                 self._admitted(pod)
             self._start(pod)
 
@@ -517,7 +486,7 @@ class Kubelet:
                 self._handle_mirror(pod)
                 continue
             self.pods.add_pod(pod)
-            if uid_of(pod) in self._preempting and not is_terminating(pod):
+            if self._admission.is_held(uid_of(pod)) and not is_terminating(pod):
                 continue
             self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
             self._watch_deadline(pod)
@@ -603,45 +572,8 @@ class Kubelet:
         registered: Object = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
         return self._own_node.get("", config.node_name) or registered
 
-    def _admit(self, pod: Object, others: list[Object]) -> Rejection | None:
-        return next((no for handler in self._admit_handlers if (no := handler(pod, others)) is not None), None)
-
-    def _make_room(self, pod: Object, others: list[Object]) -> Rejection | None:
-        """A critical Pod does not fit: others are ended for it (preemption.go:HandleAdmissionFailure). Nothing waits.
-
-        None: it is started once they have ended.
-        """
-        try:
-            victims = pods_to_preempt(pod, others, shortages(pod, others, self._config.allocatable))
-        except NoVictims as error:
-            text = f"preemption: error finding a set of pods to preempt: {error}"
-            return Rejection(
-                "UnexpectedAdmissionError",
-                f"Unexpected error while attempting to recover from admission failure: {text}",
-            )
-        self._preempting[uid_of(pod)] = None
-        self._tasks.spawn(self._preempt(pod, victims), name=f"preempt for {uid_of(pod)}")
-        return None
-
-    async def _preempt(self, pod: Object, victims: list[Object]) -> None:
-        uid = uid_of(pod)
-        for victim in victims:
-            self._recorder.record(
-                kinds.DELETION_DECIDED,
-                pod_uid=uid_of(victim),
-                rule="pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests",
-                facts={
-                    "why": f"the critical Pod {pod['metadata']['name']} does not fit on the node beside it",
-                    "ownerKind": "Node",
-                    "owner": self._config.node_name,
-                    "observedResourceVersion": resource_version_of(victim),
-                    "preemptor": uid,
-                },
-            )
-            self.events.event(victim, "Warning", "Preempting", EVENT_MESSAGE)
-            with suppress(TimeoutError):  # an Event says so
-                await self.workers.kill_pod_now(victim, evict=True, grace_period=None, pod_status_func=preempted_status)
-        self._preempting.pop(uid, None)
+    def _made_room(self, uid: str) -> None:
+        """The victims of a critical Pod have ended."""
         current = self.pods.get_pod(uid)
         if current is not None and not self.workers.is_pod_termination_requested(uid):
             self._admitted(current)
@@ -660,49 +592,6 @@ class Kubelet:
         self.statuses.set_pod_status(pod, {"phase": "Failed", "reason": rejection.reason, "message": message})
 
     # -- what the parts need from one another
-
-    async def _make_container_config(
-        self, pod: Object, container: Object, image: Image, attempt: int, pod_ips: tuple[str, ...]
-    ) -> ContainerConfig:
-        if is_host_network_pod(pod):
-            pod_ips = (self._config.node_ip,)
-        if not is_static_pod(pod):  # which has to run without an API server
-            try:
-                async with asyncio.timeout(SERVICES_TIMEOUT_SECONDS):
-                    await self._services.synced()
-            except TimeoutError:
-                text = "services have not yet been read at least once, cannot construct envvars"
-                raise ContainerConfigError(text) from None
-        envs = await make_environment(
-            pod,
-            container,
-            sources=self._sources,
-            pod_ips=pod_ips,
-            host_ip=self._config.node_ip,
-            node_allocatable=self._config.allocatable,
-        )
-        return generate_container_config(
-            pod,
-            container,
-            image,
-            attempt=attempt,
-            envs=envs,
-            mounts=self._volumes.mounts(pod, container, pod_ips, attempt=attempt),
-            stop_signal_is_honoured=self._gates.enabled(CONTAINER_STOP_SIGNALS),
-            memory_capacity=self._memory_capacity,
-            target_id=self._target_container_id(pod, container),
-        )
-
-    def _target_container_id(self, pod: Object, container: Object) -> str:
-        """The running container whose processes an ephemeral container sees. Raises ContainerConfigError."""
-        name = container.get("targetContainerName")
-        if not name:
-            return ""
-        status = self.pleg.get(uid_of(pod))
-        target = status.find(name) if status else None
-        if target is None:
-            raise ContainerConfigError(f"unable to find target container {name}")
-        return target.id
 
     def _reported_restarts(self, pod_uid: str, name: str) -> int:
         """How often the status says that a container was restarted."""

@@ -6,6 +6,7 @@ allowed organizations: the API server's `kube-apiserver-kubelet-client`, not a n
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -149,7 +150,8 @@ class KubeletServer:
             pass  # created, but nothing was written yet
         except ConnectionResetError:
             return response
-        await response.write_eof()
+        with suppress(ConnectionResetError):  # who followed is gone
+            await response.write_eof()
         return response
 
     def _log_options(self, request: "web.Request") -> tuple[LogOptions, bool]:

@@ -259,3 +259,22 @@ def test_every_output_option_has_kubectls_short_form(command) -> None:
     found = cli.get_command(click.Context(cli), command)
     assert found is not None
     assert any({"-o", "--output"} <= set(parameter.opts) for parameter in found.params)
+
+
+def test_every_option_of_every_command_says_what_it_is_for():
+    import click
+
+    from lastcall.cli.commands import COMMANDS, cli
+
+    def options(command, name):
+        if isinstance(command, click.Group):
+            for each in command.list_commands(click.Context(command)):
+                yield from options(command.get_command(click.Context(command), each), f"{name} {each}")
+        else:
+            for option in command.params:
+                if isinstance(option, click.Option):
+                    yield name, option.opts[0], option.help
+
+    found = [each for name in COMMANDS for each in options(cli.get_command(click.Context(cli), name), name)]
+    assert len(found) > 60
+    assert [each for each in found if not each[2]] == []

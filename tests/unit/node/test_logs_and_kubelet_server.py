@@ -129,6 +129,7 @@ class Node:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.running = False
 
     def get_pod_by_name(self, namespace: str, name: str) -> dict[str, Any] | None:
         return POD if (namespace, name) == ("n", "p") else None
@@ -141,7 +142,7 @@ class Node:
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         assert container_id == "now"
-        state = ContainerState.CONTAINER_EXITED
+        state = ContainerState.CONTAINER_RUNNING if self.running else ContainerState.CONTAINER_EXITED
         return ContainerStatus(
             "now", ContainerMetadata("app"), "s", state, "i", "r", created_at=1, log_path=str(self.path)
         )
@@ -172,6 +173,24 @@ async def test_the_endpoint(tmp_path: Path, url: str, code: int, text: str) -> N
             assert (response.status, await response.text()) == (code, text)
     finally:
         await runner.cleanup()
+
+
+async def test_who_stops_following_a_log_leaves_no_error_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "0.log").write_text(LOG)
+    node = Node(tmp_path / "0.log")
+    node.running = True
+    runner = await KubeletServer(world=World(), runtime=node, pods=node).start("127.0.0.1", 0, None)  # type: ignore[arg-type]
+    port = runner.addresses[0][1]
+    try:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/containerLogs/n/p/app?follow=true") as response:
+                assert await response.content.readline() == b"one\n"
+        node.running = False
+    finally:
+        await runner.cleanup()  # waits for the handler
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_only_the_api_servers_client_certificate_may_read_logs(tmp_path: Path) -> None:

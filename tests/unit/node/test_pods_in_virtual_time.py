@@ -473,7 +473,6 @@ def test_what_a_gone_pod_leaves_in_the_runtime_is_removed():
     on_node(scenario, {"": Program()})
 
 
-@pytest.mark.rule("node-semantics 9.3/sandbox-errors, 23/sandbox")
 def test_what_fails_again_and_again_is_logged_once(caplog):
     async def scenario(node: Node):
         node.runtime.fail_next("cni_add", "no room", times=20)
@@ -488,6 +487,7 @@ def test_what_fails_again_and_again_is_logged_once(caplog):
     assert caplog.messages[0].startswith("pod p_default (")
 
 
+@pytest.mark.rule("node-semantics 9.3/sandbox-errors, 23/sandbox")
 def test_a_sandbox_that_keeps_failing_is_not_tried_in_a_hot_loop():
     async def scenario(node: Node):
         node.runtime.fail_next("cni_add", "no addresses left", times=1000)

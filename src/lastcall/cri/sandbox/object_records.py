@@ -1,0 +1,127 @@
+"""Sandboxes and containers as records: what the next node process has to know of them."""
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from lastcall.cri.api import ContainerConfig, ContainerState, PodSandboxConfig, PodSandboxState
+from lastcall.cri.sandbox.objects import Container, Sandbox
+from lastcall.cri.sandbox.records import Records, decode
+
+log = logging.getLogger(__name__)
+
+
+class ObjectRecords:
+    """`save_…` with every change, `load_…` once at the start."""
+
+    def __init__(self, directory: str) -> None:
+        self._files = Records(directory)
+
+    @property
+    def any(self) -> bool:
+        """Whether an earlier process left some."""
+        return self._files.any
+
+    def load_sandboxes(self) -> dict[str, Sandbox]:
+        """By id, the oldest first. A record that cannot be read is removed."""
+        found = []
+        for identity, value in self._files.load("sandbox"):
+            try:
+                sandbox = Sandbox(
+                    identity,
+                    decode(PodSandboxConfig, value["config"]),
+                    value["createdAt"],
+                    PodSandboxState(value["state"]),
+                    value["ip"],
+                    value["attached"],
+                )
+            except (KeyError, TypeError, ValueError) as error:
+                log.warning("the record of sandbox %s cannot be read: %r", identity, error)
+                self._files.remove("sandbox", identity)
+                continue
+            found.append(sandbox)
+        return {sandbox.id: sandbox for sandbox in sorted(found, key=lambda s: s.created_at)}
+
+    def load_containers(self, sandboxes: Mapping[str, Sandbox], state_dir: str) -> dict[str, Container]:
+        """The same for containers; `state_dir` holds a directory for each."""
+        status = dict(self._files.load("status"))
+        found = []
+        for identity, value in self._files.load("container"):
+            try:
+                container = Container(
+                    id=identity,
+                    sandbox=sandboxes[value["sandboxId"]],
+                    config=decode(ContainerConfig, value["config"]),
+                    created_at=value["createdAt"],
+                    image_ref=value["imageRef"],
+                    directory=os.path.join(state_dir, identity),
+                    spec={"logPath": value["logPath"]},
+                    stop_signal=value["stopSignal"],
+                )
+                self._restore(container, status.pop(identity, {}))
+            except (KeyError, TypeError, ValueError) as error:
+                log.warning("the record of container %s cannot be read: %r", identity, error)
+                self.forget_container(identity)
+                continue
+            found.append(container)
+        for identity in status:
+            self._files.remove("status", identity)
+        return {container.id: container for container in sorted(found, key=lambda c: c.created_at)}
+
+    @staticmethod
+    def _restore(container: Container, status: dict[str, Any]) -> None:
+        container.started_at = status.get("startedAt", 0)
+        container.finished_at = status.get("finishedAt", 0)
+        container.exit_code = status.get("exitCode", 0)
+        container.reason = status.get("reason", "")
+        container.message = status.get("message", "")
+        if container.finished_at:
+            container.state = ContainerState.CONTAINER_EXITED
+            container.settled.set()
+            container.ended.set()
+        elif container.started_at:
+            container.state = ContainerState.CONTAINER_UNKNOWN
+
+    def save_sandbox(self, sandbox: Sandbox) -> None:
+        state = {
+            "config": sandbox.config,
+            "createdAt": sandbox.created_at,
+            "state": int(sandbox.state),
+            "ip": sandbox.ip,
+            "attached": sandbox.attached,
+        }
+        # A full disk must not take a working sandbox down; only a later adoption would miss it.
+        with suppress(OSError):
+            self._files.save("sandbox", sandbox.id, state)
+
+    def save_container(self, container: Container) -> None:
+        state = {
+            "config": replace(container.config, envs=(), command=(), args=()),
+            "sandboxId": container.sandbox.id,
+            "createdAt": container.created_at,
+            "imageRef": container.image_ref,
+            "stopSignal": container.stop_signal,
+            "logPath": container.spec["logPath"],
+        }
+        self._files.save("container", container.id, state)
+
+    def save_status(self, container: Container) -> None:
+        state = {
+            "startedAt": container.started_at,
+            "finishedAt": container.finished_at,
+            "exitCode": container.exit_code,
+            "reason": container.reason,
+            "message": container.message,
+        }
+        with suppress(OSError):
+            self._files.save("status", container.id, state)
+
+    def forget_sandbox(self, sandbox_id: str) -> None:
+        self._files.remove("sandbox", sandbox_id)
+
+    def forget_container(self, container_id: str) -> None:
+        self._files.remove("container", container_id)
+        self._files.remove("status", container_id)
