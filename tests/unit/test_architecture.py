@@ -97,6 +97,7 @@ OBSERVES = {
     "node/eviction_manager.py",
     "node/kubelet.py",
     "node/mirror_pods.py",
+    "node/pod_admission.py",
     "node/pod_workers.py",
     "node/prober/worker.py",
     "node/runtime_manager.py",
