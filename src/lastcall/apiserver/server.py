@@ -159,7 +159,7 @@ class APIServer:
             shared, self._kinds, RequestContext(SERVER_USER, "kube-apiserver"), lambda: self._catalog.changed()
         )
         store_of_definitions.definitions = self._definitions
-        self._issuer = TokenIssuer.load(world, config.issuer, config.service_account_key_pem or new_key_pem())
+        self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or new_key_pem())
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, world.clock, config.issuer)
@@ -170,6 +170,10 @@ class APIServer:
             world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served
         )
         self.operations.catalog = self._catalog
+
+    async def prepare_tokens(self) -> None:
+        """Load what signs them, which takes a while, before the first Pod asks for one."""
+        await self._issuer.prepare()
 
     async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kinds[resource]

@@ -3,21 +3,22 @@
 Sources: pkg/serviceaccount/{claims,jwt,openidmetadata}.go.
 """
 
+import asyncio
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
-
-import orjson
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS, Resource
 from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.signing import SigningKey, coordinates, load_signing_key
 from lastcall.world.clock import Clock, now, parse_rfc3339
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ec
 
 MIN_EXPIRATION = 600
 DEFAULT_EXPIRATION = 3600
@@ -35,25 +36,49 @@ GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
 BOUND_KINDS = {"Pod": ("pod", PODS), "Secret": ("secret", SECRETS), "Node": ("node", NODES)}
 
 
-@dataclass(frozen=True, slots=True)
 class TokenIssuer:
-    """Signs and checks the tokens of one issuer. `key_pem` is an EC P-256 private key."""
+    """Signs and checks the tokens of one issuer.
 
-    world: World
-    issuer: str
-    private_key: SigningKey
-    key_id: str
-    verified: dict[bytes, Object | None] = field(default_factory=dict)
-    """Tokens for this issuer whose signature is good, by their SHA-256; the last `VERIFIED_TOKENS` of them.
-
-    The claims of those that were used, None for those that were only issued.
+    The key is read when it is first needed, for reading it imports `cryptography`: a start does not wait for that.
     """
 
-    @classmethod
-    def load(cls, world: World, issuer: str, key_pem: bytes) -> "TokenIssuer":
-        """Raises ValueError when `key_pem` is not an EC P-256 private key."""
-        key = load_signing_key(key_pem)
-        return cls(world, issuer, key, _base64url(hashlib.sha256(key.public_der).digest()))
+    def __init__(self, world: World, issuer: str, key_pem: bytes) -> None:
+        self.world = world
+        self.issuer = issuer
+        self._key_pem = key_pem
+        self.verified: dict[bytes, Object] = {}
+        """The claims of tokens whose signature was good, by the token's SHA-256; the last `VERIFIED_TOKENS` of them."""
+
+    async def prepare(self) -> None:
+        """Import in a thread what the first token needs. Raises ValueError as `private_key` does."""
+        await asyncio.to_thread(self._import)
+
+    def _import(self) -> None:
+        import jwt.algorithms  # noqa: F401 # for `issue`
+
+        assert self.key_id
+
+    @cached_property
+    def private_key(self) -> "ec.EllipticCurvePrivateKey":
+        """Raises ValueError when it is not an EC P-256 private key in PEM, without a passphrase."""
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            key = load_pem_private_key(self._key_pem, None)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the ServiceAccount key cannot be read: {error}") from error
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
+            raise ValueError("the ServiceAccount key must be an EC P-256 private key")
+        return key
+
+    @cached_property
+    def key_id(self) -> str:
+        """As Kubernetes derives it: the SHA-256 of the public key's DER."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        public = self.private_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return _base64url(hashlib.sha256(public).digest())
 
     def issue(
         self,
@@ -69,6 +94,8 @@ class TokenIssuer:
         A token of a `kube-api-access-*` volume for this API server is good for a year, so that a client that never
         reloads it goes on working; `warnafter` says when it should have been replaced.
         """
+        import jwt
+
         meta = service_account["metadata"]
         issued = int(now(self.world.clock).timestamp())
         private: Object = {
@@ -93,12 +120,7 @@ class TokenIssuer:
             "nbf": issued,
             "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
         }
-        header = {"alg": "ES256", "kid": self.key_id, "typ": "JWT"}
-        content = f"{_base64url(orjson.dumps(header))}.{_base64url(orjson.dumps(claims))}"
-        token = f"{content}.{_base64url(self.private_key.sign(content.encode()))}"
-        if self.issuer in audiences:
-            self._remember(hashlib.sha256(token.encode()).digest(), None)
-        return token
+        return jwt.encode(claims, self.private_key, algorithm="ES256", headers={"kid": self.key_id})
 
     def claims(self, token: str) -> Object | None:
         """The claims of a token that this issuer signed for itself and that has not expired, else None."""
@@ -106,30 +128,22 @@ class TokenIssuer:
         digest = hashlib.sha256(token.encode()).digest()
         claims = self.verified.get(digest)
         if claims is None:
-            if digest in self.verified:
-                claims = _own_claims(token)
-            else:
-                claims = self._signed_claims(token)
+            claims = self._signed_claims(token)
             if claims is None:
                 return None
-            self._remember(digest, claims)
+            if len(self.verified) >= VERIFIED_TOKENS:
+                del self.verified[next(iter(self.verified))]
+            self.verified[digest] = claims
         moment = now(self.world.clock).timestamp()
         return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
 
-    def _remember(self, digest: bytes, claims: Object | None) -> None:
-        if digest not in self.verified and len(self.verified) >= VERIFIED_TOKENS:
-            del self.verified[next(iter(self.verified))]
-        self.verified[digest] = claims
-
     def _signed_claims(self, token: str) -> Object | None:
-        """Of a token that an earlier process issued, or nobody of ours."""
         import jwt
-        from cryptography.hazmat.primitives.serialization import load_der_public_key
 
         try:
             claims: Object = jwt.decode(
                 token,
-                load_der_public_key(self.private_key.public_der),  # type: ignore[arg-type]
+                self.private_key.public_key(),
                 algorithms=["ES256"],
                 audience=self.issuer,
                 issuer=self.issuer,
@@ -142,7 +156,7 @@ class TokenIssuer:
 
     def jwks(self) -> Object:
         """The public key as a JSON Web Key Set."""
-        x, y = coordinates(self.private_key.public_der)
+        numbers = self.private_key.public_key().public_numbers()
         return {
             "keys": [
                 {
@@ -151,8 +165,8 @@ class TokenIssuer:
                     "kid": self.key_id,
                     "crv": "P-256",
                     "alg": "ES256",
-                    "x": _base64url(x),
-                    "y": _base64url(y),
+                    "x": _base64url(numbers.x.to_bytes(32, "big")),
+                    "y": _base64url(numbers.y.to_bytes(32, "big")),
                 }
             ]
         }
@@ -166,13 +180,6 @@ class TokenIssuer:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
         }
-
-
-def _own_claims(token: str) -> Object:
-    """Of a token that is known to be good."""
-    content = token.split(".")[1]
-    claims: Object = orjson.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
-    return claims
 
 
 def _base64url(content: bytes) -> str:

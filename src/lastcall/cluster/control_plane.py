@@ -74,6 +74,7 @@ async def _run(plan: Plan) -> None:
     batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
+        tasks.spawn(server.prepare_tokens(), name="apiserver tokens")
         # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
         tasks.spawn(
             run_controllers(

@@ -25,7 +25,7 @@ def world() -> World:
 
 @pytest.fixture
 def issuer(world: World) -> TokenIssuer:
-    return TokenIssuer.load(world, ISSUER, new_key_pem())
+    return TokenIssuer(world, ISSUER, new_key_pem())
 
 
 class Objects(dict):
@@ -80,7 +80,7 @@ async def test_a_token_that_is_no_longer_or_never_was_good(world: World, issuer:
     elif why == "expired":
         seconds = -1
     elif why == "key":
-        signer = TokenIssuer.load(world, ISSUER, new_key_pem())
+        signer = TokenIssuer(world, ISSUER, new_key_pem())
     token = signer.issue(ACCOUNT, audiences=[audience], seconds=seconds, bound=("Pod", POD))
     verifier = ServiceAccountVerifier(issuer, world.clock, known.get_object)
     assert await verifier.verify("garbage" if why == "garbage" else token) is None
@@ -88,7 +88,7 @@ async def test_a_token_that_is_no_longer_or_never_was_good(world: World, issuer:
 
 def test_a_token_that_was_good_before_is_judged_again() -> None:
     async def scenario(world: World) -> None:
-        issuer = TokenIssuer.load(world, ISSUER, new_key_pem())
+        issuer = TokenIssuer(world, ISSUER, new_key_pem())
         known = objects()
         verifier = ServiceAccountVerifier(issuer, world.clock, known.get_object)
         token = issuer.issue(ACCOUNT, audiences=[ISSUER], seconds=600, bound=("Pod", POD))
@@ -114,8 +114,8 @@ async def test_only_the_last_good_signatures_are_remembered(
 
 def test_a_token_that_an_earlier_process_issued_goes_on_being_good(world: World) -> None:
     key = new_key_pem()
-    token = TokenIssuer.load(world, ISSUER, key).issue(ACCOUNT, audiences=[ISSUER], seconds=600)
-    later = TokenIssuer.load(world, ISSUER, key)
+    token = TokenIssuer(world, ISSUER, key).issue(ACCOUNT, audiences=[ISSUER], seconds=600)
+    later = TokenIssuer(world, ISSUER, key)
     claims = later.claims(token)
     assert claims is not None
     assert claims == later.claims(token) == jwt.decode(token, options={"verify_signature": False})
@@ -134,9 +134,11 @@ async def test_an_unsigned_token_is_refused(world: World, issuer: TokenIssuer) -
     assert await verifier.verify(jwt.encode(claims, "", algorithm="none")) is None
 
 
-def test_a_key_of_another_kind_is_refused(world: World) -> None:
+async def test_a_key_of_another_kind_is_refused(world: World) -> None:
     with pytest.raises(ValueError, match=r"EC P-256|Unable to load|Could not deserialize"):
-        TokenIssuer.load(world, ISSUER, b"-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----\n")
+        await TokenIssuer(
+            world, ISSUER, b"-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----\n"
+        ).prepare()
 
 
 async def nobody(_: str) -> None:
