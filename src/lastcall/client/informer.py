@@ -94,6 +94,10 @@ class Informer:
         """The objects for which index function `name` answered `value`, in the order in which they came."""
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
+    def has_any(self, name: str, value: str) -> bool:
+        """Whether `by_index` would answer an object."""
+        return bool(self._indexes[name].get(value))
+
     def index_values(self, name: str) -> list[str]:
         """The values for which `by_index` has an answer."""
         return list(self._indexes[name])

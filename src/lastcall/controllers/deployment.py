@@ -120,7 +120,7 @@ class DeploymentController:
         owner = self._owner_of(replica_set) if replica_set is not None else None
         if owner is not None and (owner["spec"].get("strategy") or {}).get("type") == "Recreate":
             sets = self._replica_sets.by_index(CONTROLLER, uid_of(owner))
-            if not any(self._pods.by_index(CONTROLLER, uid_of(each)) for each in sets):
+            if not any(self._pods.has_any(CONTROLLER, uid_of(each)) for each in sets):
                 self._enqueue(owner)
 
     # -- sync --------------------------------------------------------------------------------------------------------

@@ -69,9 +69,9 @@ class NamespaceController:
         """The last object of a kind that a terminating namespace waits for is gone."""
         name = namespace_of(obj)
         namespace = self._namespaces.get("", name)
-        if namespace is None or not is_terminating(namespace) or self._pods.by_index(NAMESPACE, name):
+        if namespace is None or not is_terminating(namespace) or self._pods.has_any(NAMESPACE, name):
             return
-        if obj["kind"] == "Pod" or not any(each.by_index(NAMESPACE, name) for each in self._contents):
+        if obj["kind"] == "Pod" or not any(each.has_any(NAMESPACE, name) for each in self._contents):
             self._worker.queue.add(name)
 
     # -- one namespace -----------------------------------------------------------------------------------------------
