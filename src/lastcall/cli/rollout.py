@@ -277,7 +277,7 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     the answer, reset after some; truncated (a body or a stream that ends before
     its last chunk or byte); timeout; 5xx. A WebSocket besides: not upgraded; no
     close frame (1006); closed with an error (1002, 1011, …); unanswered (closed
-    by the book, a message not echoed that was sent 100 ms before or earlier).
+    by the book, a message not echoed that was sent 250 ms before or earlier).
 
     \b
     Not lost, told apart, for its client goes on elsewhere: a WebSocket closed

@@ -44,9 +44,16 @@ class Connection:
         """
         if self.writer.is_closing() or self.reader.at_eof() or self.reader.exception() is not None:
             return False
+        return not self._has_arrived(select.POLLIN | select.POLLRDHUP)
+
+    def is_closed(self) -> bool:
+        """Whether the server has closed it, by what the kernel knows."""
+        return self.writer.is_closing() or self._has_arrived(select.POLLRDHUP)
+
+    def _has_arrived(self, events: int) -> bool:
         arrived = select.poll()
-        arrived.register(self.writer.get_extra_info("socket").fileno(), select.POLLIN | select.POLLRDHUP)
-        return not arrived.poll(0)
+        arrived.register(self.writer.get_extra_info("socket").fileno(), events)
+        return bool(arrived.poll(0))
 
 
 @dataclass(frozen=True, slots=True)

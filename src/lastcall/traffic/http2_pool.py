@@ -105,4 +105,4 @@ class Http2Pool:
 
 
 def _is_good(found: _Channel | Failed | None) -> bool:
-    return isinstance(found, _Channel) and found.http2.takes_requests
+    return isinstance(found, _Channel) and found.http2.takes_requests and not found.connection.is_closed()

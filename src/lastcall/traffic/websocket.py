@@ -17,7 +17,7 @@ from lastcall.traffic.outcome import Answer, Lost, Moved
 GRACEFUL = (1000, 1001, 1012, 1013)
 """Close codes after which clients connect again: normal, going away, service restart, try again later (RFC 6455 7.4.1
 and IANA's registry)."""
-CROSSING_SECONDS = 0.1
+CROSSING_SECONDS = 0.25
 """A message that was sent so shortly before the server's close frame came may have crossed it."""
 CLOSE_SECONDS = 2.0
 """How long the answer to the client's own close frame is waited for; not to get it is no loss."""
