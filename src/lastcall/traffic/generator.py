@@ -7,7 +7,7 @@ of the keep-alive kind are busy open another one, as the pools of HTTP clients d
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.traffic.connection import Connection, Dialler, Failed
@@ -222,7 +222,7 @@ class Generator:
             )
         from lastcall.traffic.websocket import hold
 
-        held = await hold(
+        return await hold(
             reader,
             writer,
             host=host,
@@ -231,11 +231,8 @@ class Generator:
             seconds=load.length,
             every=load.message_every,
             timeout=load.timeout,
+            late=lambda: self._held_up(monotonic(self._clock) - 1.0),
         )
-        if held.lost == "unanswered" and self._held_up(monotonic(self._clock) - 1.0):
-            # The server's goodbye was read late: whether the message was sent before it is not known.
-            return replace(held, lost="", moved="going away", unanswered="")
-        return held
 
     async def _ask(self, number: int, kind: Kind, connection: Connection) -> tuple[Answer, bool]:
         """The answer, and whether the connection takes another request."""

@@ -5,6 +5,7 @@ nothing of it, and sends it again. Such a message counts as lost only where the 
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Literal
 
 import wsproto
@@ -33,11 +34,12 @@ async def hold(
     seconds: float,
     every: float,
     timeout: float,
+    late: Callable[[], float] = lambda: 0.0,
 ) -> Answer:
     """A message at once and one `every` so many seconds; after `seconds` the client closes it. Never raises for what
-    the server does."""
+    the server does. `late` is how late, in seconds, this client may have read what has come just now."""
     clock = asyncio.get_running_loop().time
-    held = _Socket(request_id, seconds, every, timeout, began=clock())
+    held = _Socket(request_id, seconds, every, timeout, clock(), late)
     try:
         writer.write(held.handshake(host, path))
         while True:
@@ -61,11 +63,14 @@ async def hold(
 class _Socket:
     """What was sent when, and what came back; no I/O. Times are the loop's, in seconds."""
 
-    def __init__(self, request_id: str, seconds: float, every: float, limit: float, began: float) -> None:
+    def __init__(
+        self, request_id: str, seconds: float, every: float, limit: float, began: float, late: Callable[[], float]
+    ) -> None:
         self._protocol = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
         self._id, self._seconds, self._every, self._limit = request_id, seconds, every, limit
         self._phase: Literal["handshake", "open", "closing"] = "handshake"
         self._began = began
+        self._late = late
         self._seen = False
         self._status = self._sent = self._echoed = 0
         self._waiting: dict[str, float] = {}
@@ -152,7 +157,7 @@ class _Socket:
         self._say(event.response())
         if event.code not in GRACEFUL:
             return self._held("closed with an error")
-        if any(at - sent >= CROSSING_SECONDS for sent in self._waiting.values()):
+        if any(at - sent >= CROSSING_SECONDS + self._late() for sent in self._waiting.values()):
             return self._held("unanswered")
         return self._held("", "going away")
 

@@ -86,7 +86,7 @@ WEBSOCKETS = [
     ("a FIN without a close frame", socket(1), "no close frame", ""),
     ("a reset", socket(1, then="reset"), "reset after bytes", ""),
     ("bytes that are no frame", socket(1, b"\xff\xff\xff"), "closed with an error", ""),
-    ("a goodbye with a message that was never echoed", socket(1, goodbye(1001), echo=False, wait=0.6), "unanswered",
+    ("a goodbye with a message that was never echoed", socket(1, goodbye(1001), echo=False, wait=1.5), "unanswered",
      ""),
     ("an answer that is no upgrade", sends(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), "not upgraded", ""),
     ("an error", sends(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), "5xx", ""),
