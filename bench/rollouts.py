@@ -43,17 +43,18 @@ VARIANTS = (
     Variant("polite, preStop.sleep 5", "polite", LAG, 8.5),
     Variant("naive, a connection each", "naive", (*LAG, "--load", "fresh=200", "--apply-advice"), 4.0),
     Variant("naive, a quarter on kept connections", "naive", (*LAG, "--apply-advice"), 4.0, 0.25),
-    Variant("keep-alive holder", "keep-alive", (*LAG, "--load", "fresh=150,keep-alive=50"), 6.0, 0.15),
-    Variant("slow requests", "slow", (*LAG, "--disrupt", "delete", "--load", "fresh=180,slow=20"), 6.0, 0.15),
+    # What these teach needs fewer requests, as in examples/README.md.
+    Variant("keep-alive holder", "keep-alive", (*LAG, "--load", "fresh=10,keep-alive=30"), 6.0, 0.15),
+    Variant("slow requests", "slow", (*LAG, "--disrupt", "delete", "--load", "fresh=20,slow=20"), 6.0, 0.15),
     Variant("streams", "stream",
-            (*LAG, "--disrupt", "delete", "--load", "fresh=180,stream=20", "--stream-path", "/events"), 6.0, 0.15),
-    Variant("WebSocket, naive", "websocket", (*LAG, "--load", "fresh=180,websocket=4"), 6.0, 0.15),
-    Variant("WebSocket, polite", "websocket-polite", (*LAG, "--load", "fresh=180,websocket=4"), 9.0, 0.15),
-    Variant("HTTP/2, naive", "http2", (*LAG, "--load", "http2=200"), 6.0, 0.15),
-    Variant("HTTP/2, polite", "http2-polite", (*LAG, "--load", "http2=200"), 9.0, 0.15),
-    Variant("proxy sidecar, old style", "sidecar-old", (*LAG, "--disrupt", "delete"), 6.0, 0.15),
-    Variant("proxy sidecar, native", "sidecar-native", (*LAG, "--disrupt", "delete"), 8.0, 0.15),
-    Variant("StatefulSet", "stateful-set", LAG, 20.0, 0.15),
+            (*LAG, "--disrupt", "delete", "--load", "fresh=20,stream=10", "--stream-path", "/events"), 6.0, 0.15),
+    Variant("WebSocket, naive", "websocket", (*LAG, "--load", "fresh=20,websocket=4"), 6.0, 0.15),
+    Variant("WebSocket, polite", "websocket-polite", (*LAG, "--load", "fresh=20,websocket=4"), 9.0, 0.15),
+    Variant("HTTP/2, naive", "http2", (*LAG, "--load", "http2=40"), 6.0, 0.15),
+    Variant("HTTP/2, polite", "http2-polite", (*LAG, "--load", "http2=40"), 9.0, 0.15),
+    Variant("proxy sidecar, old style", "sidecar-old", (*LAG, "--disrupt", "delete", "--load", "fresh=40"), 6.0, 0.15),
+    Variant("proxy sidecar, native", "sidecar-native", (*LAG, "--disrupt", "delete", "--load", "fresh=40"), 8.0, 0.15),
+    Variant("StatefulSet", "stateful-set", (*LAG, "--load", "fresh=40"), 20.0, 0.15),
 )  # fmt: skip
 
 
