@@ -42,7 +42,9 @@ DOORS = {
 
 THROUGH_THE_WALL = {
     "apiserver/pki.py": {"datetime.datetime.now"},  # certificates are valid by the machine's own clock
+    "apiserver/tokens.py": {"asyncio.to_thread"},  # cryptography is loaded after the start
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
+    "cluster/local_path.py": {"asyncio.to_thread"},
     "cri/sandbox/cni/network.py": {"asyncio.to_thread"},  # a thread enters the network namespace
     "cri/sandbox/image_store.py": {"asyncio.to_thread"},
     "cri/sandbox/image_pull.py": {"asyncio.to_thread"},
@@ -66,6 +68,7 @@ THROUGH_THE_WALL = {
 
 STARTS_PROCESSES = {
     "cluster/credentials.py",  # the cluster's certificates are made in a fork that ends with it
+    "cluster/load.py",  # the generator on the host, a Python without a shell
     "world/id_maps.py",  # newuidmap
     "world/linux.py",  # clone3
     "world/probes.py",  # a child tries what the machine allows
@@ -89,6 +92,7 @@ OBSERVES = {
     "controllers/garbagecollector.py",  # its own decision
     "controllers/pod_control.py",  # its own decision
     "controllers/ttlafterfinished.py",  # its own decision
+    "controllers/volume_protection.py",  # its own decision
     "cri/sandbox/runtime.py",  # the Pod's network
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses
     "node/image_manager.py",
