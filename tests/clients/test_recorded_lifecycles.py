@@ -22,6 +22,10 @@ MOST_TO_REPEAT = 12
 """Scenarios; more that differ at once are no matter of pace, not even of that of a machine with other work."""
 
 
+TIMES_ALONE = 3
+"""Attempts of a scenario: its times are measured from the outside, on a machine that has other work."""
+
+
 @pytest.mark.real_kernel
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
@@ -34,4 +38,11 @@ def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     assert len(differing) <= MOST_TO_REPEAT, unexpected(result)
     if differing:
         print(*unexpected(result), sep="\n")
-        assert unexpected(replayed(tmp_path, "-j", "1", *differing)) == []
+    for attempt in range(TIMES_ALONE):
+        if not differing:
+            break
+        result = replayed(tmp_path, "-j", "1", *differing)
+        found = unexpected(result)
+        print(f"alone, attempt {attempt + 1}:", *found, sep="\n")
+        differing = [run["scenario"] for run in result["scenarios"] if unexpected({"scenarios": [run]})]
+    assert differing == [], found
