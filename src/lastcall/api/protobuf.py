@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -44,7 +44,7 @@ class _Field(NamedTuple):
 
 @cache
 def _data() -> dict[str, Any]:
-    messages: dict[str, Any] = orjson.loads(files("lastcall.api").joinpath("protobuf.json").read_bytes())
+    messages: dict[str, Any] = orjson.loads(Path(__file__).with_name("protobuf.json").read_bytes())
     return messages
 
 

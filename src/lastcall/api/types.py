@@ -9,7 +9,7 @@ required, `u` unions, or `t` and `fmt` when it is no object. `prefixes` has what
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import orjson
@@ -76,7 +76,7 @@ class Struct:
 
 @cache
 def _data() -> dict[str, Any]:
-    return cast(dict[str, Any], orjson.loads(files("lastcall.api").joinpath("schema.json").read_bytes()))
+    return cast(dict[str, Any], orjson.loads(Path(__file__).with_name("schema.json").read_bytes()))
 
 
 @cache

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
-from aiohttp import web
 
 from lastcall.api.custom import CustomResource
 from lastcall.api.errors import (
@@ -54,6 +53,7 @@ from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.client.api import APPLY_PATCH
+from lastcall.streaming import web
 from lastcall.world.world import World
 
 MAX_BODY_BYTES = 3 << 20
@@ -62,8 +62,7 @@ MAX_BODY_BYTES = 3 << 20
 WATCH_BYTES = 64 << 10
 """Events that have come together leave together, in writes of about this size."""
 
-# Older versions of aiohttp, which serve as well, know only strings.
-WARNINGS: Any = web.RequestKey("warnings", list) if hasattr(web, "RequestKey") else "warnings"
+WARNINGS: Any = web.RequestKey("warnings", list) if web.RequestKey else "warnings"
 """Where a request keeps its warnings."""
 
 ENDPOINTS_DEPRECATED = 33

@@ -3,6 +3,7 @@
 Sources: pkg/controlplane/controller/systemnamespaces, pkg/controlplane/controller/kubernetesservice.
 """
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -287,26 +288,27 @@ class APIServer:
 
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
-        from aiohttp import web
-
         from lastcall.apiserver.http import HTTPFace
+        from lastcall.streaming import web
         from lastcall.streaming.upgrade import LONGEST_HEADER
 
         face = HTTPFace(self._world, self.operations, self._authenticator, self._catalog, self._issuer)
-        runner = web.ServerRunner(
-            web.Server(face.handle, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER),
-            shutdown_timeout=SHUTDOWN_SECONDS,
-        )
-        await runner.setup()
+        http = web.Server(face.handle, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER)
+        loop = asyncio.get_running_loop()
+        listening: list[asyncio.AbstractServer] = []
         try:
             for sock in sockets:
-                await web.SockSite(runner, sock, ssl_context=ssl_context, backlog=1024).start()
+                listening.append(await loop.create_server(http, sock=sock, ssl=ssl_context, backlog=1024))
             async with Tasks() as tasks:
                 tasks.spawn(self._sweep_events(), name="event-ttl")
                 tasks.spawn(self._compact_history(), name="compaction")
                 tasks.spawn(self.keep_what_every_cluster_has(), name="kubernetes-service")
         finally:
-            await runner.cleanup()
+            for each in listening:
+                each.close()
+            await self._world.clock.sleep(0)  # what has come is begun
+            http.pre_shutdown()
+            await http.shutdown(SHUTDOWN_SECONDS)
 
     async def _compact_history(self) -> None:
         """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""

@@ -41,7 +41,7 @@ from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.log_rotation import parse_log_policy
 from lastcall.node.manifest_directory import HostManifestDirectory
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
-from lastcall.node.server import KubeletServer
+from lastcall.node.server import KubeletServer, listen
 from lastcall.node.shutdown import ShutdownNotSupported
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
@@ -169,7 +169,8 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
         context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
-        await server.start(layout.ip, KUBELET_PORT, context)
+        listening = listen(layout.ip, KUBELET_PORT)
+        tasks.spawn(server.serve_when_asked(listening, context), name="kubelet server")
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")

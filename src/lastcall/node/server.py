@@ -4,6 +4,8 @@ Whoever connects needs a client certificate of the cluster's authority (the TLS 
 allowed organizations: the API server's `kube-apiserver-kubelet-client`, not a node's own.
 """
 
+import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -33,6 +35,13 @@ class ServedPods(Protocol):
     def get_pod_status(self, uid: str) -> Object | None: ...
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    listening = socket.create_server((host, port), backlog=128)  # with SO_REUSEADDR
+    listening.setblocking(False)
+    return listening
+
+
 class KubeletServer:
     """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, and what `streaming/endpoints.py` serves."""
 
@@ -56,6 +65,24 @@ class KubeletServer:
 
         Without `tls` (tests on loopback) nobody is authenticated.
         """
+        return await self._serve(listen(host, port), tls)
+
+    async def serve_when_asked(self, listening: socket.socket, tls: ssl.SSLContext) -> None:
+        """`start` for the first connection, which waits for it: most nodes' are never asked, and it is 2 MB of code."""
+        asked = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(listening, asked.set)
+        try:
+            await asked.wait()
+        finally:
+            loop.remove_reader(listening)
+        runner = await self._serve(listening, tls)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+    async def _serve(self, listening: socket.socket, tls: ssl.SSLContext | None) -> "web.AppRunner":
         from aiohttp import web
 
         from lastcall.streaming.upgrade import LONGEST_HEADER
@@ -65,7 +92,7 @@ class KubeletServer:
         app = self._application(authenticate=tls is not None)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, max_line_size=LONGEST_HEADER)
         await runner.setup()
-        await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()
+        await web.SockSite(runner, listening, ssl_context=tls).start()
         return runner
 
     def _application(self, *, authenticate: bool) -> "web.Application":

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+
+from lastcall.streaming import web
 
 LONGEST_HEADER = 1 << 20
 """Bytes of a request line that servers take: a long command stands in the URL (Go's DefaultMaxHeaderBytes)."""

@@ -3,11 +3,10 @@
 Sources: kube-openapi pkg/handler/handler.go, pkg/handler3/handler.go:HandleGroupVersion.
 """
 
-from aiohttp import web
-
 from lastcall.api.errors import method_not_allowed
 from lastcall.apiserver.negotiation import not_acceptable
 from lastcall.apiserver.openapi.documents import Document, OpenAPI
+from lastcall.streaming import web
 
 REVALIDATE = {"Cache-Control": "no-cache, private"}
 FOR_EVER = {"Cache-Control": "public, immutable"}

@@ -8,10 +8,9 @@ import logging
 from contextlib import suppress
 from typing import Protocol
 
-from aiohttp import web
-
 from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
+from lastcall.streaming import web
 from lastcall.streaming.upgrade import HandedOver, SocketStream, take_over
 from lastcall.world.tasks import Tasks
 
