@@ -248,6 +248,7 @@ class HTTPClient:
                 ),
                 headers=self._headers,
                 auto_decompress=True,
+                cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
             )
         headers = {"Accept": accept}

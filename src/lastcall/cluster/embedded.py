@@ -50,6 +50,9 @@ ProcessRestarted = Callable[[str, int], None]
 
 _DEATH_IS_KNOWN_SECONDS = 1.0
 
+_RECORDS_TOGETHER_SECONDS = 0.004
+"""The least time between two readings of records; less than an eye sees, and the rings hold more than comes meanwhile."""
+
 _NAMESPACES = (
     linux.CLONE_NEWUSER
     | linux.CLONE_NEWNS
@@ -227,7 +230,7 @@ class EmbeddedCluster:
         assert self._channel is not None
         loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        loop.add_reader(self._plan.wake_fd, self._read_rings)
+        loop.add_reader(self._plan.wake_fd, self._woken)
         loop.add_reader(self._channel.socket, self._read_channel)
         for each in self._plan.nodes:
             self._egress.append(EgressServer(each.egress_front, pods=self._options.egress))
@@ -322,6 +325,14 @@ class EmbeddedCluster:
         """A recorder for front's own records."""
         assert self._plan is not None
         return RingRecorder(self._plan.rings["front"], actor, RealClock())
+
+    def _woken(self) -> None:
+        """Read, and let what follows come together: a Pod's end is twenty records, and each would wake this process."""
+        assert self._plan is not None
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._plan.wake_fd)
+        self._read_rings()
+        loop.call_later(_RECORDS_TOGETHER_SECONDS, loop.add_reader, self._plan.wake_fd, self._woken)
 
     def _read_rings(self) -> None:
         assert self._plan is not None

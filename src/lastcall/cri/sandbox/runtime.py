@@ -192,7 +192,10 @@ class SandboxRuntime:
             return
         async with sandbox.lock:
             left = [c for c in self._picture.containers.values() if c.sandbox is sandbox]
-            await asyncio.gather(*(self._kill(container, "StopPodSandbox") for container in left))
+            if len(left) == 1:  # mostly, and it has ended: no task, no turn of the loop
+                await self._kill(left[0], "StopPodSandbox")
+            else:
+                await asyncio.gather(*(self._kill(container, "StopPodSandbox") for container in left))
             if sandbox.state == PodSandboxState.SANDBOX_READY:
                 sandbox.state = PodSandboxState.SANDBOX_NOTREADY
                 self._picture.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
