@@ -6,8 +6,6 @@ Sources: apiserver pkg/endpoints/handlers/patch.go, RFC 6902, RFC 7386, apimachi
 
 from typing import Any, cast
 
-import jsonpatch
-
 from lastcall.api import errors
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object, copy_object
@@ -48,6 +46,8 @@ def json_patch(doc: Object, patch: Any) -> Object:
         if not isinstance(operation, dict):
             what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
             raise errors.bad_request(f"error decoding patch: {what}")
+    import jsonpatch  # few clients ask for it
+
     try:
         patched = _apply(copy_object(doc), patch)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError, ValueError):
@@ -59,6 +59,8 @@ def json_patch(doc: Object, patch: Any) -> Object:
 
 def _apply(doc: Object, patch: list[Object]) -> Any:
     """Go's library lets `replace` set a member that an object does not have, where RFC 6902 has it fail."""
+    import jsonpatch
+
     try:
         return jsonpatch.JsonPatch(patch).apply(doc)
     except jsonpatch.JsonPatchConflict:

@@ -22,11 +22,13 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.cluster.outside import outside_address
-from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.way_out import DialError
+
+if TYPE_CHECKING:
+    from lastcall.cri.api import AuthConfig
 
 TIMEOUT_SECONDS = 90.0
 """Longer than front takes for a name with several silent addresses."""
@@ -254,8 +256,10 @@ class EgressClient:
             raise OSError(str(answer["error"]))
         return [str(address) for address in answer["addresses"]]
 
-    async def credentials(self, repository: str) -> AuthConfig | None:
+    async def credentials(self, repository: str) -> "AuthConfig | None":
         """What the user's docker config has for `registry/path`. Raises RuntimeServiceError."""
+        from lastcall.cri.api import AuthConfig, RuntimeServiceError  # front does without
+
         try:
             answer, _ = await self._ask({"credentials": repository})
         except (TimeoutError, DialError) as error:

@@ -31,7 +31,7 @@ from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
-from lastcall.world import linux, needs
+from lastcall.world import linux
 from lastcall.world.clock import RealClock
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.tasks import unless
@@ -51,7 +51,7 @@ ProcessRestarted = Callable[[str, int], None]
 _DEATH_IS_KNOWN_SECONDS = 1.0
 
 _RECORDS_TOGETHER_SECONDS = 0.004
-"""The least time between two readings of records; less than an eye sees, and the rings hold more than comes meanwhile."""
+"""The least time between two readings of records: less than an eye sees, and the rings hold more than comes then."""
 
 _NAMESPACES = (
     linux.CLONE_NEWUSER
@@ -181,6 +181,8 @@ class EmbeddedCluster:
         self._readers = [RingReader(ring) for ring in plan.rings.values()]
 
     def _explained(self, message: str) -> ClusterStartError:
+        from lastcall.world import needs
+
         return ClusterStartError(message, needs.first_missing())
 
     def stop(self) -> None:

@@ -24,7 +24,6 @@ from typing import NoReturn
 
 from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
 from lastcall.cluster.layout import LOAD, NodeLayout
-from lastcall.cluster.node_network import connect, disconnect, make_node_networks
 from lastcall.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.cluster.orphans import Orphans
 from lastcall.cluster.plan import NodePlan, Plan
@@ -74,6 +73,8 @@ def run_init(
         for each in plan.nodes:
             _make_directories(each.layout)
         if plan.options.nodes > 1:
+            from lastcall.cluster.node_network import make_node_networks
+
             plan.netns.update(make_node_networks([each.layout for each in plan.nodes], [KUBERNETES_SERVICE_IP]))
         _Init(plan, writer, control_plane, node, load).run()
     except BaseException as error:
@@ -213,6 +214,8 @@ class _Init:
         """Cut a node's link, or mend it."""
         answer: Message = {"event": "link", "node": message["node"], "connected": message["connected"], "error": None}
         layout = self._nodes[message["node"]].layout
+        from lastcall.cluster.node_network import connect, disconnect
+
         try:
             (connect if message["connected"] else disconnect)(layout)
         except OSError as error:

@@ -10,11 +10,13 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.cluster.errors import ControlError
-from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported
 from lastcall.world.tasks import Tasks
+
+if TYPE_CHECKING:
+    from lastcall.node.shutdown import ShutdownGracePeriod
 
 Message = dict[str, Any]
 
@@ -29,7 +31,7 @@ def node_control_pair() -> tuple[socket.socket, socket.socket]:
 class Shutdown(Protocol):
     """What is needed of `lastcall.node.shutdown_manager.NodeShutdown`."""
 
-    async def shut_down(self, periods: Sequence[ShutdownGracePeriod], progress: Callable[[str], None]) -> None: ...
+    async def shut_down(self, periods: "Sequence[ShutdownGracePeriod]", progress: Callable[[str], None]) -> None: ...
     def cancel(self) -> None: ...
 
 
@@ -57,6 +59,8 @@ class NodeControlServer:
         if message["action"] == "cancel":
             self._shutdown.cancel()
         else:
+            from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported  # front does without
+
             periods = [ShutdownGracePeriod(priority, seconds) for priority, seconds in message["periods"]]
             try:
                 await self._shutdown.shut_down(periods, lambda text: self._say({"id": identity, "text": text}))

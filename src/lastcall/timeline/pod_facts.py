@@ -1,18 +1,25 @@
-"""What the story takes from the API object of a Pod, beside the records."""
+"""What the story takes from the API object of a Pod, beside the records.
+
+The API server makes records with it and tells no story: whose types are imported by who tells one.
+"""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
-from lastcall.timeline.story import ContainerFacts, ContainerKind, PodFacts
+
+if TYPE_CHECKING:
+    from lastcall.timeline.story import ContainerFacts, ContainerKind, PodFacts
 
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 
-def pod_facts(pod: Object) -> PodFacts:
+def pod_facts(pod: Object) -> "PodFacts":
     """The facts of a Pod object; the newest one that a client saw tells most."""
+    from lastcall.timeline.story import PodFacts
+
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     terminated = {
         container.get("name"): (container.get("state") or {}).get("terminated") or {}
@@ -33,7 +40,7 @@ def pod_facts(pod: Object) -> PodFacts:
     )
 
 
-def _containers(spec: Object) -> Iterable[tuple[ContainerKind, Object]]:
+def _containers(spec: Object) -> "Iterable[tuple[ContainerKind, Object]]":
     for container in spec.get("initContainers") or []:
         yield ("sidecar" if container.get("restartPolicy") == "Always" else "init"), container
     for container in spec.get("containers") or []:
@@ -42,7 +49,9 @@ def _containers(spec: Object) -> Iterable[tuple[ContainerKind, Object]]:
         yield "ephemeral", container
 
 
-def _container_facts(container: Object, kind: ContainerKind, terminated: Object) -> ContainerFacts:
+def _container_facts(container: Object, kind: "ContainerKind", terminated: Object) -> "ContainerFacts":
+    from lastcall.timeline.story import ContainerFacts
+
     pre_stop = (container.get("lifecycle") or {}).get("preStop") or {}
     return ContainerFacts(
         name=container.get("name") or "",
@@ -86,8 +95,10 @@ def status_problems(status: Object) -> dict[str, Any]:
     return found
 
 
-def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
+def facts_from_records(uid: str, records: Iterable[Record]) -> "PodFacts":
     """The same from records alone, for a Pod whose object nobody saw."""
+    from lastcall.timeline.story import ContainerFacts, PodFacts
+
     namespace = name = node = phase = ""
     containers: dict[str, ContainerFacts] = {}
     for record in records:
@@ -106,7 +117,7 @@ def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
     return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
 
 
-_KINDS: dict[str, ContainerKind] = {
+_KINDS: "dict[str, ContainerKind]" = {
     "container": "container",
     "sidecar": "sidecar",
     "init": "init",
@@ -114,7 +125,9 @@ _KINDS: dict[str, ContainerKind] = {
 }
 
 
-def _recorded(created: Record) -> Iterable[ContainerFacts]:
+def _recorded(created: Record) -> "Iterable[ContainerFacts]":
+    from lastcall.timeline.story import ContainerFacts
+
     for each in created.facts.get("containers") or []:
         kind = _KINDS.get(str(each.get("kind")), "container")
         yield ContainerFacts(str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""))

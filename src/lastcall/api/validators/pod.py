@@ -4,7 +4,6 @@ Source: pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodUp
 ValidatePodEphemeralContainersUpdate, ValidatePodResize).
 """
 
-import difflib
 import json
 from typing import Any
 
@@ -39,6 +38,8 @@ def validate_create(pod: Object) -> list[FieldError]:
 
 def diff(new: Any, old: Any) -> str:
     """What changed, as a unified diff of the JSON with three lines of context, without a file header."""
+    import difflib
+
     before, after = (json.dumps(value, indent=1).split("\n") for value in (old, new))
     changes = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
     return "".join(f"{line}\n" for line in changes)

@@ -1,9 +1,10 @@
 """What a pull asks of the world outside the cluster. `lastcall.cluster.egress` implements it."""
 
 import socket
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lastcall.cri.api import AuthConfig
+if TYPE_CHECKING:
+    from lastcall.cri.api import AuthConfig
 
 
 class DialError(Exception):
@@ -17,6 +18,6 @@ class WayOut(Protocol):
         """A connected, non-blocking socket, through the host's proxy where there is one. Raises DialError."""
         ...
 
-    async def credentials(self, repository: str) -> AuthConfig | None:
+    async def credentials(self, repository: str) -> "AuthConfig | None":
         """For `registry[:port]/path`. Raises RuntimeServiceError."""
         ...

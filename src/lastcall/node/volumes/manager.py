@@ -324,7 +324,7 @@ class HostVolumeManager:
         names: list[str] = []
         claimed = {volume["name"] for volume in pod["spec"].get("volumes") or () if _kind(volume) in CLAIMS}
         directory = self._root / "pods" / uid
-        if os.path.exists(directory / "volume-subpaths"):
+        if (directory / "volume-subpaths").exists():
             unmount_below(str(directory / "volume-subpaths"))
             await self._remove(directory / "volume-subpaths")
         for plugin in _entries(directory / "volumes"):
