@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall import __version__
-from lastcall.cli.rollout_report import FROM, tell_balance, tell_lost, tell_moves, yaml_lines
+from lastcall.cli.rollout_report import FROM, tell_balance, tell_left, tell_lost, tell_moves, yaml_lines
 from lastcall.cli.rollout_scale import Scale
 from lastcall.cli.rollout_session import Result
 from lastcall.cli.rollout_strips import strips
@@ -106,7 +106,7 @@ def _experiment(result: Result, with_advice: bool) -> Markup:
         _picture(result),
         [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
         _causes(found) if found.lost else None,
-        _pods(found) if found.lost else None,
+        _pods(found, result.lives) if found.lost else None,
         _lost(found.lost) if found.lost else None,
         class_="pod",
     )
@@ -207,14 +207,15 @@ def _causes(found: Account) -> Markup:
     return _table("Why they were lost", ("lost", "at most (95 %)", "kind of request", "how", "why"), rows)
 
 
-def _pods(found: Account) -> Markup:
+def _pods(found: Account, lives: Sequence[PodLife]) -> Markup:
+    left = {life.name: tell_left(life) for life in lives}
     rows = [
         tag(
             "tr",
             tag("td", each.lost, class_="num"),
             tag("td", percentage(each.upper_bound), class_="num"),
             tag("td", each.total, class_="num"),
-            tag("td", each.pod),
+            tag("td", f"{each.pod}{left.get(each.pod, '')}"),
         )
         for each in found.pods
     ]

@@ -9,6 +9,7 @@ from lastcall.cli.rollout_session import Result
 from lastcall.timeline import kinds
 from lastcall.traffic.account import WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
+from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, MOVED_MEANS
 
 if TYPE_CHECKING:
@@ -57,8 +58,10 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         pods = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for name in ("lost", "at most", "of", "Pod"):
             pods.add_column(name, justify="right" if name in NUMBERS else "left")
+        left = {life.name: tell_left(life) for life in result.lives}
         for share in found.pods:
-            pods.add_row(str(share.lost), percentage(share.upper_bound), str(share.total), share.pod)
+            pod = Text(share.pod).append(left.get(share.pod, ""), style="dim")
+            pods.add_row(str(share.lost), percentage(share.upper_bound), str(share.total), pod)
         console.print(pods)
         console.print()
         for each in found.lost[:SHOWN]:
@@ -75,6 +78,16 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print()
         console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
         console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.patch))))
+
+
+def tell_left(life: PodLife) -> str:
+    """What the kernel held for a container that exited: seen, whatever the applications print. "" for nothing."""
+    parts = []
+    if life.never_accepted:
+        parts.append(f"{life.never_accepted} never accepted")
+    if life.unread:
+        parts.append(f"{life.unread} with unread data")
+    return f" (exited with {', '.join(parts)})" if parts else ""
 
 
 def tell_moves(found: Account) -> list[str]:
@@ -250,6 +263,8 @@ def _experiment(result: Result) -> dict[str, Any]:
                     )
                 },
                 "killed": life.killed,
+                "neverAccepted": life.never_accepted,
+                "unread": life.unread,
             }
             for life in result.lives
         ],

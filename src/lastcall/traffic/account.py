@@ -311,7 +311,8 @@ def ids_printed(output: Iterable[str]) -> dict[int, int]:
 def _explain(outcome: Outcome, life: PodLife | None, printed: _Printed, disrupted: float) -> LostRequest:
     at = outcome.sent if outcome.lost == "connect timeout" else outcome.finished
     seen, cause = printed.of(outcome), decide_cause(outcome, life)
-    if cause == "cut off" and seen == "never" and outcome.lost in ("reset before bytes", "closed before bytes"):
+    # A close with something unread, or of a connection that was never accepted, is a reset; others end with a FIN.
+    if cause == "cut off" and seen == "never" and outcome.lost == "reset before bytes":
         cause = "never read"
     return LostRequest(
         outcome=outcome,

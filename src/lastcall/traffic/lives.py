@@ -20,6 +20,8 @@ class PodLife:
     `routed` and `unrouted` are when a node's kernel began, and the last one stopped, to send it new connections.
     `stop` is when the runtime was asked to stop a container, a moment before `term`: the record of the signal is
     written when it has been sent, and an application may have acted on it by then. `killed`: one was ended by SIGKILL.
+    `never_accepted` and `unread` are connections that the kernel had taken for it when it exited, as last seen: those
+    that it never accepted, and those with data that it had not read; None where nobody looked.
     `pauses`: from when to when between `routed` and `unrouted` no rule named it, for it was not ready. `probed`: when a
     readiness probe first succeeded, so it listened.
     """
@@ -37,6 +39,8 @@ class PodLife:
     routed: float | None = None
     unrouted: float | None = None
     killed: bool = False
+    never_accepted: int | None = None
+    unread: int | None = None
     probed: float | None = None
     pauses: list[tuple[float, float]] = field(default_factory=list)
     named_by: dict[str, None] = field(default_factory=dict)
@@ -145,6 +149,9 @@ def _note(life: PodLife, record: Record, at: float) -> None:
             life.term = at
         case kinds.LISTENER_CLOSED if life.listener_closed is None:
             life.listener_closed = at
+        case kinds.SOCKETS_AT_EXIT:
+            life.never_accepted = (life.never_accepted or 0) + int(facts.get("backlog") or 0)
+            life.unread = (life.unread or 0) + int(facts.get("unread") or 0)
         case kinds.PROCESS_EXITED:
             life.exited = at
         case kinds.PROBE_CHANGED if facts.get("probe") == "readiness" and facts.get("result") == "success":

@@ -6,6 +6,7 @@ import pytest
 
 from lastcall.api.patch import strategic_merge_patch
 from lastcall.api.resources import DEPLOYMENTS
+from lastcall.cli.rollout_report import tell_left
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.traffic.account import account, decide_cause
@@ -189,12 +190,13 @@ def test_each_kind_is_lost_for_a_cause(outcome: Outcome, pod: PodLife, cause: st
 
 def test_what_the_kernel_accepted_and_nobody_read_is_told_from_what_was_cut_off() -> None:
     outcomes = [request(14, 15, "reset before bytes", id=1), request(14, 15, "reset before bytes", id=2),
-                request(14, 15, "reset before bytes", "tcp", id=3), request(8, 9, id=4)]  # fmt: skip
+                request(14, 15, "reset before bytes", "tcp", id=3), request(8, 9, id=4),
+                request(14, 15, "closed before bytes", id=5)]  # fmt: skip
     printed = ["lc-2 begun", "lc-4 begun", "lc-4 answered"]
     found = account(outcomes, [life()], printed, 10.0)
-    assert [each.cause for each in found.lost] == ["never read", "cut off", "cut off"]
+    assert [each.cause for each in found.lost] == ["never read", "cut off", "cut off", "cut off"]
     # Of raw TCP this application prints nothing, so that nothing is known of what it saw.
-    assert [each.seen for each in found.lost] == ["never", "begun", "unknown"]
+    assert [each.seen for each in found.lost] == ["never", "begun", "unknown", "never"]
     cut = account(outcomes, [life()], printed, 10.0, whole_output=False)
     assert {each.cause for each in cut.lost} == {"cut off"}
 
@@ -230,6 +232,17 @@ def test_connections_that_are_kept_pin_their_requests_to_a_pod() -> None:
     http2, fresh = account(outcomes, [life(), other], [], 10.0).balance
     assert (http2.kind, http2.connections, http2.requests, http2.skew) == ("http2", 2, {"web-1": 30, "web-2": 0}, 2.0)
     assert (fresh.requests, fresh.skew) == ({"web-1": 5, "web-2": 5}, 1.0)
+
+
+def test_what_the_kernel_held_for_a_container_that_exited_is_known_of_its_pod() -> None:
+    def looked(at: int, **facts: int) -> Record:
+        return Record(f"r{at}", at * 10**9, 0, "shim", kinds.SOCKETS_AT_EXIT, "u", facts=facts)
+
+    (found,) = pod_lives([looked(1, backlog=2, unread=1), looked(2, backlog=1)])  # two containers
+    assert (found.never_accepted, found.unread) == (3, 1)
+    assert tell_left(found) == " (exited with 3 never accepted, 1 with unread data)"
+    (other,) = pod_lives([Record("r", 10**9, 0, "kubelet", kinds.POD_CREATED, "u", facts={"name": "web-1"})])
+    assert (other.never_accepted, other.unread, tell_left(other)) == (None, None, "")
 
 
 # -- advice ------------------------------------------------------------------------------------------------------------
