@@ -14,7 +14,7 @@ from typing import Literal
 
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.lives import SKEW_SECONDS, Phase, PodLife, by_address
-from lastcall.traffic.outcome import Kind, Lost, Moved, Outcome
+from lastcall.traffic.outcome import TIMEOUTS, Kind, Lost, Moved, Outcome
 
 Cause = Literal[
     "late endpoint",
@@ -95,7 +95,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`totals` and `losses` are by kind, without the `unmeasured`: timeouts of a client that was itself held up, which
+    """`totals` and `losses` are by kind, without the `unmeasured`: losses of a client that was itself held up, which
     no Pod's end explains.
 
     Three ways for the books not to agree, ids each: `unaccounted`, that an application saw and no client knows of;
@@ -169,7 +169,7 @@ def account(
     unmeasured = [
         each
         for each in outcomes
-        if not each.measured and decide_cause(each, _life(each, addresses, lives, answers)) == "unexplained"
+        if not each.measured and not _explained(each, _life(each, addresses, lives, answers), seen)
     ]
     left_out = {each.id for each in unmeasured}
     counted = [each for each in outcomes if _counts(each, disrupted) and each.id not in left_out]
@@ -216,6 +216,14 @@ class _Printed:
         if outcome.kind not in self.kinds or not outcome.unanswered or not self.messages:
             return "unknown"
         return "begun" if outcome.unanswered in self.messages else "never"
+
+
+def _explained(outcome: Outcome, life: PodLife | None, seen: Mapping[int, int]) -> bool:
+    """Whether a loss is the Pod's although the client was held up: its end explains that nobody answered in time, or
+    the application has seen the request."""
+    if outcome.lost in TIMEOUTS:
+        return decide_cause(outcome, life) != "unexplained"
+    return outcome.id in seen
 
 
 def _settled(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> Outcome:

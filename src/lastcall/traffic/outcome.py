@@ -35,6 +35,9 @@ Lost = Literal[
 ]
 LOST: tuple[Lost, ...] = get_args(Lost)
 TIMEOUTS: tuple[Lost, ...] = ("connect timeout", "timeout")
+BEFORE_BYTES: tuple[Lost, ...] = ("reset before bytes", "closed before bytes")
+NEW_SECONDS = 0.01
+"""A connection no older than this was opened for the request."""
 
 HELD_UP_SECONDS = 0.5
 """A client that runs so late cannot say whether an answer was late, or only read late."""
@@ -114,12 +117,17 @@ class Outcome:
 
     @property
     def measured(self) -> bool:
-        """False where a client that was held up says that time ran out: the answer may have been there.
+        """False where a client that was held up cannot say whose loss it is.
 
-        Such a timeout counts only where the end of a Pod explains it.
+        That time ran out: the answer may have been there. Such a timeout counts only where a Pod's end explains it.
+        That a new connection was closed before an answer: between connecting and sending, the client may have stood
+        still until the Pod's end.
         """
-        late = max(self.held_up, self.sent - self.planned)
-        return self.lost not in TIMEOUTS or late < HELD_UP_SECONDS
+        if self.lost in TIMEOUTS:
+            return max(self.held_up, self.sent - self.planned) < HELD_UP_SECONDS
+        if self.lost in BEFORE_BYTES and self.age < NEW_SECONDS:
+            return self.held_up < HELD_UP_SECONDS
+        return True
 
     def to_wire(self) -> list[Any]:
         return list(_VALUES(self))

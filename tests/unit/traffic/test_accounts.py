@@ -369,7 +369,7 @@ def test_a_timeout_of_a_client_that_was_held_up_is_nobodys_and_leaves_the_verdic
     [
         ("timeout", 0.1, "killed"),
         ("refused", 3.0, "late endpoint"),
-        ("reset before bytes", 3.0, "killed"),
+        ("reset after bytes", 3.0, "killed"),
         ("connect timeout", 3.0, "late endpoint"),
     ],
 )
@@ -434,3 +434,13 @@ def test_what_unready_pods_lost_is_not_laid_to_the_rollout() -> None:
     assert [each.cause for each in found.lost] == ["no endpoint", "no endpoint"]
     told = judge(found, [busy], deployment(), 8080)
     assert "were not ready meanwhile" in told.sentence and told.advice[0].patch == {}
+
+
+def test_a_new_connection_that_a_stalled_client_left_silent_until_the_pods_end_is_nobodys_loss() -> None:
+    """Opened while the Pod served, written to when it had gone: only the client's stall lies between."""
+    ended = life(hook=None, term=13.0, exited=13.1, unrouted=11.0)
+    stalled = request(10.9, 13.5, "closed before bytes", held_up=2.5)
+    assert account([stalled], [ended], [], 5.0).unmeasured == (stalled,)
+    assert account([stalled], [ended], ["lc-1 begun"], 5.0).unmeasured == (), "the application has seen it"
+    on_time = request(12.9, 13.1, "closed before bytes", held_up=0.1)
+    assert account([on_time], [ended], [], 5.0).unmeasured == ()
