@@ -19,6 +19,7 @@ from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world.clock import monotonic
+from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -74,7 +75,7 @@ async def _run(plan: Plan) -> None:
     batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
-        tasks.spawn(server.prepare_tokens(), name="apiserver tokens")
+        tasks.spawn(_settle(world, server), name="apiserver tokens")
         # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
         tasks.spawn(
             run_controllers(
@@ -96,6 +97,13 @@ async def _run(plan: Plan) -> None:
             ),
             name="scheduler",
         )
+
+
+async def _settle(world: World, server: APIServer) -> None:
+    """What the start did not wait for."""
+    await server.prepare_tokens()
+    await world.clock.sleep(AFTER_SECONDS)
+    give_back_start_code()
 
 
 async def _open_store(plan: Plan, world: World) -> Store:

@@ -34,6 +34,7 @@ from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux
 from lastcall.world.clock import RealClock
 from lastcall.world.id_maps import write_id_maps
+from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import unless
 
 if TYPE_CHECKING:
@@ -262,6 +263,7 @@ class EmbeddedCluster:
         """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
         await self._unless_dead(self._nodes_ready())
         self._is_up = True
+        asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
 
     async def _nodes_ready(self) -> None:
         waiting = dict.fromkeys(each.name for each in layouts(self._options.nodes))

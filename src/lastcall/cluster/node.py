@@ -49,6 +49,7 @@ from lastcall.proxy.first_service import first_service, left_rules
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world.clock import monotonic
 from lastcall.world.netlink import new_local_network
+from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -174,6 +175,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         await kubelet.wait_ready()
         await status.register()
         tasks.spawn(status.run(), name="node status")
+        tasks.spawn(_settle(world), name="settle")
         tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
         tasks.spawn(_dns(world, plan, client, way_out), name="cluster DNS")
         if plan.options.egress:
@@ -237,6 +239,11 @@ async def _proxy(
         config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR, (CLUSTER_DNS_IP,)),
         health=HTTPHealthServers((layout.ip,)),
     ).run()
+
+
+async def _settle(world: World) -> None:
+    await world.clock.sleep(AFTER_SECONDS)
+    give_back_start_code()
 
 
 async def _dns(world: World, plan: Plan, client: HTTPClient, way_out: EgressClient) -> None:

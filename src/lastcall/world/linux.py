@@ -129,6 +129,16 @@ def _path(path: str | bytes) -> ctypes.c_char_p:
     return ctypes.c_char_p(os.fsencode(path))
 
 
+_MADV_DONTNEED = 4
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def madvise_dontneed(address: int, length: int) -> None:
+    """Drop pages; those of a file are read again when they are needed, private ones are lost. Raises OSError."""
+    if _libc.madvise(address, length, _MADV_DONTNEED) != 0:
+        raise _failure("madvise")
+
+
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
