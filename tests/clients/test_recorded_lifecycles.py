@@ -33,7 +33,7 @@ def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     """Eight scenarios at a time; what differs is replayed alone, for the recordings were made alone, too."""
     make_images(tmp_path)
     result = replayed(tmp_path, "-j", "8", *HALVES[sys.version_info >= (3, 12)])
-    assert result["counts"]["agree"] >= 25
+    assert result["counts"]["agree"] + result["counts"]["differ"] >= 25
     differing = [run["scenario"] for run in result["scenarios"] if unexpected({"scenarios": [run]})]
     assert len(differing) <= MOST_TO_REPEAT, unexpected(result)
     if differing:

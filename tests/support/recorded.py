@@ -41,6 +41,8 @@ def unexpected(report: dict) -> list[str]:
     found = []
     for run in report["scenarios"]:
         excuse = FASTER.get(run["scenario"])
+        if run["result"] == "error":
+            found.append(f"{run['scenario']}: {run['reason']}")
         if any(STEPS_AT_ONCE.get(run["scenario"], "\0") in text for text in run["must"]):
             continue
         found += [f"{run['scenario']}: {text}" for text in run["must"] if excuse is None or excuse not in text]
