@@ -18,7 +18,7 @@ HALVES = {
             "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],
 }  # fmt: skip
 
-MOST_TO_REPEAT = 12
+MOST_TO_REPEAT = 20
 """Scenarios; more that differ at once are no matter of pace, not even of that of a machine with other work."""
 
 
