@@ -14,6 +14,8 @@ import pytest
 from pods import container, pod
 from staying import KUBECTL, Place, eventually
 
+from lastcall.cri.sandbox.network import NOWHERE
+
 PLUGINS = Path("/usr/lib/cni")
 
 pytestmark = [
@@ -104,7 +106,9 @@ class Cluster:
         return sorted(name for name in self.inside("ls", "/var/lib/cni/networks/pods").split() if name[0].isdigit())
 
     def links(self) -> list[str]:
-        return [each["ifname"] for each in json.loads(self.inside("ip", "-json", "link", "show", "type", "veth"))]
+        """Those of Pods: the node has a pair of its own to which addresses without a Pod lead."""
+        found = [each["ifname"] for each in json.loads(self.inside("ip", "-json", "link", "show", "type", "veth"))]
+        return [name for name in found if not name.startswith(NOWHERE)]
 
     def rules(self, *words: str) -> list[str]:
         """iptables rules with one of the words."""

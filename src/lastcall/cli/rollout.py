@@ -161,7 +161,7 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
 @click.option(
     "--http2-connections",
     metavar="N",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000, "connections"),
     default=4,
     show_default=True,
     help="How many connections all requests of HTTP/2 share.",

@@ -34,7 +34,7 @@ NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.ya
         (("--load", "websockets=3"), "kinds: fresh, keep-alive, slow, tcp, stream, websocket, http2"),
         (("--stream-length", "0"), "'0': write a time between 100ms and 1h, as 5s"),
         (("--websocket-path", "ws"), "'ws': a path begins with /"),
-        (("--http2-connections", "0"), "0 is not in the range"),
+        (("--http2-connections", "0"), "0 is too few: give a whole number of connections from 1 to 1000"),
         (("--from", "outside"), "'node', 'pod', 'published', 'balancer'"),
         (("--slow-path", "/a b"), "'/a b': a path begins with / and has neither spaces"),
     ],
