@@ -28,8 +28,8 @@ def copy_object(obj: Object) -> Object:
 
 
 def with_own_metadata(obj: Object) -> Object:
-    """A copy whose metadata may be changed; everything else is shared with `obj`."""
-    return {**obj, **copy_object({"metadata": obj.get("metadata") or {}})}
+    """A copy in whose metadata members may be set; these and everything else are shared with `obj`."""
+    return {**obj, "metadata": dict(obj.get("metadata") or ())}
 
 
 def metadata(obj: Object) -> Object:

@@ -130,14 +130,17 @@ def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
     return each("metadata.name", name, is_path_segment_name(name))
 
 
-def validate_update(resource: Resource, new: Object, old: Object, subresource: str = "") -> list[FieldError]:
+def validate_update(
+    resource: Resource, new: Object, old: Object, subresource: str = "", found: list[FieldError] | None = None
+) -> list[FieldError]:
     """What the kind's own update rules find. (the strategy's `ValidateUpdate`)
 
     The API server checks metadata once more before it asks the kind (`rest.BeforeUpdate`), which is why Kubernetes
-    lists a problem of metadata twice in `details.causes`; `metadata_update_errors` is that first check.
+    lists a problem of metadata twice in `details.causes`; `metadata_update_errors` is that first check, and `found`
+    what it found.
     """
     rules = rules_for(resource)
-    errors = metadata.validate_object_meta_update(new.get("metadata") or {}, old.get("metadata") or {})
+    errors = list(metadata_update_errors(new, old) if found is None else found)
     for name, rule in rules.subresources:
         if name == subresource:
             return errors + rule(new, old)

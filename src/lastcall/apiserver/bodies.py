@@ -175,9 +175,7 @@ def prepare(
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
     obj["metadata"] = obj.get("metadata") or {}
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
-    looked_at = [
-        key for key, value in obj.items() if old is None or key == "metadata" or not _same(value, old.get(key))
-    ]
+    looked_at = [key for key, value in obj.items() if old is None or not _same(value, old.get(key))]
     part = obj if old is None else {key: obj[key] for key in looked_at}
     forget = obj["metadata"].get("managedFields") == []
     if patch is not None and old is not None and isinstance(resource, CustomResource):

@@ -352,8 +352,9 @@ class Operations:
         def transform(old: Object) -> Object:
             shown = old if face is None else face.show(old)
             new = apply(shown)
-            if new["metadata"].get("managedFields") is old["metadata"].get("managedFields"):
-                new["metadata"].pop("managedFields", None)  # untouched: they need no checking
+            meta = new["metadata"]
+            if meta is not shown["metadata"] and meta.get("managedFields") is old["metadata"].get("managedFields"):
+                meta.pop("managedFields", None)  # untouched: they need no checking
             new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None, old=shown)
             if resource is PODS and "status" in new and new.get("spec") is shown["spec"]:
                 return new  # a Pod's defaults are in its spec, and what is stored has them

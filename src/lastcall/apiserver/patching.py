@@ -54,11 +54,20 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
         if new["metadata"].get("name") != name:
             given = new["metadata"].get("name")
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        if _is_untouched(new["metadata"], old["metadata"]):
+            new = {**new, "metadata": old["metadata"]}
         # What is stored shares nothing with the caller's patch; with the old object only what the patch did not touch.
-        own = {key: value for key, value in new.items() if key == "metadata" or value is not old.get(key)}
+        own = {key: value for key, value in new.items() if value is not old.get(key)}
         return {**new, **copy_object(own)}
 
     return transform
+
+
+def _is_untouched(new: Object, old: Object) -> bool:
+    """Whether a patch changed no member, as that of a status which says only whose it is (its uid)."""
+    return len(new) == len(old) and all(
+        value is old.get(key) or (type(value) is str and value == old.get(key)) for key, value in new.items()
+    )
 
 
 def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:

@@ -280,7 +280,8 @@ class GenericStore:
         else:
             drop_disabled_status(self.resource, new, self.shared.gates)
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
-        errors = [*metadata_update_errors(new, old), *validate_update(self.resource, new, old, subresource)]
+        found = metadata_update_errors(new, old)
+        errors = [*found, *validate_update(self.resource, new, old, subresource, found)]
         self._raise_invalid(new, errors + disabled + self.strategy.validate(new))
         if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

@@ -86,7 +86,7 @@ def assigned(pod: Object, node: str, binding_meta: Object, moment: str) -> Objec
     """The Pod as it looks after the binding: node, the binding's annotations and labels, condition PodScheduled."""
     new = with_own_metadata(pod)
     new["spec"] = {**new["spec"], "nodeName": node}
-    new["status"] = copy_object(new.get("status") or {})
+    new["status"] = dict(new.get("status") or ())
     for key in ("annotations", "labels"):
         if binding_meta.get(key):
             new["metadata"][key] = {**(new["metadata"].get(key) or {}), **binding_meta[key]}

@@ -29,13 +29,20 @@ def compare(type_: Type, old: Object, new: Object) -> tuple[FieldSet, FieldSet]:
     """(added or modified, removed) from `old` to `new`, but for what nobody manages."""
     changed: FieldSet = {}
     removed: FieldSet = {}
-    _diff_members(type_, _managed_parts(old), _managed_parts(new), changed, removed)
+    if old.get("metadata") is new.get("metadata"):
+        _diff_members(type_, _other_parts(old), _other_parts(new), changed, removed)
+    else:
+        _diff_members(type_, _managed_parts(old), _managed_parts(new), changed, removed)
     return changed, removed
 
 
+def _other_parts(obj: Object) -> Object:
+    return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion", "metadata")}
+
+
 def _managed_parts(obj: Object) -> Object:
-    parts = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
-    meta = parts.get("metadata")
+    parts = _other_parts(obj)
+    meta = obj.get("metadata")
     known = meta if isinstance(meta, Mapping) else {}
     parts["metadata"] = {name: value for name, value in known.items() if name not in UNMANAGED}
     return parts
