@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from lastcall.api.claims import class_of
 from lastcall.api.errors import forbidden, not_found
-from lastcall.api.meta import Object
+from lastcall.api.meta import Object, resource_version_of
 from lastcall.api.names import generate_name
 from lastcall.api.resources import (
     NAMESPACES,
@@ -37,6 +37,7 @@ ListObjects = Callable[[Resource], Awaitable[list[Object]]]
 
 TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
 TOKEN_EXPIRATION_SECONDS = 3607
+TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 TOLERATED_SECONDS = 300
@@ -66,6 +67,16 @@ class Admission:
             protect_claim(obj)
         elif resource == PERSISTENTVOLUMES:
             protect_volume(obj)
+
+    async def seen_for(self, pod: Object, namespace: str) -> tuple[str, ...] | None:
+        """The versions of all objects that `create` looks at for a Pod; None when one of them is missing.
+
+        What it makes of two Pods with the same body is the same as long as these are.
+        """
+        account = pod["spec"].get("serviceAccountName") or ""
+        found = [await self._get(NAMESPACES, "", namespace), await self._get(SERVICEACCOUNTS, namespace, account)]
+        found += await self._list(PRIORITYCLASSES)
+        return None if None in found else tuple(resource_version_of(each) for each in found if each is not None)
 
     async def update(
         self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
@@ -111,7 +122,7 @@ class Admission:
             why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
             raise forbidden(PODS, pod["metadata"].get("name", ""), why)
         if should_automount(account, pod):
-            mount_token(pod, generate_name("kube-api-access-", self._world.random))
+            mount_token(pod, generate_name(TOKEN_VOLUME, self._world.random))
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
 
@@ -141,7 +152,7 @@ def mount_token(pod: Object, volume_name: str) -> None:
     spec = pod["spec"]
     volumes: list[Object] = spec.get("volumes") or []
     for volume in volumes:
-        if volume.get("name", "").startswith("kube-api-access-"):
+        if volume.get("name", "").startswith(TOKEN_VOLUME):
             volume_name = volume["name"]
     needed = False
     for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:

@@ -113,9 +113,16 @@ class InProcessClient:
     ) -> Object:
         resource = self._operations.served(resource)
         context = self._context("create", resource, namespace, name, subresource)
+        again, key = None, None
+        if not (name or subresource):
+            again, key = await self._operations.create_again(context, resource, obj, namespace)
+        if again is not None:
+            return again.object
         answer = await self._operations.create(
             context, resource, copy_object(obj), namespace, name=name, subresource=subresource
         )
+        if key is not None:
+            await self._operations.remember(key, answer)
         return answer.object
 
     async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:

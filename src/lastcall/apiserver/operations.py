@@ -46,6 +46,8 @@ from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.patching import patcher
 from lastcall.apiserver.registry import Answer, GenericStore, Track, Transform, check_names
+from lastcall.apiserver.repeated_pods import Key as RepeatedKey
+from lastcall.apiserver.repeated_pods import RepeatedPods
 from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
@@ -90,6 +92,7 @@ class Operations:
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
+        self._repeated = RepeatedPods(shared.world, shared.admission)
         self.catalog: Catalog | None = None
         """What is served; without one nothing but Kubernetes's own kinds."""
 
@@ -239,6 +242,25 @@ class Operations:
         track = self._track(self._tracking(context, resource))
         answer = await self.kind(resource).create(context, obj, namespace, track=track)
         return self._answer(resource, answer)
+
+    async def create_again(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str
+    ) -> tuple[Answer | None, RepeatedKey | None]:
+        """As `create` for a body that came before, which is only read: (the answer, None where `create` is to be asked;
+        under what to `remember` what that answers)."""
+        key = self._repeated.key(context, resource, obj, namespace)
+        if key is None or (pod := await self._repeated.another(key)) is None:
+            return None, key
+        try:
+            return await self.kind(resource).create_prepared(context, pod, namespace), key
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return None, key  # another name is needed
+
+    async def remember(self, key: RepeatedKey, answer: Answer) -> None:
+        """What a create answered, for `create_again`."""
+        await self._repeated.remember(key, answer.object)
 
     async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
         obj = prepare(context, BINDINGS, obj)

@@ -177,6 +177,10 @@ class GenericStore:
                 *self.strategy.validate(obj),
             ],
         )
+        return await self.create_prepared(context, obj, namespace)
+
+    async def create_prepared(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+        """Store a new object that is known to be in order. Raises StatusError."""
         undo = self.strategy.begin_create(obj, context)
         key = self.key(namespace, obj["metadata"]["name"])
         try:

@@ -19,7 +19,7 @@ from lastcall.api.errors import (
 )
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, invalid
-from lastcall.api.meta import Object, copy_object, uid_of, with_own_metadata
+from lastcall.api.meta import Object, uid_of, with_own_metadata
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS, Resource
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.kubelet_client import KubeletLogs, PodLogOptions
