@@ -46,7 +46,17 @@ _MAGIC = 0x6C63_7269_6E67_0001  # "lcring", layout 1
 _MAGIC_AT, _CAPACITY_AT, _HEAD, _OLDEST, _SEQUENCE = range(5)
 _FRAME = Struct("=IIQ")
 
-_encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), default=str, check_circular=False).encode
+
+def _encoder() -> Callable[[Any], str]:
+    """`JSONEncoder.encode`, where possible without an encoder in C that is made anew for each record."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return json.JSONEncoder(separators=(",", ":"), default=str, check_circular=False).encode
+    chunks = make(None, str, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
+    return lambda value: "".join(chunks(value, 0))
+
+
+_encode = _encoder()
 
 
 class Ring:

@@ -139,6 +139,8 @@ def validate_status_update(new: Object, old: Object) -> list[FieldError]:
     if all_containers_could_restart(old):
         return errors
     policy = spec.get("restartPolicy", "Always")
+    if policy == "Always" and not (spec.get("initContainers") or status.get("initContainerStatuses")):
+        return errors  # every container may start again
     sidecars = [str(item.get("name")) for item in spec.get("initContainers") or () if is_restartable_init(item)]
     by_rule = _restarted_by_own_policy(old, "containers", "containerStatuses")
     errors += _container_transitions(status, stored, "containerStatuses", policy, frozenset(by_rule))
