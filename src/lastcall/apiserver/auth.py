@@ -118,6 +118,11 @@ _PRIVILEGED_GROUPS = frozenset({MASTERS, NODES_GROUP})
 _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
 
 
+def may_everything(user: UserInfo) -> bool:
+    """Whether `authorize` allows `user` whatever is asked."""
+    return user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups)
+
+
 def authorize(user: UserInfo, request: RequestInfo) -> bool:
     """May `user` do this? RBAC comes later; until then this table is the whole policy:
 
@@ -129,7 +134,7 @@ def authorize(user: UserInfo, request: RequestInfo) -> bool:
     | group system:serviceaccounts | GET the issuer's documents |
     | ServiceAccounts and all others | nothing more, as in a new cluster without role bindings |
     """
-    if user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups):
+    if may_everything(user):
         return True
     if request.is_resource_request:
         asks = request.verb == "create" and ALL_AUTHENTICATED in user.groups and not request.subresource
@@ -147,7 +152,7 @@ def rules_of(user: UserInfo) -> dict[str, list[dict[str, list[str]]]]:
     """The same table as `resourceRules` and `nonResourceRules` of a SelfSubjectRulesReview."""
     resources: list[dict[str, list[str]]] = []
     others = [_path_rule(_PUBLIC_PATHS)]
-    if user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups):
+    if may_everything(user):
         resources.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
         others.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
     if ALL_AUTHENTICATED in user.groups:

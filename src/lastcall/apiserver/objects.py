@@ -50,13 +50,14 @@ class Codec:
     def __init__(self, resource: Resource, cache: ObjectCache) -> None:
         self.resource = resource
         self._cache = cache
-        head = orjson.dumps({"kind": resource.kind, "apiVersion": resource.api_version})
+        self._kind, self._api_version = resource.kind, resource.api_version
+        head = orjson.dumps({"kind": self._kind, "apiVersion": self._api_version})
         self._head = head[:-1] + b","
 
     def encode(self, obj: Object, revision: int) -> bytes:
         """The bytes of `obj` at `revision`; `obj` gets that resourceVersion and belongs to the cache afterwards."""
         obj["metadata"]["resourceVersion"] = str(revision)
-        obj = with_type(obj, self.resource)
+        obj = _with_type(obj, self._kind, self._api_version)
         # A copy, for what orjson gives keeps the buffer it was written in: 8 KiB for 3 KiB of a Pod.
         value = bytes(memoryview(orjson.dumps(obj)))
         self._cache.remember(value, obj)
@@ -75,16 +76,20 @@ class Codec:
 
 def with_type(obj: Object, resource: Resource) -> Object:
     """`obj` itself with kind and apiVersion in front (a new dict only where they are not)."""
+    return _with_type(obj, resource.kind, resource.api_version)
+
+
+def _with_type(obj: Object, kind: str, api_version: str) -> Object:
     keys = iter(obj)
     if (
         next(keys, "") == "kind"
         and next(keys, "") == "apiVersion"
-        and obj["kind"] == resource.kind
-        and obj["apiVersion"] == resource.api_version
+        and obj["kind"] == kind
+        and obj["apiVersion"] == api_version
     ):
         return obj
     rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
-    return {"kind": resource.kind, "apiVersion": resource.api_version, **rest}
+    return {"kind": kind, "apiVersion": api_version, **rest}
 
 
 def list_head(resource: Resource, revision: int, continue_: str = "", remaining: int | None = None) -> bytes:

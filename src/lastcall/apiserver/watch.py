@@ -77,7 +77,8 @@ class EventStream:
         self._selection = selection
         self._asked = asked
         self._revision = asked
-        self._initial: Iterator[Entry] = iter(())
+        self._everything = selection.everything
+        self._initial: Iterator[Entry] | None = None
         self._end_of_initial = False
         self._changes: Changes | None = None
         self._ended = False
@@ -117,12 +118,10 @@ class EventStream:
         if self._ended or self._changes is None:
             return None
         self._in_vain = False
-        for entry in islice(self._initial, SLICE):
-            if self._selection.everything or selects(self._kind, self._selection, entry):
-                return Event("ADDED", entry.value)
-            self._in_vain = True
-        if self._in_vain:
-            return None
+        if self._initial is not None:
+            if (event := self._take_initial()) is not None or self._in_vain:
+                return event
+            self._initial = None
         if self._end_of_initial:
             self._end_of_initial = False
             return self._bookmark(initial_events_end=True)
@@ -134,11 +133,20 @@ class EventStream:
                 if (change := self._changes.take()) is None:
                     return None
                 self._revision = change.revision
+                if self._everything:
+                    return Event(change.type, change.value)
                 if (event := self._transition(change)) is not None:
                     return event
         except Compacted as error:
             return self._failed(error)
         self._in_vain = True
+        return None
+
+    def _take_initial(self) -> Event | None:
+        for entry in islice(self._initial or (), SLICE):
+            if self._everything or selects(self._kind, self._selection, entry):
+                return Event("ADDED", entry.value)
+            self._in_vain = True
         return None
 
     async def _begin(self) -> Changes:
@@ -208,8 +216,6 @@ class EventStream:
     def _transition(self, change: Change) -> Event | None:
         """What a change means to this watch: an object that comes to match is ADDED, one that ceases to is DELETED."""
         selection = self._selection
-        if selection.everything:
-            return Event(change.type, change.value)
         if selection.name and change.key.rpartition("/")[2] != selection.name:
             return None
         if selection.only_name:

@@ -172,22 +172,29 @@ class Informer:
 
     def _put(self, obj: Object, *, listed: bool = False) -> None:
         """`listed`: a list is the truth even when its numbers are lower (a server that lost its store starts anew)."""
-        key = _key(obj)
+        meta = obj["metadata"]
+        key = (meta.get("namespace", ""), meta["name"])
         old = self._objects.get(key)
-        if old is not None and uid_of(old) != uid_of(obj):
+        if old is not None and uid_of(old) != meta.get("uid", ""):
             # Deleted and created again under one name while nobody watched: two lives, told as two.
             self._remove(key, old)
             old = None
         if old is not None:
-            if resource_version_of(old) == resource_version_of(obj):
+            version, before = meta.get("resourceVersion", ""), resource_version_of(old)
+            if version == before:
                 return
-            if not listed and _is_older(obj, old):
+            if not listed and _is_older(version, before):
                 return
-            self._unindex(key, old)
         self._objects[key] = obj
         for name, function in self._index_functions.items():
-            for value in function(obj):
-                self._indexes[name].setdefault(value, {})[key] = None
+            values = function(obj)
+            if old is not None:
+                if (values := list(values)) == (had := list(function(old))):
+                    continue
+                self._unindex(name, key, had)
+            index = self._indexes[name]
+            for value in values:
+                index.setdefault(value, {})[key] = None
         for on_add, on_update, _ in self._handlers:
             if old is None:
                 if on_add is not None:
@@ -198,35 +205,37 @@ class Informer:
     def _deleted(self, obj: Object) -> None:
         key = _key(obj)
         old = self._objects.get(key)
-        if old is None or (uid_of(old) != uid_of(obj) and _is_older(obj, old)):
+        if old is None or (
+            uid_of(old) != uid_of(obj) and _is_older(resource_version_of(obj), resource_version_of(old))
+        ):
             return
         self._remove(key, obj)
 
     def _remove(self, key: Key, last: Object) -> None:
         old = self._objects.pop(key)
-        self._unindex(key, old)
+        for name, function in self._index_functions.items():
+            self._unindex(name, key, function(old))
         for _, _, on_delete in self._handlers:
             if on_delete is not None:
                 on_delete(last)
 
-    def _unindex(self, key: Key, obj: Object) -> None:
-        for name, function in self._index_functions.items():
-            index = self._indexes[name]
-            for value in function(obj):
-                keys = index.get(value)
-                if keys is not None:
-                    keys.pop(key, None)
-                    if not keys:
-                        del index[value]
+    def _unindex(self, name: str, key: Key, values: Iterable[str]) -> None:
+        index = self._indexes[name]
+        for value in values:
+            keys = index.get(value)
+            if keys is not None:
+                keys.pop(key, None)
+                if not keys:
+                    del index[value]
 
 
 def _key(obj: Object) -> Key:
     return namespace_of(obj), name_of(obj)
 
 
-def _is_older(obj: Object, than: Object) -> bool:
+def _is_older(version: str, than: str) -> bool:
     """resourceVersions are comparable decimals since Kubernetes 1.35; what is not a number counts as newer."""
     try:
-        return int(resource_version_of(obj)) < int(resource_version_of(than))
+        return int(version) < int(than)
     except ValueError:
         return False

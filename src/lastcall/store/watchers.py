@@ -25,7 +25,8 @@ class Watcher:
         self._after = after
         self._backlog = backlog
         self._limit = max(limit, len(backlog) + 1)
-        self._wake = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
+        self._woken = False
         self._asleep = False
         self._lost: Compacted | None = None
         self._closed = False
@@ -44,11 +45,14 @@ class Watcher:
         return asleep
 
     def wake(self) -> None:
-        self._wake.set()
+        # A future and not an Event, which costs more than all else that a change costs its watcher.
+        self._woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def close(self) -> None:
         self._closed = True
-        self._wake.set()
+        self.wake()
 
     @property
     def ended(self) -> bool:
@@ -64,8 +68,14 @@ class Watcher:
     async def wait(self) -> None:
         if not (self._backlog or self._closed or self._lost is not None):
             self._asleep = True
-            await self._wake.wait()
-        self._wake.clear()
+            if not self._woken:
+                self._waiter = waiter = asyncio.get_running_loop().create_future()
+                try:
+                    await waiter
+                finally:
+                    if self._waiter is waiter:  # who follows a cancelled reader may wait already
+                        self._waiter = None
+        self._woken = False
 
     # An iterator and not a generator: cancelling one `__anext__` must not end the watch.
     def __aiter__(self) -> "Watcher":

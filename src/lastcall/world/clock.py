@@ -6,10 +6,13 @@ time jumps to the next timer as soon as nothing else can run.
 """
 
 import asyncio
+import math
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
@@ -40,8 +43,7 @@ def now(clock: Clock) -> datetime:
 
 def rfc3339(moment: datetime) -> str:
     """Kubernetes `metav1.Time`: whole seconds, `Z`."""
-    moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return moment.isoformat(timespec="seconds")[:-6] + "Z"
+    return _rfc3339_of(math.floor(moment.timestamp()))
 
 
 def rfc3339_now(clock: Clock) -> str:
@@ -49,9 +51,9 @@ def rfc3339_now(clock: Clock) -> str:
     return _rfc3339_of(clock.wall_ns() // 1_000_000_000)
 
 
-@lru_cache(4)
+@lru_cache(64)
 def _rfc3339_of(seconds: int) -> str:
-    return rfc3339(datetime.fromtimestamp(seconds, UTC))
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def rfc3339_micro(moment: datetime) -> str:
