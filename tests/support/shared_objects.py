@@ -1,25 +1,31 @@
 """Decoded objects are shared by everybody in the process: a test in which somebody changed one fails."""
 
+from collections import deque
 from collections.abc import Iterator
+from typing import Any
+from weakref import ref
 
 import orjson
 import pytest
 
+from lastcall.api.meta import Object
 from lastcall.apiserver.objects import ObjectCache
 
 
 @pytest.fixture(autouse=True)
 def shared_objects_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Afterwards, what every cache of the test still remembers is what its bytes say."""
-    caches: list[ObjectCache] = []
-    make = ObjectCache.__init__
+    """Afterwards, of the last objects that were handed out those that are still there are what their bytes say."""
+    handed_out: deque[tuple[bytes, ref[Any]]] = deque(maxlen=5000)
+    remember = ObjectCache.remember
 
-    def made(self: ObjectCache, size: int = 1024) -> None:
-        make(self, size)
-        caches.append(self)
+    def remembered(self: ObjectCache, value: bytes, obj: Object) -> Object:
+        shared = remember(self, value, obj)
+        handed_out.append((value, ref(shared)))
+        return shared
 
-    monkeypatch.setattr(ObjectCache, "__init__", made)
+    monkeypatch.setattr(ObjectCache, "remember", remembered)
     yield
-    for cache in caches:
-        for value, obj in cache.known():
-            assert obj == orjson.loads(value), f"somebody changed a shared object: {value[:300].decode()}"
+    monkeypatch.undo()
+    for value, known in handed_out:
+        obj = known()
+        assert obj is None or obj == orjson.loads(value), f"somebody changed a shared object: {value[:300].decode()}"

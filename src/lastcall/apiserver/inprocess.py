@@ -131,8 +131,17 @@ class InProcessClient:
         name = name_of(obj)
         resource = self._operations.served(resource)
         context = self._context("update", resource, namespace, name, subresource)
+        known = await self._operations.stored(resource, namespace, name) if subresource == "status" else None
+        if known is None or "metadata" not in obj:
+            body = copy_object(obj)
+        else:
+            # Only these two can be changed by it; the rest is what is stored and is neither copied nor looked at.
+            given: Object = {key: obj[key] for key in ("kind", "apiVersion", "metadata", "status") if key in obj}
+            rest = {key: value for key, value in known.items() if key not in ("metadata", "status")}
+            own = {key: value for key, value in given.items() if value is not known.get(key)}
+            body = {**rest, **given, **copy_object(own)}
         answer = await self._operations.update(
-            context, resource, copy_object(obj), namespace, name, subresource=subresource
+            context, resource, body, namespace, name, subresource=subresource, known=known
         )
         return answer.object
 

@@ -39,10 +39,6 @@ class ObjectCache:
         self._recent.append(decoded)
         return decoded
 
-    def known(self) -> list[tuple[bytes, Object]]:
-        """All that is remembered, with its bytes."""
-        return list(self._objects.items())
-
 
 class Codec:
     """Encodes the objects of one resource in its stored form."""

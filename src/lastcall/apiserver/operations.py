@@ -161,6 +161,12 @@ class Operations:
     async def get(self, resource: Resource, namespace: str, name: str) -> Answer:
         return self._answer(resource, await self.kind(resource).get(namespace, name))
 
+    async def stored(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """An object as it is stored; None when there is none, and for a kind that is stored as another."""
+        kind = self.kinds.get(resource)
+        entry = None if kind is None else await self._store.get(kind.key(namespace, name))
+        return None if kind is None or entry is None else kind.decode(entry.value)
+
     async def get_scale(self, resource: Resource, namespace: str, name: str) -> Answer:
         """The subresource `scale` of an object that has replicas."""
         return self._as_scale(resource, await self.kind(resource).get(namespace, name))
@@ -273,9 +279,15 @@ class Operations:
         return Answer(status, orjson.dumps(status), created=True)
 
     def _prepared(
-        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str | None
+        self,
+        context: RequestContext,
+        resource: Resource,
+        obj: Object,
+        namespace: str,
+        name: str | None,
+        known: Object | None = None,
     ) -> Object:
-        obj = prepare(context, resource, obj)
+        obj = prepare(context, resource, obj, old=known)
         check_names(resource, obj, namespace, name)
         return self._stored(resource, obj)
 
@@ -314,13 +326,14 @@ class Operations:
         name: str,
         *,
         subresource: str = "",
+        known: Object | None = None,
     ) -> Answer:
-        """PUT. `obj` belongs to the server afterwards."""
+        """PUT. `obj` belongs to the server afterwards, but for what it shares with `known`, which is not looked at."""
         self._check_update(resource, subresource)
         if subresource == "scale":
             scale = prepare(context, SCALES, obj)
             return await self._update_scale(context, resource, namespace, name, lambda old: scale)
-        obj = self._prepared(context, resource, obj, namespace, name)
+        obj = self._prepared(context, resource, obj, namespace, name, known)
         answer = await self.kind(resource).update(
             context,
             namespace,

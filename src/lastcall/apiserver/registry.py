@@ -404,7 +404,8 @@ def check_names(resource: Resource, obj: Object, namespace: str, name: str | Non
     if resource.namespaced:
         if given and given != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        meta["namespace"] = namespace
+        if not given:
+            meta["namespace"] = namespace
     elif given:
         raise bad_request("namespace may not be set on a cluster-scoped object")
     if name is None:

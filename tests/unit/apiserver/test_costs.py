@@ -155,3 +155,29 @@ def test_deleting_changes_no_object_that_was_handed_out(virtual: Callable) -> No
         assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
 
     virtual(scenario)
+
+
+def test_a_status_that_is_put_changes_nothing_else_and_what_it_says_is_checked(virtual: Callable) -> None:
+    async def scenario(api) -> None:
+        await api.admin.create(PODS, pod("p"), "default")
+        before = await api.admin.get(PODS, "p", "default")
+        labels = {**before["metadata"], "labels": {"a": "b"}}
+        given = {**before, "metadata": labels, "spec": {"nonsense": 1}, "status": {"phase": "Running", "podIPs": []}}
+        text = orjson.dumps(given)
+        after = await api.admin.update(PODS, given, "default", subresource="status")
+        assert orjson.dumps(given) == text
+        assert after["spec"] is before["spec"] and after["metadata"]["labels"] == {"a": "b"}
+        assert after["status"] == {"phase": "Running", "qosClass": before["status"]["qosClass"]}
+        with pytest.raises(StatusError) as refused:
+            await api.admin.update(PODS, {**after, "status": {"phase": 7}}, "default", subresource="status")
+        assert refused.value.code == 400
+        with pytest.raises(StatusError) as refused:
+            await api.admin.update(PODS, given, "default", subresource="status")
+        assert refused.value.code == 409
+        without = await api.admin.update(PODS, {"metadata": {"name": "p"}}, "default", subresource="status")
+        assert "phase" not in without["status"]
+        with pytest.raises(StatusError) as refused:
+            await api.admin.update(PODS, {"metadata": {"name": "none"}}, "default", subresource="status")
+        assert refused.value.code == 404
+
+    virtual(scenario)
