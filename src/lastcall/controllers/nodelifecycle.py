@@ -6,6 +6,7 @@ eviction controller.
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
@@ -57,6 +58,7 @@ class NodeLifecycleController:
         self._known: dict[str, Object] = {}
         self._retry_marking: dict[str, None] = {}
         self._unknown: dict[str, None] = {}
+        self._turns: dict[str, float] = {}  # when a node was last taken out of its queue, to be tainted
         self._to_taint = asyncio.Event()
         self._taints = Worker(world, "node-lifecycle taints", self._sync_no_schedule)
         self._assigned = Worker(world, "node-lifecycle pods", self._sync_assigned)
@@ -151,6 +153,7 @@ class NodeLifecycleController:
             self._health.pop(name, None)
             self._retry_marking.pop(name, None)
             self._unknown.pop(name, None)
+            self._turns.pop(name, None)
             self._zones.queue(zone_of(node)).remove(name)
             self._say(node, "RemovingNode", f"Removing Node {name} from Controller")
 
@@ -198,13 +201,16 @@ class NodeLifecycleController:
             await self._swap(node, NO_EXECUTE, [key], [other])
             return
         queue = self._zones.queue(zone_of(node))
-        if not has_taint(node, key):
+        turn = self._turns.get(name_of(node), -math.inf)
+        # What a turn of this very pass writes need not have come back; to queue the node again would cost another turn.
+        if not has_taint(node, key) and self._seconds() - turn >= MONITOR_PERIOD_SECONDS:
             queue.remove(name_of(node))
         if queue.add(name_of(node)):
             self._to_taint.set()
 
     async def _reachable(self, node: Object) -> None:
         """No NoExecute taint of ours (`markNodeAsReachable`)."""
+        self._turns.pop(name_of(node), None)
         self._zones.queue(zone_of(node)).remove(name_of(node))
         ours = tuple(NO_EXECUTE_OF_READY.values())
         if any(has_taint(node, key) for key in ours):
@@ -243,10 +249,12 @@ class NodeLifecycleController:
         if key is None:
             return  # Ready again
         others = [each for each in NO_EXECUTE_OF_READY.values() if each != key]
+        self._turns[name] = self._seconds()
         try:
             await self._swap(node, NO_EXECUTE, [key], others)
         except (StatusError, ConnectionLost, Retry) as error:
             log.warning("node %s not tainted: %s", name, error)
+            self._turns.pop(name, None)
             self._zones.queue(zone_of(node)).remove(name)  # the next pass finds it without its taint
 
     # -- Pods of nodes that are not Ready
