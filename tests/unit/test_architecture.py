@@ -44,7 +44,7 @@ THROUGH_THE_WALL = {
     "apiserver/pki.py": {"datetime.datetime.now"},  # certificates are valid by the machine's own clock
     "apiserver/tokens.py": {"asyncio.to_thread"},  # cryptography is loaded after the start
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
-    "cluster/local_path.py": {"asyncio.to_thread"},
+    "cluster/local_path.py": {"asyncio.to_thread"},  # a volume with all that is in it is removed
     "cri/sandbox/cni/network.py": {"asyncio.to_thread"},  # a thread enters the network namespace
     "cri/sandbox/image_store.py": {"asyncio.to_thread"},
     "cri/sandbox/image_pull.py": {"asyncio.to_thread"},
@@ -86,6 +86,7 @@ OBSERVES = {
     "cli/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
     "cluster/orphans.py",  # wait statuses of what a dead shim left
+    "controllers/volume_protection.py",  # whom it keeps a claim for
     "controllers/cronjob.py",  # its own decision
     "controllers/endpointslice.py",  # the slices it wrote
     "controllers/deployment.py",  # the sizes it wrote

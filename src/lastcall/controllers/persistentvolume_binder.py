@@ -89,7 +89,7 @@ class PersistentVolumeBinder:
 
     def _look_at_waiting_claims(self) -> None:
         for claim in self._caches[0].items():
-            if not is_fully_bound(claim):
+            if not is_fully_bound(claim) and not is_terminating(claim):
                 self._claim_seen(claim)
 
     # -- sync --------------------------------------------------------------------------------------------------------
