@@ -86,7 +86,6 @@ OBSERVES = {
     "cli/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
     "cluster/orphans.py",  # wait statuses of what a dead shim left
-    "controllers/volume_protection.py",  # whom it keeps a claim for
     "controllers/cronjob.py",  # its own decision
     "controllers/endpointslice.py",  # the slices it wrote
     "controllers/deployment.py",  # the sizes it wrote
