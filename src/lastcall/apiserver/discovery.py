@@ -56,12 +56,10 @@ _SUBRESOURCES = {
     ("pods", "binding"): _Subresource(("create",), ("", "v1", "Binding")),
     ("pods", "eviction"): _Subresource(("create",), ("policy", "v1", "Eviction")),
     ("namespaces", "finalize"): _Subresource(("update",)),
-    **{
-        (plural, "scale"): _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
-        for plural in ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
-    },
     ("serviceaccounts", "token"): _Subresource(("create",), ("authentication.k8s.io", "v1", "TokenRequest")),
 }
+_SCALE = _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
+"""Of every kind that has one, declared ones too."""
 
 
 def verbs_of(resource: Resource) -> tuple[str, ...]:
@@ -74,6 +72,8 @@ def verbs_of(resource: Resource) -> tuple[str, ...]:
 
 
 def _subresource(resource: Resource, name: str) -> _Subresource:
+    if name == "scale":
+        return _SCALE
     return _SUBRESOURCES.get((resource.plural, name), _Subresource(STATUS_VERBS))
 
 

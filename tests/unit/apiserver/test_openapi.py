@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lastcall.api.custom import CustomResource
 from lastcall.api.resources import PODS, REVIEWS, SERVED, SERVICES
 from lastcall.apiserver.discovery import verbs_of
 from lastcall.apiserver.openapi.documents import PROTOBUF_NAMES, V2_PROTOBUF, OpenAPI
@@ -185,3 +186,23 @@ def test_others_get_their_turn_while_a_document_is_made() -> None:
         return turns
 
     assert asyncio.run(scenario()) > 50
+
+
+def test_no_operation_on_a_declared_kind_claims_a_strategic_merge_patch_and_its_scale_is_a_scale() -> None:
+    widgets = CustomResource(
+        "example.com", "v1", "widgets", "Widget", True, subresources=frozenset({"status", "scale"})
+    )
+    documents = OpenAPI(World().clock, (*EVERYTHING, widgets), "v1.36.2")
+    document = json.loads(asyncio.run(documents.v3("apis/example.com/v1")).body)
+    own = "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"
+    for path in (own, f"{own}/status", f"{own}/scale"):
+        patches = document["paths"][path]["patch"]["requestBody"]["content"]
+        assert list(patches) == [
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/apply-patch+yaml",
+        ]
+    kind = document["paths"][f"{own}/scale"]["patch"]["x-kubernetes-group-version-kind"]
+    assert kind == {"group": "autoscaling", "kind": "Scale", "version": "v1"}
+    for reference in references(document):
+        assert reference.removeprefix("#/components/schemas/") in document["components"]["schemas"]

@@ -24,10 +24,11 @@ def custom_parts(resource: CustomResource, dialect: Dialect) -> Iterator[tuple[s
     name = custom_name(resource)
     one, several = _reference(name, dialect), _reference(f"{name}List", dialect)
     for path, item in path_items(resource, dialect):
-        if not path.endswith("/scale"):
-            for method in ("get", "post", "put", "patch", "delete"):
-                if method in item:
-                    _fill(item[method], method, one, several, dialect)
+        for method in ("get", "post", "put", "patch", "delete"):
+            if method in item and not path.endswith("/scale"):
+                _fill(item[method], method, one, several, dialect)
+            if method in item and method == "patch":
+                _say_patches(item[method], dialect)
         yield "paths", path, item
     own = dict(resource.schema if dialect == 3 else _as_v2(resource.schema))
     given = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
@@ -73,13 +74,16 @@ def _fill(operation: Schema, method: str, one: Schema, several: Schema, dialect:
             operation["requestBody"] = {"required": True, "content": {each: {"schema": one} for each in PRODUCES}}
         else:
             operation["parameters"].insert(0, {"name": "body", "in": "body", "schema": one, "required": True})
-    elif method == "patch":
-        patches = [*(each for each in PATCHES if "strategic" not in each), "application/apply-patch+yaml"]
-        patch = reference("meta.v1.Patch", dialect)
-        if dialect == 3:
-            operation["requestBody"] = {"required": True, "content": {each: {"schema": patch} for each in patches}}
-        else:
-            operation["consumes"] = patches
+
+
+def _say_patches(operation: Schema, dialect: Dialect) -> None:
+    """A declared kind has no strategic merge patch; kubectl looks here for which patch it may send."""
+    patches = [*(each for each in PATCHES if "strategic" not in each), "application/apply-patch+yaml"]
+    patch = reference("meta.v1.Patch", dialect)
+    if dialect == 3:
+        operation["requestBody"] = {"required": True, "content": {each: {"schema": patch} for each in patches}}
+    else:
+        operation["consumes"] = patches
 
 
 def _kind(resource: CustomResource, kind: str) -> Schema:

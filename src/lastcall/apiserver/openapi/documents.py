@@ -116,6 +116,8 @@ class OpenAPI:
                 names.update(
                     dict.fromkeys(("meta.v1.ObjectMeta", "meta.v1.ListMeta", "meta.v1.Status", "meta.v1.Patch"))
                 )
+                if "scale" in resource.subresources:
+                    names["autoscaling.v1.Scale"] = None
                 yield from custom_parts(resource, dialect)
                 continue
             names.update(dict.fromkeys(types_of(resource)))
