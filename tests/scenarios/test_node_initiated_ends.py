@@ -54,7 +54,10 @@ def test_a_node_shutdown_ends_pods_with_their_own_grace_and_says_so_at_the_end()
     assert cluster.signals() == [(near(0), "SIGTERM"), (near(5), "SIGKILL")]
     assert ended_as(cluster) == ("Failed", "Terminated", SHUTDOWN)
     assert disruption(cluster) == ("TerminationByKubelet", SHUTDOWN)
-    assert node_events(cluster) == ["Normal Shutdown: Shutdown manager detected shutdown event"]
+    assert node_events(cluster) == [
+        "Normal Shutdown: Shutdown manager detected shutdown event",
+        "Normal NodeNotReady: Node node-1 status is now: NodeNotReady",
+    ]
     assert ["shutting down" in why for why in decisions(cluster)] == [True]
     assert not cluster.is_gone()
     # Nobody hears that it has ended before it has.
@@ -141,7 +144,10 @@ def test_a_node_that_shuts_down_takes_no_pods_until_it_is_cancelled() -> None:
     )  # fmt: skip
     assert cluster.events("late")[-1] == "Warning NodeShutdown: Pod was rejected as the node is shutting down."
     assert cluster.status("before")["phase"] == "Succeeded"  # not revived
-    assert node_events(cluster)[-1] == "Normal Shutdown: Shutdown manager detected shutdown cancellation"
+    assert node_events(cluster)[-2:] == [
+        "Normal Shutdown: Shutdown manager detected shutdown cancellation",
+        "Normal NodeReady: Node node-1 status is now: NodeReady",
+    ]
 
 
 # -- preemption by a critical Pod -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.run import run_manifests
 from lastcall.cli.session import RunOptions
-from lastcall.timeline.pod_facts import PodFacts
+from lastcall.timeline.story import PodFacts
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry
 from lastcall.timeline.versions import VersionStory, compare, labelled

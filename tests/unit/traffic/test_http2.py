@@ -80,8 +80,14 @@ def first_of_each(act: Answers) -> Answers:
     return take
 
 
+def hang_up(writer: asyncio.StreamWriter) -> None:
+    """A FIN, and no RST though the client may be writing at this moment: its bytes go on being taken for a while."""
+    writer.write_eof()
+    asyncio.get_running_loop().call_later(1.0, writer.close)
+
+
 def close(writer: asyncio.StreamWriter, stream: int) -> bool:
-    writer.close()
+    hang_up(writer)
     return True
 
 
@@ -104,7 +110,7 @@ def says(*frames: Callable[[int], bytes], closes: bool = False) -> Answers:
         for each in frames:
             writer.write(each(stream))
         if closes:
-            writer.close()
+            hang_up(writer)
         return closes
 
     return act
@@ -113,7 +119,7 @@ def says(*frames: Callable[[int], bytes], closes: bool = False) -> Answers:
 ENDS = [
     ("closed without an answer", close, "closed before bytes", ""),
     ("reset without an answer", rst, "reset before bytes", ""),
-    ("closed within the answer", half(asyncio.StreamWriter.close), "truncated", ""),
+    ("closed within the answer", half(hang_up), "truncated", ""),
     ("reset within the answer", half(reset), "reset after bytes", ""),
     ("the stream is reset", says(lambda n: http2_frame(RST_STREAM, n, b"\0\0\0\2")), "reset before bytes", ""),
     ("the stream is refused", says(lambda n: http2_frame(RST_STREAM, n, bytes([0, 0, 0, REFUSED_STREAM]))), "",

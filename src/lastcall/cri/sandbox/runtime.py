@@ -299,6 +299,8 @@ class SandboxRuntime:
 
     async def start_container(self, container_id: str) -> None:
         """Raises RuntimeServiceError; with reason StartError the container has ended with exit code 128."""
+        # A new shim first says what it has, and takes from the picture what was made for the one before it.
+        await self._shim.connect()
         container = self._find(container_id)
         if container.state != ContainerState.CONTAINER_CREATED or container.start_requested:
             raise RuntimeServiceError(f"failed to start container: it is in {container.state.name} state")
