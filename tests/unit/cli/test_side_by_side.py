@@ -12,9 +12,8 @@ from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.run import run_manifests
 from lastcall.cli.session import RunOptions
-from lastcall.timeline.story import PodFacts
 from lastcall.timeline.record import Record
-from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry
+from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
 from lastcall.timeline.versions import VersionStory, compare, labelled
 
 BOTH = RunOptions(after=0, timeout=5, versions=("1.23", "1.36"))
