@@ -86,6 +86,7 @@ class EventStream:
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = math.inf
+        self._endless = endless
         if not endless:
             seconds = float(options.timeout_seconds) or MIN_TIMEOUT * (1 + kind.shared.world.random.random())
             self._deadline = monotonic(self._clock) + seconds
@@ -160,7 +161,9 @@ class EventStream:
             self._revision = await store.revision()
         self._end_of_initial = bool(self._options.send_initial_events and self._options.allow_watch_bookmarks)
         trigger = self._kind.trigger_value(self._selection)
-        changes = await self._stack.enter_async_context(store.watch(self._scope, self._revision, trigger=trigger))
+        changes = await self._stack.enter_async_context(
+            store.watch(self._scope, self._revision, trigger=trigger, remote=not self._endless)
+        )
         self._set_timer(changes)
         return changes
 

@@ -121,11 +121,14 @@ class Store(Protocol):
         """Compare-and-delete; `encode` gives the last state at the revision of the deletion. Raises `StoreConflict`."""
         ...
 
-    def watch(self, prefix: str, after: int, *, trigger: str | None = None) -> AbstractAsyncContextManager[Changes]:
+    def watch(
+        self, prefix: str, after: int, *, trigger: str | None = None, remote: bool = False
+    ) -> AbstractAsyncContextManager[Changes]:
         """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
 
         `after` may lie in the future. With `trigger` only those that concern this value by the trigger of the prefix
         need to be told: who watches one value of thousands is not woken for the others (cacher.go:triggerValues).
+        `remote` watchers, read for another process, are woken before those of this one.
         """
         ...
 

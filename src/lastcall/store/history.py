@@ -70,13 +70,15 @@ class History:
                 yield past
 
     @asynccontextmanager
-    async def watch(self, prefix: str, after: int, trigger: str | None = None) -> AsyncIterator[Watcher]:
+    async def watch(
+        self, prefix: str, after: int, trigger: str | None = None, *, remote: bool = False
+    ) -> AsyncIterator[Watcher]:
         """`Store.watch`."""
         self.check(after)
         backlog: deque[Change] = deque()
         for past in self.since(after, prefix):
             backlog.appendleft(past.change)
-        watcher = Watcher(after, backlog, self._limit)
+        watcher = Watcher(after, backlog, self._limit, remote=remote)
         self.watchers.add(watcher, prefix, trigger)
         try:
             yield watcher

@@ -65,8 +65,10 @@ class Index:
                 then[past.change.key] = past.before
         return [then[key] for key in sorted(then)]
 
-    def watch(self, prefix: str, after: int, *, trigger: str | None = None) -> AbstractAsyncContextManager[Changes]:
-        return self._history.watch(prefix, after, trigger)
+    def watch(
+        self, prefix: str, after: int, *, trigger: str | None = None, remote: bool = False
+    ) -> AbstractAsyncContextManager[Changes]:
+        return self._history.watch(prefix, after, trigger, remote=remote)
 
     def set_trigger(self, prefix: str, trigger: Trigger) -> None:
         self._history.watchers.set_trigger(prefix, trigger)

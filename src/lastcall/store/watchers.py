@@ -21,7 +21,8 @@ class Watcher:
     It is fed synchronously by the writer, so no write can be missed.
     """
 
-    def __init__(self, after: int, backlog: deque[Change], limit: int) -> None:
+    def __init__(self, after: int, backlog: deque[Change], limit: int, *, remote: bool = False) -> None:
+        self.remote = remote
         self._after = after
         self._backlog = backlog
         self._limit = max(limit, len(backlog) + 1)
@@ -102,7 +103,8 @@ class Watchers:
         self._triggers: dict[str, Trigger] = {}
         self._lengths: dict[str, dict[int, int]] = {}
         """First part of a prefix (its kind) → length → how many watchers have such a prefix of this length."""
-        self._to_wake: deque[Watcher] = deque()
+        self._remote: deque[Watcher] = deque()
+        self._local: deque[Watcher] = deque()
         self._waking = False
         self._closed = False
 
@@ -135,7 +137,6 @@ class Watchers:
     def feed(self, change: Change) -> None:
         """Give a change to those it concerns."""
         key = change.key
-        to_wake = self._to_wake
         # Prefixes without a whole first part stand under "".
         for kind in dict.fromkeys((_kind(key), "")):
             lengths = self._lengths.get(kind)
@@ -145,21 +146,26 @@ class Watchers:
                 prefix = key[:length]
                 for watcher in self._by_prefix.get(prefix, ()):
                     if watcher.feed(change):
-                        to_wake.append(watcher)
+                        self._will_wake(watcher)
                 indexed = self._by_trigger.get(prefix)
                 if indexed:
                     for value in dict.fromkeys(self._triggers[prefix](change)):
                         for watcher in indexed.get(value, ()):
                             if watcher.feed(change):
-                                to_wake.append(watcher)
-        if to_wake and not self._waking:
+                                self._will_wake(watcher)
+        if not self._waking and (self._remote or self._local):
             self._wake_some()
 
+    def _will_wake(self, watcher: Watcher) -> None:
+        # Another process can begin while this one is still busy with its own watchers, but not the other way round.
+        (self._remote if watcher.remote else self._local).append(watcher)
+
     def _wake_some(self) -> None:
-        """Wake the next watchers. With very many the event loop gets its turn in between."""
-        for _ in range(min(WAKE_AT_ONCE, len(self._to_wake))):
-            self._to_wake.popleft().wake()
-        self._waking = bool(self._to_wake)
+        """Wake the next watchers. With very many the event loop gets its turn in between, and before those of this
+        process: what goes to others, the answer to the writer too, is on its way then."""
+        for _ in range(min(WAKE_AT_ONCE, len(self._remote) + len(self._local))):
+            (self._remote or self._local).popleft().wake()
+        self._waking = bool(self._remote or self._local)
         if self._waking:
             asyncio.get_running_loop().call_soon(self._wake_some)
 

@@ -1,5 +1,7 @@
 """Whom a change wakes: what it costs does not grow with those it does not concern."""
 
+import asyncio
+
 import pytest
 
 from lastcall.store.memory import MemoryStore
@@ -103,3 +105,18 @@ async def test_closing_ends_watches_by_trigger_too(store: MemoryStore) -> None:
         assert changes.ended
     async with store.watch("pods/", 1, trigger="n1") as later:
         assert later.ended
+
+
+async def test_who_reads_for_another_process_is_woken_first(store: MemoryStore) -> None:
+    heard: list[str] = []
+
+    async def read(changes: Watcher, name: str) -> None:
+        await anext(changes)
+        heard.append(name)
+
+    async with store.watch("pods/", 1) as own, store.watch("pods/", 1, trigger="n1", remote=True) as remote:
+        tasks = [asyncio.ensure_future(read(own, "own")), asyncio.ensure_future(read(remote, "remote"))]
+        await asyncio.sleep(0)
+        await store.create("pods/a/x", on("n1"))
+        await asyncio.gather(*tasks)
+    assert heard == ["remote", "own"]
