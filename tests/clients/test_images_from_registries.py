@@ -70,7 +70,8 @@ def pull_secret(name: str, registry: Registry, password: str) -> Manifest:
 
 def run(manifests: list[Manifest], user: str, data: Path, *arguments: str) -> Any:
     environment = {"XDG_DATA_HOME": str(data), "DOCKER_CONFIG": None}
-    return lastcall(["run", "-", "--after", "0", *arguments], manifests=manifests, user=user, environment=environment)
+    # Ready is when it was started: a second for its trap.
+    return lastcall(["run", "-", "--after", "1", *arguments], manifests=manifests, user=user, environment=environment)
 
 
 def test_a_pod_of_an_image_from_a_registry_runs_and_ends(registry: Registry, user: str, data: Path) -> None:

@@ -219,7 +219,7 @@ async def test_runtime_default_names_itself_and_forbids_namespaces_and_mounts(wo
     assert status.exit_code == 0, output
     assert "Seccomp:\t2" in output
     assert output.count("Operation not permitted") == 2, output
-    assert output.splitlines()[-1] == "1000"
+    assert "1000" in output.splitlines()
     (started,) = world.find("ProcessStarted")
     assert started.facts["seccomp"] == "RuntimeDefault"
 
