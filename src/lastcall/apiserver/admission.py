@@ -1,7 +1,8 @@
 """Admission: what is checked and filled in between defaulting and validation.
 
 NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`admission_priority.py`) and
-DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; for volumes see `admission_storage.py`.
+DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; for volumes see `admission_storage.py`, for who
+may write roles and bindings `escalation.py`.
 
 Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
 defaulttolerationseconds,nodetaint}.
@@ -28,6 +29,7 @@ from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_
 from lastcall.apiserver.admission_priority import check_default, default_class, keep_priority, set_priority
 from lastcall.apiserver.admission_storage import check_growth, grows, protect_claim, protect_volume, set_default_class
 from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.escalation import EscalationCheck
 from lastcall.world.world import World
 
 GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
@@ -46,10 +48,11 @@ TOLERATED_SECONDS = 300
 class Admission:
     """The admission chain. Changes the object it is given and raises StatusError when it refuses."""
 
-    def __init__(self, world: World, get: GetObject, list_all: ListObjects) -> None:
+    def __init__(self, world: World, get: GetObject, list_all: ListObjects, escalation: EscalationCheck) -> None:
         self._world = world
         self._get = get
         self._list = list_all
+        self._escalation = escalation
 
     async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
         if resource.namespaced:
@@ -67,6 +70,7 @@ class Admission:
             protect_claim(obj)
         elif resource == PERSISTENTVOLUMES:
             protect_volume(obj)
+        await self._escalation.create(context.user, resource, obj, namespace)
 
     async def seen_for(self, pod: Object, namespace: str) -> tuple[str, ...] | None:
         """The versions of all objects that `create` looks at for a Pod; None when one of them is missing.
@@ -86,6 +90,7 @@ class Admission:
             check_default(new, await self._list(PRIORITYCLASSES))
         elif resource == PERSISTENTVOLUMECLAIMS and not subresource and grows(new, old):
             check_growth(new, old, await self._get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
+        await self._escalation.update(context.user, resource, new, old)
 
     async def _priority_class(self, pod: Object) -> Object | None:
         name = pod["spec"].get("priorityClassName") or ""

@@ -1,4 +1,4 @@
-"""Who is asking, and may they.
+"""Who is asking, and how they are refused. What they may is decided in `authorizer`.
 
 Authentication tries, in this order: the verified client certificate (CN = user, O = groups), a static bearer token,
 a ServiceAccount token. A bearer token that nobody accepts is 401; no credentials at all is `system:anonymous`.
@@ -101,83 +101,35 @@ def impersonated(name: str, groups: Sequence[str]) -> UserInfo:
     return UserInfo(name, tuple(groups) if everybody in groups else (*groups, everybody))
 
 
-# Non-resource paths and who may GET them: the default roles system:public-info-viewer and system:discovery. A trailing
-# `/` stands for everything below.
-_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-_DISCOVERY_PATHS = ("/api", "/api/", "/apis", "/apis/", "/openapi", "/openapi/")
-_ISSUER_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
+def impersonation_requests(name: str, groups: Sequence[str]) -> list[RequestInfo]:
+    """What somebody must be allowed to act as `name` in `groups`: each of them by itself."""
+    parts = name.split(":")
+    if name.startswith("system:serviceaccount:") and len(parts) == 4:
+        asked = [RequestInfo(True, "", "impersonate", "", "v1", parts[2], "serviceaccounts", parts[3])]
+    else:
+        asked = [RequestInfo(True, "", "impersonate", "", "v1", "", "users", name)]
+    return asked + [RequestInfo(True, "", "impersonate", "", "v1", "", "groups", group) for group in groups]
 
-# What everybody who is known may ask about himself: (group, resource), verb create (role system:basic-user).
-_BASIC_USER = (
-    ("authorization.k8s.io", ("selfsubjectaccessreviews", "selfsubjectrulesreviews")),
-    ("authentication.k8s.io", ("selfsubjectreviews",)),
-)
 
-# Users and groups that may do everything. Roles of their own come with RBAC.
+# Users and groups that may do everything: Kubernetes's components have roles of their own for it, which are not told
+# apart here.
 _PRIVILEGED_GROUPS = frozenset({MASTERS, NODES_GROUP})
 _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
 
 
 def may_everything(user: UserInfo) -> bool:
-    """Whether `authorize` allows `user` whatever is asked."""
+    """Whether `user` is allowed whatever is asked, without roles (authorizerfactory.NewPrivilegedGroups)."""
     return user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups)
 
 
-def authorize(user: UserInfo, request: RequestInfo) -> bool:
-    """May `user` do this? RBAC comes later; until then this table is the whole policy:
+def forbidden_request(user: UserInfo, request: RequestInfo, reason: str = "") -> StatusError:
+    """The 403 of a refused request, in the words of responsewriters/errors.go:forbiddenMessage.
 
-    | who | may |
-    |---|---|
-    | group system:masters, group system:nodes, the controller manager, the scheduler | everything |
-    | everybody | GET health endpoints and /version |
-    | group system:authenticated | GET discovery and OpenAPI documents, POST the SelfSubject…Reviews |
-    | group system:serviceaccounts | GET the issuer's documents |
-    | ServiceAccounts and all others | nothing more, as in a new cluster without role bindings |
+    `reason` is what the authorizer has to say besides.
     """
-    if may_everything(user):
-        return True
-    if request.is_resource_request:
-        asks = request.verb == "create" and ALL_AUTHENTICATED in user.groups and not request.subresource
-        return asks and any(request.group == group and request.resource in names for group, names in _BASIC_USER)
-    if request.verb not in ("get", "head"):
-        return False
-    if _covers(_PUBLIC_PATHS, request.path):
-        return True
-    if ALL_AUTHENTICATED in user.groups and _covers(_DISCOVERY_PATHS, request.path):
-        return True
-    return "system:serviceaccounts" in user.groups and _covers(_ISSUER_PATHS, request.path)
-
-
-def rules_of(user: UserInfo) -> dict[str, list[dict[str, list[str]]]]:
-    """The same table as `resourceRules` and `nonResourceRules` of a SelfSubjectRulesReview."""
-    resources: list[dict[str, list[str]]] = []
-    others = [_path_rule(_PUBLIC_PATHS)]
-    if may_everything(user):
-        resources.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
-        others.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
-    if ALL_AUTHENTICATED in user.groups:
-        resources += [
-            {"verbs": ["create"], "apiGroups": [group], "resources": [*names]} for group, names in _BASIC_USER
-        ]
-        others.append(_path_rule((*_DISCOVERY_PATHS, *_PUBLIC_PATHS)))
-    if "system:serviceaccounts" in user.groups:
-        others.append(_path_rule(_ISSUER_PATHS))
-    return {"resourceRules": resources, "nonResourceRules": others}
-
-
-def _path_rule(paths: Sequence[str]) -> dict[str, list[str]]:
-    shown = [path + "*" if path.endswith("/") and path != "/version/" else path for path in paths]
-    return {"verbs": ["get"], "nonResourceURLs": sorted(shown)}
-
-
-def _covers(paths: Sequence[str], path: str) -> bool:
-    return any(path == allowed or (allowed.endswith("/") and path.startswith(allowed)) for allowed in paths)
-
-
-def forbidden_request(user: UserInfo, request: RequestInfo) -> StatusError:
-    """The 403 of a refused request, in the words of responsewriters/errors.go:forbiddenMessage."""
+    because = f": {reason}" if reason else ""
     if not request.is_resource_request:
-        message = f'forbidden: User "{user.name}" cannot {request.verb} path "{request.path}"'
+        message = f'forbidden: User "{user.name}" cannot {request.verb} path "{request.path}"{because}'
         return status_failure(403, "Forbidden", message, {})
     resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
     where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
@@ -188,6 +140,6 @@ def forbidden_request(user: UserInfo, request: RequestInfo) -> StatusError:
         403,
         "Forbidden",
         f'{subject} is forbidden: User "{user.name}" cannot {request.verb} resource "{resource}" '
-        f'in API group "{request.group}" {where}',
+        f'in API group "{request.group}" {where}{because}',
         {key: value for key, value in details.items() if value},
     )

@@ -13,7 +13,7 @@ import orjson
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, name_of
 from lastcall.api.resources import Resource
-from lastcall.apiserver.auth import UserInfo, authorize, forbidden_request, may_everything
+from lastcall.apiserver.auth import UserInfo, may_everything
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.listing import SLICE
@@ -57,27 +57,26 @@ class InProcessClient:
         self._user_agent = user_agent
         self._may_everything = may_everything(user)
 
-    def _context(
+    async def _context(
         self, verb: str, resource: Resource, namespace: str, name: str = "", subresource: str = ""
     ) -> RequestContext:
         if not self._may_everything:
             info = RequestInfo(
                 True, "", verb, resource.group, resource.version, namespace, resource.plural, name, subresource
             )
-            if not authorize(self._user, info):
-                raise forbidden_request(self._user, info)
+            await self._operations.authorizer.check(self._user, info)
         return RequestContext(self._user, self._user_agent)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         resource = self._operations.served(resource)
-        self._context("get", resource, namespace, name)
+        await self._context("get", resource, namespace, name)
         return (await self._operations.get(resource, namespace, name)).object
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> ListResult:
         resource = self._operations.served(resource)
-        self._context("list", resource, namespace)
+        await self._context("list", resource, namespace)
         options = ListOptions(label_selector=label_selector, field_selector=field_selector)
         page = await self._operations.list(resource, namespace, options)
         items = []
@@ -99,7 +98,7 @@ class InProcessClient:
         bookmarks: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         resource = self._operations.served(resource)
-        self._context("watch", resource, namespace)
+        await self._context("watch", resource, namespace)
         options = ListOptions(
             watch=True,
             label_selector=label_selector,
@@ -114,7 +113,7 @@ class InProcessClient:
         self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> Object:
         resource = self._operations.served(resource)
-        context = self._context("create", resource, namespace, name, subresource)
+        context = await self._context("create", resource, namespace, name, subresource)
         again, key = None, None
         if not (name or subresource):
             again, key = await self._operations.create_again(context, resource, obj, namespace)
@@ -130,7 +129,7 @@ class InProcessClient:
     async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
         name = name_of(obj)
         resource = self._operations.served(resource)
-        context = self._context("update", resource, namespace, name, subresource)
+        context = await self._context("update", resource, namespace, name, subresource)
         known = await self._operations.stored(resource, namespace, name) if subresource == "status" else None
         if known is None or "metadata" not in obj:
             body = copy_object(obj)
@@ -156,7 +155,7 @@ class InProcessClient:
         subresource: str = "",
     ) -> Object:
         resource = self._operations.served(resource)
-        context = self._context("patch", resource, namespace, name, subresource)
+        context = await self._context("patch", resource, namespace, name, subresource)
         answer = await self._operations.patch(
             context, resource, patch, namespace, name, content_type=content_type, subresource=subresource
         )
@@ -174,7 +173,7 @@ class InProcessClient:
         propagation_policy: str | None = None,
     ) -> Object:
         resource = self._operations.served(resource)
-        context = self._context("delete", resource, namespace, name)
+        context = await self._context("delete", resource, namespace, name)
         options = DeleteOptions(
             grace_period_seconds=grace_period_seconds,
             uid=uid,

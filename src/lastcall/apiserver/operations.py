@@ -35,6 +35,7 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
+from lastcall.apiserver.authorizer import Authorizer
 from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
@@ -82,10 +83,12 @@ class Operations:
         issuer: TokenIssuer,
         logs: KubeletLogs | None,
         reviews: Reviews,
+        authorizer: Authorizer,
         streams: "KubeletStreams | None" = None,
     ) -> None:
         self.kinds = kinds
         self._reviews = reviews
+        self.authorizer = authorizer
         shared = next(iter(kinds.values())).shared
         self._store, self.clock = shared.store, shared.world.clock
         self._cache = shared.cache

@@ -33,6 +33,16 @@ def is_true(query: Mapping[str, str], name: str) -> bool:
     return name in query and query[name].lower() not in ("0", "false")
 
 
+def exact_name(field_selector: str) -> str:
+    """The name that a field selector asks for, "" when it asks for none or cannot be read."""
+    for term in field_selector.split(","):
+        label, equals, value = term.partition("=")
+        if label == "metadata.name" and equals:
+            value = value.removeprefix("=")
+            return value if value not in (".", "..") and not set("/%\\") & set(value) else ""
+    return ""
+
+
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:
     """Resolve a request. `path` is percent-decoded; a trailing slash does not matter."""
     return _resolved(method, path, is_true(query, "watch"))

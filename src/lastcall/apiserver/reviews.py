@@ -20,7 +20,8 @@ from lastcall.api.resources import (
     TOKENREVIEWS,
     Resource,
 )
-from lastcall.apiserver.auth import UserInfo, authorize, rules_of
+from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.authorizer import Authorizer, aggregate
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.world.clock import Clock, now, rfc3339
 
@@ -35,6 +36,7 @@ class Reviews:
     """Answers reviews. `audience` is the API server's own, the only one its tokens are checked for."""
 
     authenticate: AuthenticateToken
+    authorizer: Authorizer
     clock: Clock
     audience: str
 
@@ -46,13 +48,28 @@ class Reviews:
         elif resource == TOKENREVIEWS:
             review["status"] = await self._token(review.setdefault("spec", {}))
         elif resource == SELFSUBJECTRULESREVIEWS:
-            if not (review.get("spec") or {}).get("namespace"):
+            asked = (review.get("spec") or {}).get("namespace")
+            if not asked:
                 raise bad_request("no namespace on request")
             review["spec"] = {}
-            review["status"] = {**rules_of(user), "incomplete": False}
+            review["status"] = await self._rules(user, asked)
         else:
-            review["status"] = {"allowed": _allowed(resource, review, user, namespace)}
+            review["status"] = await self._access(resource, review, user, namespace)
         return review
+
+    async def _rules(self, user: UserInfo, namespace: str) -> Object:
+        found = await self.authorizer.rules_for(user, namespace)
+        status: Object = {
+            "resourceRules": [_parts(rule, _RESOURCE_RULE) for rule in found.rules if rule.get("resources")],
+            "nonResourceRules": [_parts(rule, _PATH_RULE) for rule in found.rules if rule.get("nonResourceURLs")],
+            "incomplete": bool(found.errors),
+        }
+        return {**status, "evaluationError": aggregate(found.errors)} if found.errors else status
+
+    async def _access(self, resource: Resource, review: Object, user: UserInfo, namespace: str) -> Object:
+        decision = await self.authorizer.authorize(*_question(resource, review, user, namespace))
+        status: Object = {"allowed": decision.allowed}
+        return {**status, "reason": decision.reason} if decision.reason else status
 
     async def _token(self, spec: Object) -> Object:
         token = spec.get("token", "")
@@ -69,6 +86,14 @@ class Reviews:
         return {"authenticated": True, "user": user_info(user), "audiences": [self.audience]}
 
 
+_RESOURCE_RULE = ("verbs", "apiGroups", "resources", "resourceNames")
+_PATH_RULE = ("verbs", "nonResourceURLs")
+
+
+def _parts(rule: Object, keys: tuple[str, ...]) -> Object:
+    return {key: rule[key] for key in keys if rule.get(key)}
+
+
 def _quoted(names: list[str]) -> str:
     return "[" + " ".join(f'"{name}"' for name in names) + "]"
 
@@ -80,15 +105,16 @@ def user_info(user: UserInfo) -> Object:
     return {key: value for key, value in info.items() if value}
 
 
-def _allowed(resource: Resource, review: Object, user: UserInfo, namespace: str) -> bool:
+def _question(resource: Resource, review: Object, user: UserInfo, namespace: str) -> tuple[UserInfo, RequestInfo]:
+    """About whom and what an access review asks. Raises the 422 StatusError."""
     spec = review.setdefault("spec", {})
     attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     _check(resource, spec, namespace)
     if resource != SELFSUBJECTACCESSREVIEWS:
         user = UserInfo(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
     if attributes is None:
-        return authorize(user, RequestInfo(False, path.get("path", ""), path.get("verb", "")))
-    return authorize(
+        return user, RequestInfo(False, path.get("path", ""), path.get("verb", ""))
+    return (
         user,
         RequestInfo(
             True,

@@ -38,10 +38,13 @@ from lastcall.apiserver.admission import Admission
 from lastcall.apiserver.admission_priority import SYSTEM_CLASSES
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth import MASTERS, Authenticator, UserInfo
+from lastcall.apiserver.authorizer import Authorizer
+from lastcall.apiserver.bootstrap_policy import default_policy
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.escalation import EscalationCheck
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE
@@ -132,11 +135,12 @@ class APIServer:
         self._config = config
         self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
         self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
+        authorizer = Authorizer(self._find, self._all)
         shared = Shared(
             world,
             store,
             ObjectCache(),
-            Admission(world, self._find, self._all),
+            Admission(world, self._find, self._all, EscalationCheck(authorizer)),
             WriteRecords(recorder),
             feature_gates(config.kubernetes_version, config.feature_gates),
         )
@@ -163,8 +167,8 @@ class APIServer:
         self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or new_key_pem())
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
-        reviews = Reviews(self._authenticator.user_of, world.clock, config.issuer)
-        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, kubelet_streams)
+        reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
+        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)
         everything = (*SERVED, *REVIEWS)
         address = f"{config.kubernetes_service_ip}:443"
         self._catalog = Catalog(
@@ -181,9 +185,9 @@ class APIServer:
         entry = await self._store.get(kind.key(namespace, name))
         return None if entry is None else kind.decode(entry.value)
 
-    async def _all(self, resource: Resource) -> list[Object]:
+    async def _all(self, resource: Resource, namespace: str = "") -> list[Object]:
         kind = self._kinds[resource]
-        entries, _, _ = await self._store.list(kind.prefix)
+        entries, _, _ = await self._store.list(kind.collection(namespace))
         return [kind.decode(entry.value) for entry in entries]
 
     def client(self, user: UserInfo, user_agent: str = "lastcall") -> Client:
@@ -192,7 +196,7 @@ class APIServer:
 
     async def bootstrap(self) -> None:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
-        `kubernetes` Service."""
+        `kubernetes` Service, the default roles and bindings."""
         await self._load_allocations()
         await self._definitions.load()
         fresh = await self._find(NAMESPACES, "", "default") is None
@@ -201,6 +205,7 @@ class APIServer:
             for storage_class in self._config.storage_classes:
                 await self._create_missing(client, STORAGECLASSES, storage_class, "")
         await self._create_what_every_cluster_has()
+        await self._create_default_policy()
         if fresh:
             # Nobody has seen an earlier version, so none can be asked for.
             await self._store.compact(await self._store.revision())
@@ -230,6 +235,14 @@ class APIServer:
         ):
             await self._create_missing(client, resource, wanted, "default")
             await self._mend_endpoints(client, resource, wanted)
+
+    async def _create_default_policy(self) -> None:
+        """Roles and bindings that are missing, at every start (rest/storage_rbac.go:EnsureRBACPolicy). Side by side,
+        for a durable store keeps many writes in one go."""
+        client = self.client(SERVER_USER, "kube-apiserver")
+        async with Tasks() as tasks:
+            for resource, obj in default_policy():
+                tasks.spawn(self._create_missing(client, resource, obj, ""), name="default-policy")
 
     async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
         # Asked first: on a store with history the Service's address is allocated already, which is another refusal.

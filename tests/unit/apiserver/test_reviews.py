@@ -15,6 +15,7 @@ from lastcall.api.resources import (
 from lastcall.apiserver.auth import ALL_AUTHENTICATED, UserInfo
 
 BOB = UserInfo("bob", ("devs", ALL_AUTHENTICATED))
+DISCOVERY = "system:discovery"
 DELETE_PODS = {"resourceAttributes": {"verb": "delete", "resource": "pods", "namespace": "default"}}
 
 
@@ -41,7 +42,9 @@ def test_what_is_allowed_is_what_the_server_would_do(virtual) -> None:
         assert await ask(api, SELFSUBJECTACCESSREVIEWS, DELETE_PODS) == {"allowed": True}
         assert await ask(api, SELFSUBJECTACCESSREVIEWS, DELETE_PODS, BOB) == {"allowed": False}
         path = {"nonResourceAttributes": {"path": "/version", "verb": "get"}}
-        assert await ask(api, SELFSUBJECTACCESSREVIEWS, path, BOB) == {"allowed": True}
+        discovery = f'ClusterRoleBinding "{DISCOVERY}" of ClusterRole "{DISCOVERY}" to Group "{ALL_AUTHENTICATED}"'
+        by_role = {"allowed": True, "reason": f"RBAC: allowed by {discovery}"}
+        assert await ask(api, SELFSUBJECTACCESSREVIEWS, path, BOB) == by_role
         about = {"user": "alice", "groups": ["system:masters"], **DELETE_PODS}
         assert await ask(api, SUBJECTACCESSREVIEWS, about) == {"allowed": True}
         assert await ask(api, SUBJECTACCESSREVIEWS, {"user": "alice", **DELETE_PODS}) == {"allowed": False}
