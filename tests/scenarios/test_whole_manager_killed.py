@@ -274,6 +274,24 @@ async def new_nodes(cluster: VirtualCluster) -> None:
     await cluster.sleep(20)
 
 
+def part(name: str, *resources: str) -> Object:
+    """A ClusterRole for the one that aggregates."""
+    rules = [{"apiGroups": [""], "resources": [each], "verbs": ["get"]} for each in resources]
+    return {"kind": "ClusterRole", "metadata": {"name": name, "labels": {"into": "whole"}}, "rules": rules}
+
+
+async def aggregated_roles(cluster: VirtualCluster) -> None:
+    rule = {"clusterRoleSelectors": [{"matchLabels": {"into": "whole"}}]}
+    await cluster.create({"kind": "ClusterRole", "metadata": {"name": "whole"}, "aggregationRule": rule})
+    for name, resource in (("part-1", "pods"), ("part-2", "services")):
+        await cluster.create(part(name, resource))
+        await cluster.sleep(10)
+    await cluster.patch("clusterrole/part-1", {"rules": part("part-1", "pods", "nodes")["rules"]})
+    await cluster.sleep(10)
+    await cluster.delete("clusterrole/part-2")
+    await cluster.sleep(10)
+
+
 async def services(cluster: VirtualCluster) -> None:
     await cluster.create(service("svc", app="web"), workload("ReplicaSet", replicas=3), service("none", app="nobody"))
     await cluster.sleep(20)
@@ -444,6 +462,7 @@ STORIES: dict[str, Story] = {
     "node-lifecycle-controller (a node stays lost)": Story(nodes_that_stay_lost, DRAINS, {"nodes": 2}),
     "taint-eviction-controller": Story(tainted, DRAINS),
     "ttl-controller": Story(new_nodes, DRAINS),
+    "clusterrole-aggregation-controller": Story(aggregated_roles, DRAINS),
     "job-controller": Story(jobs, DRAINS),
     "job-controller (back-off)": Story(failing_jobs, DRAINS),
     "ttl-after-finished-controller": Story(finished_jobs, DRAINS),

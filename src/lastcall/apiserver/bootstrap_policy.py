@@ -72,10 +72,10 @@ ADMIN = (
 )
 
 _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
-    # name, rules, the role that takes them over, the label's role whose rules it takes over. As the controller
-    # `clusterrole-aggregation` would, in the order of the names they come from, but at once.
+    # name, rules, the role that takes them over, the label's role whose rules it takes over: what the controller
+    # `clusterrole-aggregation` would make of it, so that it has nothing to do.
     ("cluster-admin", FULL_AUTHORITY, "", ""),
-    ("admin", (*ADMIN, *EDIT, *VIEW), "", "admin"),
+    ("admin", (*EDIT, *VIEW, *ADMIN), "", "admin"),
     ("edit", (*EDIT, *VIEW), "admin", "edit"),
     ("view", VIEW, "edit", "view"),
     ("system:aggregate-to-admin", ADMIN, "admin", ""),

@@ -7,6 +7,7 @@ from typing import Protocol
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
+from lastcall.controllers.clusterrole_aggregation import ClusterRoleAggregationController
 from lastcall.controllers.cronjob import CronJobController
 from lastcall.controllers.daemonset import DaemonSetController
 from lastcall.controllers.deployment import DeploymentController
@@ -62,6 +63,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "job-controller": JobController,
     "ttl-after-finished-controller": TTLAfterFinishedController,
     "cronjob-controller": CronJobController,
+    "clusterrole-aggregation-controller": ClusterRoleAggregationController,
     "service-lb-controller": LoadBalancerController,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
