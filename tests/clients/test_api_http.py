@@ -11,7 +11,20 @@ import orjson
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.resources import BINDINGS, CONFIGMAPS, NODES, PODS, SECRETS, SERVICEACCOUNTS, SERVICES
+from lastcall.api.resources import (
+    BINDINGS,
+    CLUSTERROLEBINDINGS,
+    CLUSTERROLES,
+    CONFIGMAPS,
+    NODES,
+    PODS,
+    ROLEBINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICEACCOUNTS,
+    SERVICES,
+)
+from lastcall.apiserver.auth import MASTERS
 from lastcall.apiserver.kubelet_client import PodLogOptions
 from lastcall.apiserver.pki import client_context
 
@@ -294,6 +307,94 @@ async def test_impersonation_gives_the_rights_of_the_other_user(running: Running
         async with http.get("/api/v1/pods", headers={"Impersonate-User": "alice"}) as response:
             assert response.status == 403
             assert 'User "alice"' in (await response.json())["message"]
+
+
+def acts_as(running: RunningServer, user: str, *groups: str):
+    """A session of a user with a client certificate."""
+    context = client_context(running.ca.certificate_pem, *running.ca.issue_client(user, list(groups)))
+    return session(running, token="", context=context)
+
+
+async def give(running: RunningServer, user: str, *rules: dict) -> None:
+    """A role of its own for a user, in all namespaces."""
+    await running.admin.create(CLUSTERROLES, {"metadata": {"name": user}, "rules": list(rules)})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user}
+    subjects = [{"kind": "User", "name": user}]
+    await running.admin.create(
+        CLUSTERROLEBINDINGS, {"metadata": {"name": user}, "roleRef": reference, "subjects": subjects}
+    )
+
+
+def core(verbs: str, resource: str, *names: str) -> dict:
+    return {"apiGroups": [""], "resources": [resource], "verbs": verbs.split(), "resourceNames": list(names)}
+
+
+async def test_a_service_account_does_what_its_role_says_and_no_more(running: RunningServer) -> None:
+    role = {"metadata": {"name": "r"}, "rules": [core("list watch", "pods")]}
+    await running.admin.create(ROLES, role, "default")
+    answer = await running.admin.create(SERVICEACCOUNTS, {}, "default", name="default", subresource="token")
+    path = "/api/v1/namespaces/{}/pods"
+    async with session(running, token=answer["status"]["token"]) as http:
+        async with http.get(path.format("default")) as response:
+            assert response.status == 403
+        binding = {
+            "metadata": {"name": "b"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+            "subjects": [{"kind": "ServiceAccount", "name": "default"}],
+        }
+        await running.admin.create(ROLEBINDINGS, binding, "default")
+        for namespace, query, status in (
+            ("default", "", 200),
+            ("default", "?watch=1&timeoutSeconds=0", 200),
+            ("kube-system", "", 403),
+        ):
+            async with http.get(path.format(namespace) + query) as response:
+                assert response.status == status
+        async with http.get("/api/v1/pods") as response:
+            assert response.status == 403
+        async with http.post(path.format("default"), json=POD) as response:
+            assert response.status == 403
+
+
+async def test_a_list_of_one_name_is_allowed_by_that_name(running: RunningServer) -> None:
+    await give(running, "alice", core("list", "secrets", "mine"))
+    path = "/api/v1/namespaces/default/secrets"
+    async with acts_as(running, "alice") as http:
+        for query, status in (("?fieldSelector=metadata.name%3Dmine", 200), ("", 403)):
+            async with http.get(path + query) as response:
+                assert response.status == status
+        async with http.get(f"{path}?fieldSelector=metadata.name%3Dyours") as response:
+            assert (await response.json())["message"].startswith('secrets "yours" is forbidden: User "alice" cannot')
+
+
+async def test_only_who_may_impersonate_acts_as_another(running: RunningServer) -> None:
+    await give(running, "alice", core("impersonate", "users", "bob"), core("impersonate", "groups", "devs"))
+    await give(running, "carol", core("*", "pods"))
+    await give(running, "bob", core("list", "nodes"))
+    bob, devs, masters = ("Impersonate-User", "bob"), ("Impersonate-Group", "devs"), ("Impersonate-Group", MASTERS)
+    for user, headers, path, status, text in (
+        ("alice", [bob], "nodes", 200, ""),
+        ("alice", [bob, devs], "nodes", 200, ""),
+        ("alice", [bob], "pods", 403, 'User "bob" cannot list'),
+        ("alice", [bob, masters], "nodes", 403, 'User "alice" cannot impersonate-on:user-info:list'),
+        ("alice", [("Impersonate-User", "carol")], "pods", 403, 'User "alice" cannot impersonate-on:user-info:list'),
+        ("carol", [bob], "pods", 403, 'User "carol" cannot impersonate-on:user-info:list'),
+    ):
+        async with acts_as(running, user) as http:
+            async with http.get(f"/api/v1/{path}", headers=headers) as response:
+                assert response.status == status
+                assert text in (await response.json()).get("message", "")
+
+
+async def test_a_websocket_into_a_pod_needs_what_a_post_needs(running: RunningServer) -> None:
+    await give(running, "alice", core("get", "pods/exec"))
+    await give(running, "bob", core("get create", "pods/exec"))
+    for user, status in (("alice", 403), ("bob", 404)):
+        async with acts_as(running, user) as http:
+            async with http.get("/api/v1/namespaces/default/pods/none/exec?command=true&stdout=1") as response:
+                assert response.status == status
+                if status == 403:
+                    assert 'cannot create resource "pods/exec"' in (await response.json())["message"]
 
 
 async def test_logs_come_from_the_pods_node(running: RunningServer, logs: Logs) -> None:
