@@ -305,9 +305,9 @@ def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl
 CALL_THE_API = """
 import os, ssl, urllib.error, urllib.request
 context = ssl.create_default_context(cadata=os.environ["CA"])
-for token in (os.environ["TOKEN"], "wrong"):
-    headers = {"Authorization": "Bearer " + token}
-    request = urllib.request.Request("https://10.96.0.1:443/api/v1/namespaces/default/pods?limit=1", headers=headers)
+for token, namespace in ((os.environ["TOKEN"], "default"), (os.environ["TOKEN"], "kube-system"), ("wrong", "default")):
+    url = "https://10.96.0.1:443/api/v1/namespaces/" + namespace + "/pods?limit=1"
+    request = urllib.request.Request(url, headers={"Authorization": "Bearer " + token})
     try:
         print(urllib.request.urlopen(request, timeout=10, context=context).status)
     except urllib.error.HTTPError as error:
@@ -315,7 +315,9 @@ for token in (os.environ["TOKEN"], "wrong"):
 """
 
 
-def test_a_pod_calls_the_api_with_its_token_and_trusts_the_authority_in_its_volume(cluster: Kubectl) -> None:
+def test_a_pod_calls_the_api_with_its_token_and_may_what_its_role_says(cluster: Kubectl) -> None:
+    cluster("create", "role", "pod-reader", "--verb=list", "--resource=pods")
+    cluster("create", "rolebinding", "pod-reader", "--role=pod-reader", "--serviceaccount=default:default")
     script = f"""
         cd /var/run/secrets/kubernetes.io/serviceaccount; ls; cat namespace; echo
         TOKEN=$(cat token) CA=$(cat ca.crt) exec chroot /host {sys.executable} -c "$CODE"
@@ -332,8 +334,8 @@ def test_a_pod_calls_the_api_with_its_token_and_trusts_the_authority_in_its_volu
     )
     lines = cluster.output_of("caller").splitlines()
     assert lines[:4] == ["ca.crt", "namespace", "token", "default"]
-    assert lines[4] in ("200", "403") and lines[5] == "401", lines
-    cluster("delete", "pod", "caller")
+    assert lines[4:] == ["200", "403", "401"], lines
+    cluster("delete", "pod/caller", "role/pod-reader", "rolebinding/pod-reader")
 
 
 def test_a_service_account_token_is_no_admin_s(cluster: Kubectl) -> None:
