@@ -6,6 +6,8 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import (
+    CLUSTERROLEBINDINGS,
+    CLUSTERROLES,
     CRONJOBS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -205,6 +207,19 @@ REFUSED = [
                     "subjects": [{"kind": "ServiceAccount", "name": "a"}, {"kind": "Zed", "name": "z"}]},
      '[roleRef.kind: Unsupported value: "Nope": supported values: "Role", "ClusterRole", roleRef.name: Required '
      'value, subjects[1].kind: Unsupported value: "Zed": supported values: "ServiceAccount", "User", "Group"]'),
+    (CLUSTERROLEBINDINGS, {"metadata": {"name": "x"}, "roleRef": {"kind": "ClusterRole", "name": "a/b"},
+                           "subjects": [{"kind": "User", "name": "a", "apiGroup": "b"},
+                                        {"kind": "ServiceAccount", "name": "a", "apiGroup": "b"}]},
+     'roleRef.name: Invalid value: "a/b": may not contain \'/\', subjects[0].apiGroup: Unsupported value: "b": '
+     'supported values: "rbac.authorization.k8s.io", subjects[1].apiGroup: Unsupported value: "b": supported values: '
+     '"", subjects[1].namespace: Required value]'),
+    (CLUSTERROLES, {"metadata": {"name": "x"}, "aggregationRule": {}},
+     "aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if "
+     "aggregationRule is non-nil"),
+    (CLUSTERROLES, {"metadata": {"name": "x"}, "aggregationRule": {"clusterRoleSelectors": [
+        {"matchExpressions": [{"key": "a", "operator": "Nope"}]}]}},
+     'aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator: Invalid value: "Nope": not a valid '
+     "selector operator"),
     (INGRESSES, {"metadata": {"name": "x"}, "spec": {"rules": [{"http": {"paths": [
         {"path": "nope", "pathType": "Prefix", "backend": {}}, {"path": "/", "backend": {"service": {"name": "s"}}},
         ]}}]}},

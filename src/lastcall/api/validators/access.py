@@ -2,7 +2,10 @@
 
 from lastcall.api.field import FieldError, each, invalid, not_supported, required
 from lastcall.api.meta import Object
-from lastcall.api.names import is_dns1123_subdomain
+from lastcall.api.names import is_dns1123_subdomain, is_path_segment_name
+from lastcall.api.validators.common import label_selector
+
+RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
 def validate_role(obj: Object) -> list[FieldError]:
@@ -10,7 +13,17 @@ def validate_role(obj: Object) -> list[FieldError]:
 
 
 def validate_cluster_role(obj: Object) -> list[FieldError]:
-    return _rules(obj, namespaced=False)
+    return [*_rules(obj, namespaced=False), *_aggregation(obj.get("aggregationRule"))]
+
+
+def _aggregation(rule: Object | None) -> list[FieldError]:
+    if rule is None:
+        return []
+    path = "aggregationRule.clusterRoleSelectors"
+    selectors = rule.get("clusterRoleSelectors") or ()
+    if not selectors:
+        return [required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    return [error for index, each in enumerate(selectors) for error in label_selector(each, f"{path}[{index}]")]
 
 
 def _rules(obj: Object, *, namespaced: bool) -> list[FieldError]:
@@ -46,13 +59,15 @@ def validate_cluster_role_binding(obj: Object) -> list[FieldError]:
 def _binding(obj: Object, kinds: tuple[str, ...], *, namespaced: bool) -> list[FieldError]:
     reference = obj.get("roleRef") or {}
     errors: list[FieldError] = []
-    if reference.get("apiGroup") != "rbac.authorization.k8s.io":
+    if reference.get("apiGroup") != RBAC_GROUP:
         group = reference.get("apiGroup") or ""
-        errors.append(not_supported("roleRef.apiGroup", group, ("rbac.authorization.k8s.io",)))
+        errors.append(not_supported("roleRef.apiGroup", group, (RBAC_GROUP,)))
     if reference.get("kind") not in kinds:
         errors.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
     if not reference.get("name"):
         errors.append(required("roleRef.name"))
+    else:
+        errors += each("roleRef.name", reference["name"], is_path_segment_name(reference["name"]))
     for index, subject in enumerate(obj.get("subjects") or ()):
         path = f"subjects[{index}]"
         if not subject.get("name"):
@@ -60,8 +75,21 @@ def _binding(obj: Object, kinds: tuple[str, ...], *, namespaced: bool) -> list[F
         if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
             supported = ("ServiceAccount", "User", "Group")
             errors.append(not_supported(f"{path}.kind", subject.get("kind") or "", supported))
-        elif subject["kind"] == "ServiceAccount" and not namespaced and not subject.get("namespace"):
-            errors.append(required(f"{path}.namespace"))
+        elif subject["kind"] == "ServiceAccount":
+            errors += _account(subject, path, namespaced=namespaced)
+        elif subject.get("apiGroup") != RBAC_GROUP:
+            errors.append(not_supported(f"{path}.apiGroup", subject.get("apiGroup") or "", (RBAC_GROUP,)))
+    return errors
+
+
+def _account(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if subject.get("name"):
+        errors += each(f"{path}.name", subject["name"], is_dns1123_subdomain(subject["name"]))
+    if subject.get("apiGroup"):
+        errors.append(not_supported(f"{path}.apiGroup", subject["apiGroup"], ("",)))
+    if not namespaced and not subject.get("namespace"):
+        errors.append(required(f"{path}.namespace"))
     return errors
 
 
