@@ -35,6 +35,7 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
+from lastcall.apiserver.auth import forbidden_request, may_everything
 from lastcall.apiserver.authorizer import Authorizer
 from lastcall.apiserver.bodies import prepare
 from lastcall.apiserver.context import RequestContext
@@ -49,6 +50,7 @@ from lastcall.apiserver.patching import patcher
 from lastcall.apiserver.registry import Answer, GenericStore, Track, Transform, check_names
 from lastcall.apiserver.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.repeated_pods import RepeatedPods
+from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.selection import Selection, parse_selection
@@ -337,6 +339,9 @@ class Operations:
             scale = prepare(context, SCALES, obj)
             return await self._update_scale(context, resource, namespace, name, lambda old: scale)
         obj = self._prepared(context, resource, obj, namespace, name, known)
+        create = None
+        if not subresource and self.kind(resource).strategy.allow_create_on_update:
+            create = obj if await self._may_create(context, resource, namespace, name) else None
         answer = await self.kind(resource).update(
             context,
             namespace,
@@ -344,10 +349,23 @@ class Operations:
             lambda old: obj,
             subresource=subresource,
             expected_uid=uid_of(obj),
-            create=None if subresource else obj,
+            create=create,
             track=self._track(self._tracking(context, resource, subresource)),
         )
         return self._answer(resource, answer)
+
+    async def _may_create(self, context: RequestContext, resource: Resource, namespace: str, name: str) -> bool:
+        """Whether who puts or applies what is not there may create it (handlers/create.go:withAuthorization).
+
+        Raises the 403 StatusError when it is not there.
+        """
+        if may_everything(context.user):
+            return True
+        asked = RequestInfo(True, "", "create", resource.group, resource.version, namespace, resource.plural, name)
+        decision = await self.authorizer.authorize(context.user, asked)
+        if not decision.allowed and await self.stored(stored_resource(resource), namespace, name) is None:
+            raise forbidden_request(context.user, asked, decision.reason)
+        return decision.allowed
 
     async def _update_scale(
         self, context: RequestContext, resource: Resource, namespace: str, name: str, change: Transform
@@ -444,6 +462,8 @@ class Operations:
             except StatusError as error:
                 if subresource or not is_not_found(error) or error.status.get("details", {}).get("name") != name:
                     raise
+            if not await self._may_create(context, resource, namespace, name):
+                continue  # it has come meanwhile
             obj = applied(None)
             meta = obj["metadata"]
             if meta.get("uid"):

@@ -18,6 +18,7 @@ from lastcall.api.resources import (
     SUBJECTACCESSREVIEWS,
 )
 from lastcall.apiserver.auth import ALL_AUTHENTICATED, UserInfo
+from lastcall.client.api import APPLY_PATCH
 
 BOB = UserInfo("bob", (ALL_AUTHENTICATED,))
 ROBOT = UserInfo(
@@ -183,6 +184,32 @@ def test_nobody_binds_a_role_with_more_than_he_has(virtual) -> None:
             bob.create(ROLEBINDINGS, binding("v", "ClusterRole", "cluster-admin", ACCOUNT), "default")
         )
         assert refusal.code == 403
+
+    virtual(scenario)
+
+
+def test_who_puts_or_applies_what_is_not_there_needs_to_be_allowed_its_creation(virtual) -> None:
+    async def scenario(api) -> None:
+        rules = [
+            {"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["update", "patch", "escalate"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]},
+        ]
+        await api.admin.create(ROLES, role("m", *rules), "default")
+        await api.admin.create(ROLEBINDINGS, binding("m", "Role", "m"), "default")
+        bob = api.server.client(BOB)
+        refusal = await refused(bob.update(ROLES, role("new", READ_PODS), "default"))
+        assert refusal.message == (
+            f'roles.{RBAC} "new" is forbidden: User "bob" cannot create resource "roles" in API group "{RBAC}" in the '
+            'namespace "default"'
+        )
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}}
+        apply = {"content_type": APPLY_PATCH}
+        assert (await refused(bob.patch(CONFIGMAPS, "c", body, "default", **apply))).code == 403
+        await api.admin.create(ROLES, role("new", READ_PODS), "default")
+        assert await bob.update(ROLES, role("new", READ_SECRETS), "default")
+        rules.append({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]})
+        await api.admin.patch(ROLES, "m", {"rules": rules}, "default")
+        assert await bob.patch(CONFIGMAPS, "c", body, "default", **apply)
 
     virtual(scenario)
 
