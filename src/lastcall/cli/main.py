@@ -18,7 +18,10 @@ def main(arguments: list[str] | None = None) -> None:
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
-    sys.exit(guarded(lambda: invoke(arguments)))
+    status = guarded(lambda: invoke(arguments))
+    # A second Ctrl-C may still come while the interpreter ends, which gives signals their default action back.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    sys.exit(status)
 
 
 if __name__ == "__main__":
