@@ -70,6 +70,22 @@ async def test_a_shared_pid_namespace_has_a_pause_process_that_reaps(world: Shim
 
 
 @inside
+async def test_a_sandbox_with_shared_pids_ends_though_an_exec_still_runs_in_them(world: ShimWorld):
+    """The kernel waits for the exec before the first process may go, and nobody but the shim can wait for the exec."""
+    for _ in range(10):
+        sandbox = await world.sandbox(pid="POD")
+        container = await world.start(sandbox, "sleep", "100", **options(pid="POD"))
+        execs = [asyncio.ensure_future(world.runtime.exec_sync(container, ("sleep", "50"), 0)) for _ in range(3)]
+        await asyncio.sleep(0.005)
+        async with asyncio.timeout(60):
+            await world.runtime.stop_container(container, 0)
+            await world.runtime.stop_pod_sandbox(sandbox)
+            await asyncio.gather(*execs, return_exceptions=True)
+        assert world.processes() == {}
+        await world.runtime.remove_pod_sandbox(sandbox)
+
+
+@inside
 async def test_a_terminal_is_the_container_s_own(world: ShimWorld):
     sandbox = await world.sandbox()
     container = await world.start(

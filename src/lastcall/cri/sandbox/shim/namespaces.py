@@ -102,12 +102,20 @@ def _start_pause(sandbox: Sandbox) -> None:
     sandbox.pause_pid, sandbox.pause_pidfd = pid, pidfd
 
 
+def kill_pause(sandbox: Sandbox) -> None:
+    """SIGKILL to the first process of the shared PID namespace, and with it to every other one there."""
+    with contextlib.suppress(ProcessLookupError):
+        linux.pidfd_send_signal(sandbox.pause_pidfd, 9)
+
+
 def release(sandbox: Sandbox) -> None:
-    """Let go of everything; with the last process and descriptor the kernel ends the namespaces. Idempotent."""
+    """Let go of everything; with the last process and descriptor the kernel ends the namespaces. Idempotent.
+
+    Waits for the first process of a shared PID namespace: who may have an exec in there has seen it end before.
+    """
     if sandbox.pause_pidfd >= 0:
-        with contextlib.suppress(ProcessLookupError):
-            linux.pidfd_send_signal(sandbox.pause_pidfd, 9)
-        os.waitpid(sandbox.pause_pid, 0)  # at once: every container has ended before
+        kill_pause(sandbox)
+        os.waitpid(sandbox.pause_pid, 0)
         os.close(sandbox.pause_pidfd)
         sandbox.pause_pidfd = -1
     for fd in sandbox.namespaces.values():

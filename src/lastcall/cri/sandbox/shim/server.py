@@ -135,8 +135,7 @@ class Server:
         elif verb == "create_sandbox":
             self._create_sandbox(peer, message)
         elif verb == "remove_sandbox":
-            self._remove_sandbox(message["id"])
-            peer.answer(message)
+            self._remove_sandbox(peer, message)
         elif verb == "start":
             self._start(peer, message)
         elif verb == "signal":
@@ -181,13 +180,29 @@ class Server:
         network = sandbox.namespaces.get(linux.CLONE_NEWNET)
         peer.answer(message, fds=() if network is None else (network,))
 
-    def _remove_sandbox(self, identity: str) -> None:
+    def _remove_sandbox(self, peer: Peer, message: Message) -> None:
+        identity = message["id"]
         if any(c.sandbox.id == identity and not c.over for c in self._containers.values()):
             raise CallError(f"sandbox {identity!r} has running containers")
         sandbox = self._sandboxes.pop(identity, None)
-        if sandbox is not None:
+        if sandbox is None:
+            peer.answer(message)
+            return
+
+        def ended(events: int = 0) -> None:
+            if sandbox.pause_pidfd >= 0:
+                self._context.loop.unwatch(sandbox.pause_pidfd)
             namespaces.release(sandbox)
             limits.remove_pod(self._context.cgroups, sandbox.spec.get("cgroupParent", ""))
+            peer.answer(message)
+
+        if sandbox.pause_pidfd < 0:
+            ended()
+            return
+        # The kernel lets the first process of a PID namespace go when all others there were waited for, and an exec
+        # that was still running is waited for by this loop.
+        namespaces.kill_pause(sandbox)
+        self._context.loop.watch(sandbox.pause_pidfd, ended)
 
     # -- containers --------------------------------------------------------------------------------------------------
 
