@@ -49,6 +49,20 @@ def name_argument(command: F) -> F:
     return click.argument("name", default=DEFAULT_NAME, callback=checked_name)(command)
 
 
+def cluster_option(command: F) -> F:
+    """`--name CLUSTER`, for commands whose argument is something of a cluster: the keyword argument `cluster`."""
+    return click.option(
+        "--name",
+        "--cluster",
+        "cluster",
+        metavar="CLUSTER",
+        default=DEFAULT_NAME,
+        show_default=True,
+        callback=checked_name,
+        help="Of which cluster.",
+    )(command)
+
+
 def output_option(command: F) -> F:
     """`--output text|json`: the keyword argument `output`."""
     return click.option(

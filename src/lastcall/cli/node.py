@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import click
 
-from lastcall.cli.clusters import checked_name, cluster_errors
+from lastcall.cli.clusters import cluster_errors, cluster_option
 from lastcall.cli.errors import UserError
 from lastcall.cli.numbers import Whole
 from lastcall.cluster.control import ControlClient
-from lastcall.cluster.directory import DEFAULT_NAME
 
 EXTRA_SECONDS = 60.0
 """So much longer than all its groups a shutdown may take to answer."""
@@ -21,16 +20,7 @@ def node() -> None:
 
 @node.command()
 @click.argument("name", metavar="NODE")
-@click.option(
-    "--name",
-    "--cluster",
-    "cluster",
-    metavar="CLUSTER",
-    default=DEFAULT_NAME,
-    show_default=True,
-    callback=checked_name,
-    help="Of which cluster.",
-)
+@cluster_option
 @click.option(
     "--grace",
     type=Whole(0, 86400, "seconds"),
@@ -72,18 +62,6 @@ def shutdown(
         for text in ask_node(cluster, name, "shutdown", periods):
             click.echo(text)
         click.echo(f"{name} has shut down")
-
-
-cluster_option = click.option(
-    "--name",
-    "--cluster",
-    "cluster",
-    metavar="CLUSTER",
-    default=DEFAULT_NAME,
-    show_default=True,
-    callback=checked_name,
-    help="Of which cluster.",
-)
 
 
 @node.command()

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
-from lastcall.cli.clusters import checked_name, cluster_errors, show_json
+from lastcall.cli.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.errors import UserError
 from lastcall.cli.exit_status import exit_status
 from lastcall.cli.output import checked_output, output_options, stdout_console, tell
 from lastcall.cluster.control import ControlClient
-from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Ending, PodFacts
@@ -30,16 +29,7 @@ _NAMED = 12
 @click.command()
 @click.argument("pod", required=False)
 @click.option("--namespace", "-n", metavar="NAMESPACE", help="The Pod's.  [default: default; without POD: all]")
-@click.option(
-    "--name",
-    "--cluster",
-    "cluster",
-    metavar="CLUSTER",
-    default=DEFAULT_NAME,
-    show_default=True,
-    callback=checked_name,
-    help="Of which cluster.",
-)
+@cluster_option
 @click.option(
     "--uid", metavar="UID", help="Which of several Pods of one name; its beginning is enough.  [default: the latest]"
 )

@@ -470,9 +470,7 @@ class SandboxRuntime:
 
     async def _until_known(self) -> None:
         """Nobody is told of containers of which nobody knows: wait for a shim. Raises RuntimeServiceError."""
-        if self._picture.lost.is_set() or any(
-            c.state == ContainerState.CONTAINER_UNKNOWN for c in self._picture.containers.values()
-        ):
+        if self._picture.is_unknown:
             await self._shim.connect()
 
     async def close(self) -> None:
