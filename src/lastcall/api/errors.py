@@ -139,10 +139,6 @@ def forbidden(target: Target, name: str, why: str, causes: Sequence[Mapping[str,
     return status_failure(403, "Forbidden", message, _details(target, name, causes=list(causes) or None))
 
 
-def unauthorized() -> StatusError:
-    return status_failure(401, "Unauthorized", "Unauthorized")
-
-
 def method_not_allowed() -> StatusError:
     message = "the server does not allow this method on the requested resource"
     return status_failure(405, "MethodNotAllowed", message, {})

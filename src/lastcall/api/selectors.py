@@ -278,18 +278,6 @@ def selector_of_expressions(selector: Object | None) -> LabelSelector:
     return LabelSelector(tuple(requirements))
 
 
-def label_selector_of(obj: Object) -> LabelSelector:
-    """What `spec.selector` selects, in either form: a plain map (Service) or matchLabels and matchExpressions."""
-    selector = (obj.get("spec") or {}).get("selector")
-    if isinstance(selector, dict) and ("matchLabels" in selector or "matchExpressions" in selector):
-        if all(isinstance(value, str) for value in selector.values()):
-            return selector_of_labels(selector)  # a Service whose label is called matchLabels
-        return selector_of_expressions(selector)
-    if obj.get("kind") in ("Service", "ReplicationController", None) or selector:
-        return selector_of_labels(selector)
-    return selector_of_expressions(selector)
-
-
 FieldGetter = Callable[[Object], str]
 
 

@@ -129,9 +129,6 @@ class Discovery:
         }
         """Path → version of apidiscovery.k8s.io → (body, ETag)."""
 
-    def has_group_version(self, group: str, version: str) -> bool:
-        return (f"/apis/{group}/{version}" if group else f"/api/{version}") in self.documents
-
     def has_group(self, group: str) -> bool:
         return not group or group in self._groups
 

@@ -79,10 +79,6 @@ class Informer:
         """Return once the first list is in the cache and was told to the handlers."""
         await self._synced.wait()
 
-    @property
-    def has_synced(self) -> bool:
-        return self._synced.is_set()
-
     def get(self, namespace: str, name: str) -> Object | None:
         return self._objects.get((namespace, name))
 

@@ -52,10 +52,6 @@ EndpointId = tuple[str, str]
 """(Pod uid, address)."""
 
 
-def index_by_namespace(obj: Object) -> tuple[str, ...]:
-    return (namespace_of(obj),)
-
-
 def index_by_service(slice_: Object) -> tuple[str, ...]:
     """`namespace/service` of the slices this controller manages."""
     labels = labels_of(slice_)

@@ -453,11 +453,6 @@ class PodWorkers:
         """Every UID with a worker, in the order in which they came."""
         return list(self._workers)
 
-    def is_working(self, uid: str) -> bool:
-        """An update is pending or a call runs."""
-        worker = self._workers.get(uid)
-        return worker is not None and worker.working
-
     def _runtime_is_quiet(self, uid: str) -> bool:
         status = self._cache.get(uid)
         return status is None or not (status.running_containers() or status.ready_sandboxes())

@@ -69,9 +69,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_KEEPCAPS = 8
 PR_SET_NAME = 15
-PR_CAPBSET_READ = 23
 PR_CAPBSET_DROP = 24
-PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_GET_TID_ADDRESS = 40
 PR_CAP_AMBIENT = 47
@@ -235,11 +233,6 @@ def set_parent_death_signal(number: int) -> None:
 def set_no_new_privs() -> None:
     """From now on no execve gives this process or its children more privileges."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-
-
-def set_child_subreaper(on: bool = True) -> None:
-    """Become the parent of orphaned descendants."""
-    prctl(PR_SET_CHILD_SUBREAPER, int(on))
 
 
 def set_dumpable(on: bool) -> None:
@@ -427,14 +420,6 @@ def capability_mask(names: tuple[str, ...] | list[str]) -> int:
             raise ValueError(f"unknown capability {name!r}")
         mask |= 1 << CAPABILITIES[key]
     return mask
-
-
-def last_capability() -> int:
-    """The highest capability number this kernel knows."""
-    number = len(CAPABILITIES) - 1
-    while number > 0 and _prctl(ctypes.c_int(PR_CAPBSET_READ), ctypes.c_ulong(number)) < 0:
-        number -= 1
-    return number
 
 
 def drop_bounding_set(keep: int) -> None:

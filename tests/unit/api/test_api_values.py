@@ -85,7 +85,7 @@ def test_notin_is_the_opposite_of_in_and_exists_of_its_negation(
 def test_a_plain_selector_wants_every_label_and_an_empty_one_selects_nothing(
     wanted: dict[str, str], labels: dict[str, str]
 ) -> None:
-    selector = selectors.label_selector_of({"kind": "Service", "spec": {"selector": wanted}})
+    selector = selectors.selector_of_labels(wanted)
     assert selector.matches(labels) == (bool(wanted) and wanted.items() <= labels.items())
 
 
@@ -95,9 +95,9 @@ def test_a_selector_text_reads_back_as_itself(labels: dict[str, str]) -> None:
     assert selectors.parse_label_selector(str(selector)) == selector
 
 
-def test_the_two_forms_of_spec_selector_select_alike() -> None:
+def test_labels_and_expressions_of_a_selector_must_all_match() -> None:
     expressions = {"matchLabels": {"a": "x"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["y"]}]}
-    selector = selectors.label_selector_of({"kind": "ReplicaSet", "spec": {"selector": expressions}})
+    selector = selectors.selector_of_expressions(expressions)
     assert selector.matches({"a": "x", "b": "y"})
     assert not selector.matches({"a": "x"})
     assert selectors.selector_of_expressions({}).matches({})

@@ -6,7 +6,7 @@ Source: pkg/apis/apps/validation/validation.go, pkg/apis/core/validation (Valida
 import re
 from typing import Any
 
-from lastcall.api.field import FieldError, each, forbidden, invalid, not_supported, required
+from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import for_prefix, is_dns1123_subdomain
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
@@ -282,8 +282,3 @@ def validate_controller_revision(obj: Object) -> list[FieldError]:
 
 def update_controller_revision(new: Object, old: Object) -> list[FieldError]:
     return [] if new.get("data") == old.get("data") else [invalid("data", new.get("data"), IMMUTABLE)]
-
-
-def name_errors(path: str, name: str) -> list[FieldError]:
-    """A name that becomes part of Pods' names."""
-    return each(path, name, is_pod_name_prefix(name))

@@ -1,6 +1,5 @@
 """One probe: run its handler and say what came of it. Sources: prober/prober.go, pkg/probe/{exec,http,tcp}."""
 
-import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -170,16 +169,3 @@ def expand_static(text: str, container: Object) -> str:
         out.append(char)
         index += 1
     return "".join(out)
-
-
-def describe_probe(probe: Object) -> str:
-    """One line for people: what the probe does."""
-    if "exec" in probe:
-        return "exec " + shlex.join(probe["exec"].get("command") or [])
-    if "httpGet" in probe:
-        return f"httpGet {probe['httpGet'].get('path') or '/'} on {probe['httpGet']['port']}"
-    if "tcpSocket" in probe:
-        return f"tcpSocket {probe['tcpSocket']['port']}"
-    if "grpc" in probe:
-        return f"grpc {probe['grpc'].get('service') or 'health'} on {probe['grpc']['port']}"
-    return "nothing"
