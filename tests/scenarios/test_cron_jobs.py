@@ -64,7 +64,7 @@ def test_each_minute_a_job_named_by_its_minute_is_started_and_seen_to_complete()
         assert "active" not in found
         assert events_about(cluster, "c") == [
             f"SuccessfulCreate: Created job c-{minute}",
-            f"SawCompletedJob: Saw completed job: c-{minute}, status: Complete",
+            f"SawCompletedJob: Saw completed job: c-{minute}, condition: Complete",
         ]
 
     run_cluster(scenario, QUICK)

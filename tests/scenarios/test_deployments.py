@@ -238,6 +238,28 @@ def test_only_pods_that_are_ready_for_long_enough_count_as_available():
     run_cluster(scenario, DRAINS)
 
 
+def test_a_rollback_shows_in_the_status_before_the_deployment_carries_its_new_number():
+    """`getNewReplicaSet` answers as soon as the ReplicaSet is numbered; the next sync numbers the Deployment."""
+
+    async def scenario(cluster):
+        await cluster.create(workload("Deployment", replicas=1))
+        await cluster.wait_until_async(lambda: complete(cluster))
+        for image in ("app:2", "app:1"):
+            (container,) = template(image)["spec"]["containers"]
+            await cluster.patch("deployment/web", {"spec": {"template": {"spec": {"containers": [container]}}}})
+            await cluster.wait_until_async(lambda: complete(cluster))
+        seen = [
+            (each.object["metadata"]["annotations"]["deployment.kubernetes.io/revision"], each.object["status"])
+            for each in cluster.history[DEPLOYMENTS]
+            if each.object["metadata"]["generation"] == 3
+        ]
+        numbers = [revision for revision, status in seen if status["observedGeneration"] == 3]
+        assert numbers[0] == "2"
+        assert numbers[-1] == "3"
+
+    run_cluster(scenario, DRAINS, watched=(DEPLOYMENTS,))
+
+
 def test_a_rollout_over_another_one_lets_the_middle_revision_go_first():
     async def scenario(cluster):
         await cluster.create(workload("Deployment", replicas=4))

@@ -230,6 +230,39 @@ def test_a_job_that_is_made_suspended_has_no_start():
     run_cluster(scenario, SERVES)
 
 
+def one_fails_one_serves():
+    def program(config, sandbox):
+        fails = dict(sandbox.labels or {}).get(INDEX) == "0"
+        return Program(exits_after=1.0, natural_exit_code=1) if fails else Program()
+
+    return program
+
+
+@pytest.mark.parametrize("per_index", [{}, {"backoffLimitPerIndex": 2}])
+def test_while_a_replacement_backs_off_and_another_pod_is_ready_the_status_stays_as_it_was(per_index):
+    """kubernetes/kubernetes#139428: 1.36.2 would say that no Pod is active, and its API server refuses that."""
+
+    async def scenario(cluster):
+        await cluster.create(job(completions=2, parallelism=2, completionMode="Indexed", backoffLimit=3, **per_index))
+        await until_counts(cluster, active=2, ready=2)
+        await cluster.wait_until_async(lambda: any_failed(cluster))
+        await cluster.sleep(5)
+        found = await status(cluster)
+        assert (found["active"], found["ready"], found.get("failed", 0)) == (2, 2, 0)
+        (failed,) = [pod for pod in await pods(cluster) if pod["status"]["phase"] == "Failed"]
+        assert failed["metadata"]["finalizers"] == [TRACKING]
+        ended = cluster.now - 5
+        await until_counts(cluster, failed=1)
+        assert 9 <= cluster.now - ended <= 12
+        assert (await status(cluster))["active"] == 2
+
+    run_cluster(scenario, one_fails_one_serves())
+
+
+async def any_failed(cluster):
+    return any(pod["status"].get("phase") == "Failed" for pod in await pods(cluster))
+
+
 def test_less_parallelism_deletes_what_is_too_many_and_says_why():
     async def scenario(cluster):
         await cluster.create(job(parallelism=3, completions=9))

@@ -80,7 +80,9 @@ RULES: dict[tuple[str, str], KindRules] = {
     ),
     ("", "replicationcontrollers"): KindRules(obj=workloads.validate_replication_controller),
     ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
-    ("batch", "jobs"): KindRules(obj=batch.validate_job, update=batch.update_job),
+    ("batch", "jobs"): KindRules(
+        obj=batch.validate_job, update=batch.update_job, subresources=(("status", batch.update_job_status),)
+    ),
     ("batch", "cronjobs"): KindRules(obj=batch.validate_cron_job),
     ("policy", "poddisruptionbudgets"): KindRules(obj=policy.validate_pod_disruption_budget),
     ("autoscaling", "horizontalpodautoscalers"): KindRules(obj=policy.validate_horizontal_pod_autoscaler),

@@ -117,7 +117,7 @@ class CronJobController:
             how = finished(job)
             if how and uid_of(job) in listed:
                 active = [each for each in active if each["uid"] != uid_of(job)]
-                message = f"Saw completed job: {name_of(job)}, status: {how}"
+                message = f"Saw completed job: {name_of(job)}, condition: {how}"
                 self._event(cron_job, "Normal", "SawCompletedJob", message)
             elif not how and uid_of(job) not in listed and not await self._is_known(cron_job, job):
                 message = f"Saw a job that the controller did not create or forgot: {name_of(job)}"

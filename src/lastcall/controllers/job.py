@@ -14,6 +14,7 @@ from lastcall.api.resources import JOBS, PODS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.client.events import EventRecorder
+from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.expectations import Expectations
 from lastcall.controllers.informers import CONTROLLER, NAMESPACE, Informers, owned_and_orphans
@@ -32,6 +33,9 @@ from lastcall.world.world import World
 COMPONENT = "job-controller"
 MANAGED_BY = "kubernetes.io/job-controller"
 """`spec.managedBy` of a Job that is left to this controller; an empty one means the same."""
+
+API_BACK_OFF = RateLimit(1.0, 60.0, per_second=0)
+"""Between syncs that fail (`DefaultJobApiBackOff`, `MaxJobApiBackOff`)."""
 
 MAX_BATCH_SECONDS = 1.0
 
@@ -59,7 +63,7 @@ class JobController:
         self._sizes: dict[str, int] = {}
         self._jobs = informers.get(JOBS)
         self._pods = informers.get(PODS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, rate_limit=API_BACK_OFF)
         self._orphans = Worker(world, f"{COMPONENT} orphans", self._sync_orphan, workers=1)
         self._jobs.add_handler(self._enqueue, self._job_updated, self._job_deleted)
         self._pods.add_handler(self._pod_added, self._pod_updated, lambda pod: self._pod_gone(pod, final=True))
@@ -178,9 +182,9 @@ class JobController:
         view = await self._view(key, job)
         decision = decide(view, satisfied)
         outcome, error = await self._do(key, view, decision, satisfied)
-        await self._track(key, view, track(view, decision, outcome, self._stamp()))
         if decision.look_again is not None:
-            self._worker.queue.add_after(key, decision.look_again)
+            self._worker.queue.add_after(key, decision.look_again)  # whatever becomes of the status
+        await self._track(key, view, track(view, decision, outcome, self._stamp()))
         if error:
             raise Retry(error)
 
@@ -231,6 +235,10 @@ class JobController:
     async def _do(self, key: str, view: View, decision: Decision, satisfied: bool) -> tuple[Outcome, str]:
         """What became of it, and the first error ("" for none)."""
         active, ready, terminating = len(view.active), view.ready, len(view.terminating)
+        if decision.backs_off:
+            # As `manageJob` of 1.36.2 answers (kubernetes/kubernetes#139428, mended in 1.36.3): while another Pod is
+            # Ready the server refuses that status, so that the failure is counted only when the wait is over.
+            active = 0
         made, error = await self._create(key, view, decision)
         deleted: list[Object] = []
         if decision.delete:

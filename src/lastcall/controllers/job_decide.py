@@ -142,7 +142,8 @@ def _age(pod: Object) -> tuple[int, float]:
 class Decision:
     """`delete` keep their finalizer when the Job ends (`target`), for they are counted then, and lose it before they
     are deleted when they are just too many. `create` holds completion indexes, or None for each Pod without one.
-    `manages` says that it was decided how many Pods there shall be; `look_again` is in seconds.
+    `manages` says that it was decided how many Pods there shall be; `look_again` is in seconds. `backs_off`: Pods are
+    missing, and none of them may be made yet.
     """
 
     target: Target | None = None
@@ -151,6 +152,7 @@ class Decision:
     manages: bool = False
     look_again: float | None = None
     wanted: int = 0
+    backs_off: bool = False
 
 
 def decide(view: View, satisfied: bool) -> Decision:
@@ -295,7 +297,8 @@ def _manage(view: View, look_again: float | None) -> Decision:
     create, wait = _create(view, missing)
     if wait > 0:
         look_again = wait if look_again is None else min(wait, look_again)
-    return Decision(create=create, manages=True, look_again=look_again, wanted=wanted)
+    backs_off = wait > 0 and not create
+    return Decision(create=create, manages=True, look_again=look_again, wanted=wanted, backs_off=backs_off)
 
 
 def _create(view: View, missing: int) -> tuple[tuple[int | None, ...], float]:

@@ -144,6 +144,14 @@ def update_job(new: Object, old: Object) -> list[FieldError]:
     return errors
 
 
+def update_job_status(new: Object, old: Object) -> list[FieldError]:
+    """(`ValidateJobUpdateStatus`, as far as a controller can get it wrong by itself)"""
+    status = new.get("status") or {}
+    if (status.get("ready") or 0) > (status.get("active") or 0):
+        return [invalid("status.ready", status["ready"], "cannot set more ready pods than active")]
+    return []
+
+
 def _only_directives(new: Object, old: Object) -> bool:
     """The scheduling directives of a Job that is suspended and never started (or not any more) may change."""
     stored = old.get("spec") or {}
