@@ -8,19 +8,19 @@ from weakref import ref
 import orjson
 import pytest
 
-from lastcall.api.meta import Object
 from lastcall.apiserver.objects import ObjectCache
+from lastcall.store.value import Decoded
 
 
 @pytest.fixture(autouse=True)
 def shared_objects_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Afterwards, of the last objects that were handed out those that are still there are what their bytes say."""
+    """Afterwards, of the last objects that were handed out those that are still there are what they were then."""
     handed_out: deque[tuple[bytes, ref[Any]]] = deque(maxlen=5000)
     remember = ObjectCache.remember
 
-    def remembered(self: ObjectCache, value: bytes, obj: Object) -> Object:
-        shared = remember(self, value, obj)
-        handed_out.append((value, ref(shared)))
+    def remembered(self: ObjectCache, obj: Decoded) -> Decoded:
+        shared = remember(self, obj)
+        handed_out.append((orjson.dumps(shared), ref(shared)))
         return shared
 
     monkeypatch.setattr(ObjectCache, "remember", remembered)

@@ -18,4 +18,6 @@ class RequestContext:
     """The query's fieldManager: under which name the write is entered in managedFields."""
     dry_run: bool = False
     field_validation: FieldValidation = "Ignore"
+    in_process: bool = False
+    """Who asks is in this process and takes the object of the answer: nobody has asked for JSON yet."""
     warnings: list[str] = field(default_factory=list)

@@ -255,7 +255,7 @@ class HTTPFace:
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, self._namespace(info, resource), options)
         if media_type.plain and is_stored_form(self._operations, resource):
-            stored = stored_list(self._operations, resource, page)
+            stored = await stored_list(self._operations, resource, page)
             if stored.length > PIECE_BYTES:
                 return await self._stored(request, stored)
         return await self._list_body(request, resource, page, media_type)
@@ -479,8 +479,9 @@ class HTTPFace:
         status: int = 200,
     ) -> web.Response:
         is_status = answer.object.get("kind") == "Status" and resource.kind != "Status"
-        body = answer.value
-        if not media_type.plain and not is_status:
+        if media_type.plain or is_status:
+            body = answer.value.encoded()
+        else:
             body = representation.object_body(
                 resource, answer.object, media_type, request.query, self._operations.now()
             )

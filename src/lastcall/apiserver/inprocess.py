@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import orjson
-
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, name_of
 from lastcall.api.resources import Resource
@@ -22,12 +20,13 @@ from lastcall.apiserver.options import ListOptions, parse_delete_options
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.watch import Event, EventStream
 from lastcall.client.api import MERGE_PATCH, ListResult, WatchEvent
+from lastcall.store.value import Value
 
 
 class DecodedEvents:
     """The events of a watch, decoded."""
 
-    def __init__(self, events: EventStream, decode: Callable[[bytes], Object]) -> None:
+    def __init__(self, events: EventStream, decode: Callable[[Value], Object]) -> None:
         self._events = events
         self._decode = decode
 
@@ -44,7 +43,7 @@ class DecodedEvents:
 
     def _decoded(self, event: Event) -> WatchEvent:
         if event.type in ("ERROR", "BOOKMARK"):
-            return WatchEvent(event.type, orjson.loads(event.value))
+            return WatchEvent(event.type, event.value.decoded() or {})
         return WatchEvent(event.type, self._decode(event.value))
 
 
@@ -65,7 +64,7 @@ class InProcessClient:
                 True, "", verb, resource.group, resource.version, namespace, resource.plural, name, subresource
             )
             await self._operations.authorizer.check(self._user, info)
-        return RequestContext(self._user, self._user_agent)
+        return RequestContext(self._user, self._user_agent, in_process=True)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         resource = self._operations.served(resource)

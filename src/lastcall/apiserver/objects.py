@@ -1,47 +1,46 @@
-"""Objects are bytes once: how they are encoded, and the cache of what was decoded to decide something.
+"""How objects are kept: made to values of the store, and the cache of what was decoded to decide something.
 
-Stored bytes begin with kind and apiVersion, so that a list, whose items carry neither, is made by cutting them off.
+Their JSON begins with kind and apiVersion, so that a list, whose items carry neither, is made by cutting them off.
 """
 
 from collections import deque
-from weakref import WeakValueDictionary
 
 import orjson
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
+from lastcall.store.value import Decoded, Value
 
-
-class Decoded(Object):
-    """A decoded object that can be referred to weakly."""
-
-    __slots__ = ("__weakref__",)
+MOST_GUESSES = 8
+"""After so many versions whose size is taken to be that of the one before it is looked at again."""
 
 
 class ObjectCache:
-    """Decoded objects by their stored bytes. What it hands out is shared: never change it.
+    """Decoded objects of stored values. What it hands out is shared: never change it.
 
     An object that somebody of this process still has (a cache of an informer) is never decoded a second time, so there
     is one of it however many read it; of the others the last `size` are kept.
     """
 
     def __init__(self, size: int = 1024) -> None:
-        self._objects: WeakValueDictionary[bytes, Decoded] = WeakValueDictionary()
         self._recent: deque[Decoded] = deque(maxlen=size)
 
-    def decode(self, value: bytes) -> Object:
-        obj = self._objects.get(value)
-        return obj if obj is not None else self.remember(value, orjson.loads(value))
+    def decode(self, value: Value) -> Object:
+        obj = value.object
+        if obj is not None or (obj := value.decoded()) is not None:
+            return obj
+        decoded = self.remember(Decoded(orjson.loads(value.encoded())))
+        value.remember(decoded)
+        return decoded
 
-    def remember(self, value: bytes, obj: Object) -> Object:
-        """`obj` is what `value` decodes to; answers the one to hand out."""
-        self._objects[value] = decoded = Decoded(obj)
+    def remember(self, decoded: Decoded) -> Decoded:
+        """`decoded` is handed out from now on."""
         self._recent.append(decoded)
         return decoded
 
 
 class Codec:
-    """Encodes the objects of one resource in its stored form."""
+    """Makes the objects of one resource to what is stored."""
 
     def __init__(self, resource: Resource, cache: ObjectCache) -> None:
         self.resource = resource
@@ -50,13 +49,18 @@ class Codec:
         head = orjson.dumps({"kind": self._kind, "apiVersion": self._api_version})
         self._head = head[:-1] + b","
 
-    def encode(self, obj: Object, revision: int) -> bytes:
-        """The bytes of `obj` at `revision`; `obj` gets that resourceVersion and belongs to the cache afterwards."""
+    def encode(self, obj: Object, revision: int, like: Value | None = None) -> Value:
+        """`obj` at `revision`; it gets that resourceVersion and belongs to the cache afterwards.
+
+        `like` is a value of about the same size: with it the JSON is made when somebody asks for it. `obj` must be
+        known to be JSON then.
+        """
         obj["metadata"]["resourceVersion"] = str(revision)
-        obj = _with_type(obj, self._kind, self._api_version)
-        # A copy, for what orjson gives keeps the buffer it was written in: 8 KiB for 3 KiB of a Pod.
-        value = bytes(memoryview(orjson.dumps(obj)))
-        self._cache.remember(value, obj)
+        decoded = self._cache.remember(Decoded(_with_type(obj, self._kind, self._api_version)))
+        if like is not None and like.guesses < MOST_GUESSES:
+            return Value(None, decoded, like)
+        value = Value(None, decoded)
+        value.encoded()
         return value
 
     @property

@@ -59,6 +59,7 @@ from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.watch import EventStream, open_watch
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH
+from lastcall.store.value import Value
 from lastcall.world.clock import now, rfc3339_now
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ class Operations:
 
     # -- kinds with two faces ----------------------------------------------------------------------------------------
 
-    def decode(self, resource: Resource, value: bytes) -> Object:
-        """The object of stored (or watched) bytes as `resource` shows it. Shared: do not change."""
+    def decode(self, resource: Resource, value: Value) -> Object:
+        """The object of a stored (or watched) value as `resource` shows it. Shared: do not change."""
         if isinstance(resource, CustomResource):
             obj = self._cache.decode(value)  # a watch outlives its definition by the last events
         else:
@@ -136,18 +137,18 @@ class Operations:
         face = face_of(resource)
         return obj if face is None else face.show(obj)
 
-    def decoder(self, resource: Resource) -> Callable[[bytes], Object]:
+    def decoder(self, resource: Resource) -> Callable[[Value], Object]:
         """`decode` of one kind."""
         if isinstance(resource, CustomResource) or face_of(resource) is not None:
             return lambda value: self.decode(resource, value)
         return self.kind(resource).decode
 
-    def present(self, resource: Resource, value: bytes) -> bytes:
-        """Stored bytes as `resource` shows them: unchanged, but for a kind's other face."""
+    def present(self, resource: Resource, value: Value) -> bytes:
+        """The JSON of a stored value as `resource` shows it: unchanged, but for a kind's other face."""
         if face_of(resource) is None:
-            return value
+            return value.encoded()
         obj = self.decode(resource, value)
-        return value if obj is self._cache.decode(value) else orjson.dumps(obj)
+        return value.encoded() if obj is self._cache.decode(value) else orjson.dumps(obj)
 
     def _answer(self, resource: Resource, answer: Answer) -> Answer:
         face = face_of(resource)
@@ -156,7 +157,7 @@ class Operations:
         obj = face.show(answer.object)
         if obj is answer.object:
             return answer
-        return Answer(obj, orjson.dumps(obj), answer.created, answer.removed)
+        return Answer(obj, Value(None, obj), answer.created, answer.removed)
 
     def selection(self, resource: Resource, options: ListOptions) -> Selection:
         return parse_selection(resource, options.label_selector, options.field_selector)
@@ -179,7 +180,7 @@ class Operations:
     @staticmethod
     def _as_scale(resource: Resource, answer: Answer) -> Answer:
         scale = scale_of(resource, answer.object)
-        return Answer(scale, orjson.dumps(scale))
+        return Answer(scale, Value(None, scale))
 
     async def get_bytes(self, resource: Resource, namespace: str, name: str) -> bytes:
         """The JSON of one object, as stored: nothing is decoded."""
@@ -231,14 +232,14 @@ class Operations:
             return await self._bind(context, obj, namespace, name)
         if resource is PODS and subresource == "eviction":
             status = await evict(self.kinds, context, obj, namespace, name)
-            return Answer(status, orjson.dumps(status), created=True)
+            return Answer(status, Value(None, status), created=True)
         if resource is SERVICEACCOUNTS and subresource == "token":
             obj = prepare(context, TOKEN_REQUESTS, obj)
             obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
             entries = self._tracking(context, TOKEN_REQUESTS, subresource).create(obj)
             status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
             status["metadata"]["managedFields"] = entries
-            return Answer(status, orjson.dumps(status), created=True)
+            return Answer(status, Value(None, status), created=True)
         if subresource or name:
             raise method_not_allowed()
         if resource in REVIEWS:
@@ -248,7 +249,7 @@ class Operations:
             review = await self._reviews.answer(resource, review, context.user, namespace)
             if entries and resource is not SELFSUBJECTRULESREVIEWS:  # which is answered by an object made anew
                 review["metadata"]["managedFields"] = entries
-            return Answer(review, orjson.dumps(review), created=True)
+            return Answer(review, Value(None, review), created=True)
         obj = self._prepared(context, resource, obj, namespace, None)
         track = self._track(self._tracking(context, resource))
         answer = await self.kind(resource).create(context, obj, namespace, track=track)
@@ -260,10 +261,11 @@ class Operations:
         """As `create` for a body that came before, which is only read: (the answer, None where `create` is to be asked;
         under what to `remember` what that answers)."""
         key = self._repeated.key(context, resource, obj, namespace)
-        if key is None or (pod := await self._repeated.another(key)) is None:
+        if key is None or (found := await self._repeated.another(key)) is None:
             return None, key
+        pod, like = found
         try:
-            return await self.kind(resource).create_prepared(context, pod, namespace), key
+            return await self.kind(resource).create_prepared(context, pod, namespace, like), key
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -271,7 +273,7 @@ class Operations:
 
     async def remember(self, key: RepeatedKey, answer: Answer) -> None:
         """What a create answered, for `create_again`."""
-        await self._repeated.remember(key, answer.object)
+        await self._repeated.remember(key, answer)
 
     async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
         obj = prepare(context, BINDINGS, obj)
@@ -281,7 +283,7 @@ class Operations:
         if name and meta.get("name") and meta["name"] != name:
             raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
         status = await bind(self.kinds, context, obj, namespace, name or meta.get("name", ""))
-        return Answer(status, orjson.dumps(status), created=True)
+        return Answer(status, Value(None, status), created=True)
 
     def _prepared(
         self,
@@ -498,7 +500,7 @@ class Operations:
             return self._answer(resource, answer)
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid_of(answer.object)}
         status = status_success({key: value for key, value in details.items() if value})
-        return Answer(status, orjson.dumps(status), removed=True)
+        return Answer(status, Value(None, status), removed=True)
 
     async def delete_collection(
         self,

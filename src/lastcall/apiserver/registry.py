@@ -41,7 +41,8 @@ from lastcall.apiserver.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.selection import Selection
 from lastcall.apiserver.strategies.base import Strategy
-from lastcall.store.api import Change, Entry, Store, StoreConflict, StoreError
+from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError
+from lastcall.store.value import Value
 from lastcall.world.clock import now
 from lastcall.world.world import World
 
@@ -56,10 +57,12 @@ Transform = Callable[[Object], Object]
 
 
 class Answer(NamedTuple):
-    """`value` is the JSON of `object`. `created` says whether a new object came to be, `removed` whether it is gone."""
+    """`value` is what `object` is or would be stored as. `created` says whether a new object came to be, `removed`
+    whether it is gone.
+    """
 
     object: Object
-    value: bytes
+    value: Value
     created: bool = False
     removed: bool = False
 
@@ -84,6 +87,7 @@ class GenericStore:
         self.strategy = strategy
         self.resource: Resource = strategy.resource
         self.codec = Codec(strategy.resource, shared.cache)
+        self.decode: Callable[[Value], Object] = shared.cache.decode
         self.prefix = f"{strategy.resource.plural}/"
         if isinstance(strategy.resource, CustomResource):  # whose name may be that of another kind
             self.prefix = f"{strategy.resource.group_resource}/"
@@ -114,9 +118,6 @@ class GenericStore:
         # The object before has the same value most of the time, and is decoded anyhow by who watches.
         return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
 
-    def decode(self, value: bytes) -> Object:
-        return self.shared.cache.decode(value)
-
     def not_found(self, name: str) -> StatusError:
         return not_found(self.resource, name)
 
@@ -131,6 +132,11 @@ class GenericStore:
         """Raises the 404 StatusError."""
         entry = await self.entry(namespace, name)
         return Answer(self.decode(entry.value), entry.value)
+
+    def _encoder(self, context: RequestContext, obj: Object, like: Value | None) -> Encode:
+        """Makes `obj` a value; `like` is the one it takes the place of."""
+        codec, known = self.codec, like if context.in_process else None
+        return lambda revision: codec.encode(obj, revision, known)
 
     @staticmethod
     async def _kept(write: Awaitable[Entry]) -> Entry:
@@ -179,8 +185,10 @@ class GenericStore:
         )
         return await self.create_prepared(context, obj, namespace)
 
-    async def create_prepared(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
-        """Store a new object that is known to be in order. Raises StatusError."""
+    async def create_prepared(
+        self, context: RequestContext, obj: Object, namespace: str, like: Value | None = None
+    ) -> Answer:
+        """Store a new object that is known to be in order; `like` is a value of its size. Raises StatusError."""
         undo = self.strategy.begin_create(obj, context)
         key = self.key(namespace, obj["metadata"]["name"])
         try:
@@ -189,7 +197,7 @@ class GenericStore:
                     raise StoreConflict(key, current)
                 undo()
                 return self._dry(obj, created=True)
-            entry = await self._kept(self.shared.store.create(key, lambda revision: self.codec.encode(obj, revision)))
+            entry = await self._kept(self.shared.store.create(key, self._encoder(context, obj, like)))
         except StoreConflict as conflicting:
             undo()
             raise self._exists(obj["metadata"]["name"], conflicting.current) from None
@@ -216,7 +224,7 @@ class GenericStore:
 
     def _dry(self, obj: Object, *, created: bool = False) -> Answer:
         obj = with_type(obj, self.resource)
-        return Answer(obj, orjson.dumps(obj), created=created)
+        return Answer(obj, Value(None, obj), created=created)
 
     # -- update ------------------------------------------------------------------------------------------------------
 
@@ -308,7 +316,7 @@ class GenericStore:
             return self._dry(new)
         try:
             written = await self._kept(
-                self.shared.store.update(entry.key, entry.revision, lambda revision: self.codec.encode(new, revision))
+                self.shared.store.update(entry.key, entry.revision, self._encoder(context, new, entry.value))
             )
         except BaseException:
             undo()
@@ -357,7 +365,7 @@ class GenericStore:
                 return Answer(answer.object, answer.value, removed=decision.action == "mark and remove")
             new = decision.object
             entry = await self._kept(
-                self.shared.store.update(entry.key, entry.revision, lambda revision: self.codec.encode(new, revision))
+                self.shared.store.update(entry.key, entry.revision, self._encoder(context, new, entry.value))
             )
             marked, value = self.decode(entry.value), entry.value
             self.shared.records.marked(context, self.resource, marked, old, decision.rule)
@@ -381,7 +389,7 @@ class GenericStore:
         """The last write of an object: DELETED carries the stored state with the version of the deletion."""
         last = with_own_metadata(self.decode(entry.value))
         gone = await self._kept(
-            self.shared.store.delete(entry.key, entry.revision, lambda revision: self.codec.encode(last, revision))
+            self.shared.store.delete(entry.key, entry.revision, self._encoder(context, last, entry.value))
         )
         obj = self.decode(gone.value)
         self.strategy.after_delete(obj)

@@ -15,6 +15,8 @@ from lastcall.api.resources import PODS, Resource
 from lastcall.apiserver.admission import TOKEN_VOLUME, Admission
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.fieldmanager.requests import manager_of
+from lastcall.apiserver.registry import Answer
+from lastcall.store.value import Value
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.world import World
 
@@ -29,6 +31,7 @@ class _First(NamedTuple):
     """A Pod as it was first stored. `seen` says what admission looked at; `volume` is its token's, "" for none."""
 
     pod: Object
+    value: Value
     seen: tuple[str, ...]
     volume: str
 
@@ -50,8 +53,9 @@ class RepeatedPods:
             return None
         return namespace, manager_of(context), context.field_validation, orjson.dumps(obj)
 
-    async def another(self, key: Key) -> Object | None:
-        """The next Pod of this body, ready to be stored; None when it is the first, or things have changed."""
+    async def another(self, key: Key) -> tuple[Object, Value] | None:
+        """The next Pod of this body, ready to be stored, and what the first one became, which is as large; None when it
+        is the first, or things have changed."""
         first = self._known.get(key)
         if first is None or await self._admission.seen_for(first.pod, key[0]) != first.seen:
             return None
@@ -66,10 +70,11 @@ class RepeatedPods:
         spec = dict(pod["spec"])
         if first.volume:
             _rename_volume(spec, first.volume, generate_name(TOKEN_VOLUME, random))
-        return {**pod, "metadata": meta, "spec": spec, "status": dict(pod["status"])}
+        return {**pod, "metadata": meta, "spec": spec, "status": dict(pod["status"])}, first.value
 
-    async def remember(self, key: Key, pod: Object) -> None:
-        """`pod` is what was stored for this body just now."""
+    async def remember(self, key: Key, answer: Answer) -> None:
+        """`answer` says what was stored for this body just now."""
+        pod = answer.object
         if "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
             return  # a condition has a time, and the user's own volume of such a name is no token's to be renamed
         seen = await self._admission.seen_for(pod, key[0])
@@ -79,7 +84,7 @@ class RepeatedPods:
         volume = next((name for name in names if name.startswith(TOKEN_VOLUME)), "")
         while len(self._known) >= KNOWN:
             del self._known[next(iter(self._known))]
-        self._known[key] = _First(pod, seen, volume)
+        self._known[key] = _First(pod, answer.value, seen, volume)
 
 
 def _rename_volume(spec: Object, old: str, new: str) -> None:

@@ -75,14 +75,13 @@ class WatchEncoder:
 
     def line(self, event: Event) -> bytes:
         if event.type == "ERROR":
-            return watch_line(event.type, event.value)
+            return watch_line(event.type, event.value.encoded())
         if not self._media_type.as_:
-            value = event.value
-            if event.type != "BOOKMARK":
-                value = self._operations.present(self._resource, value)
-            return watch_line(event.type, value)
+            if event.type == "BOOKMARK":
+                return watch_line(event.type, event.value.encoded())
+            return watch_line(event.type, self._operations.present(self._resource, event.value))
         obj = (
-            orjson.loads(event.value)
+            event.value.decoded() or {}
             if event.type == "BOOKMARK"
             else self._operations.decode(self._resource, event.value)
         )

@@ -85,6 +85,8 @@ EVENT_TTL = timedelta(hours=1)
 EVENT_SWEEP_SECONDS = 60.0
 COMPACTION_SECONDS = 300.0
 """History is kept for one to two of these, as kube-apiserver's --etcd-compaction-interval has it."""
+COMPACTED_AT_ONCE = 1000
+"""Writes that are forgotten before others get their turn: of some the JSON is made only now."""
 KEEP_SECONDS = 10.0
 """How long at most the `kubernetes` Service is missing (DefaultEndpointReconcilerInterval)."""
 SHUTDOWN_SECONDS = 0.05
@@ -325,10 +327,15 @@ class APIServer:
 
     async def _compact_history(self) -> None:
         """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""
+        done = await self._store.revision()
         while True:
             revision = await self._store.revision()
             await self._world.clock.sleep(COMPACTION_SECONDS)
+            for some in range(done + COMPACTED_AT_ONCE, revision, COMPACTED_AT_ONCE):
+                await self._store.compact(some)
+                await self._world.clock.sleep(0)
             await self._store.compact(revision)
+            done = revision
 
     async def _sweep_events(self) -> None:
         """Events live an hour after their last write."""

@@ -10,8 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import islice
 from typing import Literal, NamedTuple
 
-import orjson
-
 from lastcall.api.errors import StatusError, too_old_resource_version
 from lastcall.api.meta import Object, with_own_metadata
 from lastcall.apiserver.listing import SLICE, selects, wait_for_revision
@@ -19,6 +17,7 @@ from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.registry import GenericStore
 from lastcall.apiserver.selection import Selection
 from lastcall.store.api import Change, Changes, Compacted, Entry
+from lastcall.store.value import Value
 from lastcall.world.clock import monotonic
 
 BOOKMARK_SECONDS = 60.0
@@ -32,10 +31,10 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
 class Event(NamedTuple):
-    """`value` is the JSON of the object. ERROR carries a Status, and the watch ends after it."""
+    """`value` is the object. ERROR carries a Status, and the watch ends after it."""
 
     type: EventType
-    value: bytes
+    value: Value
 
 
 @asynccontextmanager
@@ -176,7 +175,7 @@ class EventStream:
         self._ended = True
         if isinstance(error, Compacted):
             error = too_old_resource_version(error.revision, error.oldest)
-        return Event("ERROR", orjson.dumps(error.status))
+        return Event("ERROR", Value(None, error.status))
 
     def close(self) -> None:
         """Leave no timer behind."""
@@ -235,7 +234,7 @@ class EventStream:
         assert change.previous is not None
         last = with_own_metadata(decode(change.previous))
         last["metadata"]["resourceVersion"] = str(change.revision)
-        return Event("DELETED", orjson.dumps(last))
+        return Event("DELETED", Value(None, last))
 
     def _bookmark(self, *, initial_events_end: bool = False) -> Event:
         resource = self._kind.resource
@@ -243,4 +242,4 @@ class EventStream:
         if initial_events_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
         bookmark = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-        return Event("BOOKMARK", orjson.dumps(bookmark))
+        return Event("BOOKMARK", Value(None, bookmark))

@@ -1,16 +1,18 @@
 """The Store protocol: an ordered key space with revisions and a watch, in the manner of etcd.
 
-Keys look like `pods/default/web` (`<registry prefix>/<namespace>/<name>`, or `<prefix>/<name>`). Values are the encoded
-JSON of an object **with** its resourceVersion inside: the writer passes a function that encodes for the revision the
-store is about to use, so that get, list and watch hand out the stored bytes unchanged.
+Keys look like `pods/default/web` (`<registry prefix>/<namespace>/<name>`, or `<prefix>/<name>`). Values are objects
+**with** their resourceVersion inside: the writer passes a function that makes one for the revision the store is about
+to use, so that get, list and watch hand out what is stored unchanged.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, NamedTuple, Protocol
 
-Encode = Callable[[int], bytes]
-"""Given the revision of the write, the bytes to store."""
+from lastcall.store.value import Value
+
+Encode = Callable[[int], Value]
+"""Given the revision of the write, what to store."""
 
 Trigger = Callable[["Change"], Iterable[str]]
 """The values that a change concerns, before and after it: for a Pod the node it is on."""
@@ -23,7 +25,7 @@ class Entry(NamedTuple):
     """One stored value. `revision` is that of its last write."""
 
     key: str
-    value: bytes
+    value: Value
     revision: int
 
 
@@ -32,9 +34,9 @@ class Change(NamedTuple):
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     key: str
-    value: bytes
+    value: Value
     revision: int
-    previous: bytes | None
+    previous: Value | None
 
 
 class StoreConflict(Exception):

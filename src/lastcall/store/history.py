@@ -13,10 +13,14 @@ FIRST_REVISION = 1
 
 
 class Past(NamedTuple):
-    """One write in the history. `before` is the entry it replaced, which a snapshot at an older revision puts back."""
+    """One write in the history. `before` is the entry it replaced, which a snapshot at an older revision puts back.
+
+    `size` is what it counts for, in bytes.
+    """
 
     change: Change
     before: Entry | None
+    size: int
 
 
 class History:
@@ -37,15 +41,16 @@ class History:
 
     def add(self, change: Change, before: Entry | None) -> None:
         """Keep a write, at a revision above all before, and give it to the watchers."""
-        self._past.append(Past(change, before))
-        self._size += len(change.value)
+        size = change.value.size
+        self._past.append(Past(change, before, size))
+        self._size += size
         while len(self._past) > self._limit or (self._size > self._limit_bytes and len(self._past) > self._limit // 10):
             self._forget()
         self.watchers.feed(change)
 
     def _forget(self) -> None:
         past = self._past.popleft()
-        self._size -= len(past.change.value)
+        self._size -= past.size
         self.oldest = past.change.revision
         if self._on_forget is not None:
             self._on_forget(past)

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 from lastcall.store.api import Change, Changes, Entry, StoreConflict, Trigger
 from lastcall.store.history import FIRST_REVISION, History, Past
+from lastcall.store.value import Value
 
 Entries = list[Entry]
 HISTORY = 10_000
@@ -89,7 +90,7 @@ class Index:
         if current is not None:
             raise StoreConflict(key, current)
 
-    def apply(self, key: str, value: bytes, revision: int, *, deleted: bool) -> Entry:
+    def apply(self, key: str, value: Value, revision: int, *, deleted: bool) -> Entry:
         """A write that holds from now on, at a revision above all before: entries, history, watchers."""
         before = self._entries.get(key)
         entry = Entry(key, value, revision)

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from lastcall.store.api import Entry, StoreError
 from lastcall.store.schema import migrate, stored_version
+from lastcall.store.value import Value
 
 Row = tuple[int, str, bool, bytes]
 """revision, key, deleted, value."""
@@ -65,7 +66,7 @@ class Log:
         try:
             compacted: int = self._connection.execute("SELECT value FROM meta WHERE name = 'compacted'").fetchone()[0]
             base = [
-                Entry(key, value, revision)
+                Entry(key, Value(value), revision)
                 for revision, key, value in self._connection.execute(
                     "SELECT revision, key, value FROM changes WHERE revision <= ? AND NOT deleted", (compacted,)
                 )

@@ -1,9 +1,11 @@
 """The store in memory: the index alone.
 
+What the history has forgotten and is still there lies at rest, and is kept as JSON, a quarter of the decoded object.
 Nothing here suspends except a watcher with nothing to read, so every call is atomic on its event loop.
 """
 
 from lastcall.store.api import Encode, Entry
+from lastcall.store.history import Past
 from lastcall.store.index import HISTORY, HISTORY_BYTES, Index
 
 
@@ -11,7 +13,7 @@ class MemoryStore(Index):
     """`lastcall.store.api.Store` in memory; `history` and `history_bytes` as in `Index`."""
 
     def __init__(self, *, history: int = HISTORY, history_bytes: int = HISTORY_BYTES) -> None:
-        super().__init__(history, history_bytes)
+        super().__init__(history, history_bytes, self._forgotten)
 
     async def create(self, key: str, encode: Encode) -> Entry:
         self.expect_none(key)
@@ -28,6 +30,11 @@ class MemoryStore(Index):
     def _write(self, key: str, encode: Encode, *, deleted: bool = False) -> Entry:
         revision = self._revision + 1
         return self.apply(key, encode(revision), revision, deleted=deleted)
+
+    def _forgotten(self, past: Past) -> None:
+        entry = self._entries.get(past.change.key)
+        if entry is not None and entry.value is past.change.value:
+            entry.value.encoded()
 
     async def compact(self, revision: int) -> None:
         self._history.compact(min(revision, self._revision))

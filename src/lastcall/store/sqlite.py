@@ -17,6 +17,7 @@ from lastcall.store.api import Encode, Entry, StoreError
 from lastcall.store.history import Past
 from lastcall.store.index import HISTORY, HISTORY_BYTES, Index
 from lastcall.store.log import Log, Row
+from lastcall.store.value import Value
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -34,10 +35,11 @@ _log = logging.getLogger("lastcall.store")
 class _Write:
     """One write on its way. `future` is what its caller awaits now; `others` wait for the key."""
 
-    __slots__ = ("entry", "failure", "future", "others", "row", "settled")
+    __slots__ = ("entry", "failure", "future", "others", "row", "settled", "value")
 
-    def __init__(self, row: Row, future: asyncio.Future[None]) -> None:
+    def __init__(self, row: Row, value: Value, future: asyncio.Future[None]) -> None:
         self.row = row
+        self.value = value
         self.future = future
         self.others: list[asyncio.Future[None]] = []
         self.settled = False
@@ -84,7 +86,7 @@ class SQLiteStore(Index):
         for revision, key, deleted, value in later:
             if deleted and key not in self._entries:
                 raise StoreError(f"{self._log.path}: is damaged: {key} is deleted twice; move it away to begin anew")
-            self.apply(key, value, revision, deleted=bool(deleted))
+            self.apply(key, Value(value), revision, deleted=bool(deleted))
         self._next = self._revision + 1
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ class SQLiteStore(Index):
         if self._closed:
             raise StoreError(f"{self._log.path}: the store is closed")
         value = encode(self._next)
-        write = _Write((self._next, key, deleted, value), self._loop.create_future())
+        write = _Write((self._next, key, deleted, value.encoded()), value, self._loop.create_future())
         self._next += 1
         self._by_key[key] = write
         self._waiting.append(write)
@@ -179,10 +181,10 @@ class SQLiteStore(Index):
             write.failure = failure
             write.settle()
         for write in group:
-            revision, key, deleted, value = write.row
+            revision, key, deleted, _ = write.row
             del self._by_key[key]
             if not failure:
-                write.entry = self.apply(key, value, revision, deleted=deleted)
+                write.entry = self.apply(key, write.value, revision, deleted=deleted)
         self._next_group()
 
     # -- forgetting --------------------------------------------------------------------------------------------------

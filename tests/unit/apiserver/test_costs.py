@@ -12,6 +12,7 @@ from lastcall.api.resources import NODES, PODS
 from lastcall.apiserver.objects import ObjectCache
 from lastcall.apiserver.selection import Selection
 from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.store.value import Value
 
 
 def pod(name: str) -> dict:
@@ -97,15 +98,50 @@ def test_a_name_that_begins_like_another_is_another(virtual: Callable) -> None:
 
 def test_an_object_that_somebody_has_is_not_decoded_again() -> None:
     cache = ObjectCache(size=4)
-    values = [orjson.dumps({"number": number}) for number in range(100)]
+    values = [Value(orjson.dumps({"number": number})) for number in range(100)]
     held = cache.decode(values[0])
     for value in values:
         cache.decode(value)
     assert cache.decode(values[0]) is held
-    assert len(cache._objects) == 5, "the last four, and the one that is held"
+    still = [number for number, value in enumerate(values) if value.decoded() is not None]
+    assert still == [0, 96, 97, 98, 99], "the last four, and the one that is held"
     del held
     cache.decode(values[1])
-    assert values[0] not in cache._objects
+    assert values[0].decoded() is None
+
+
+def test_what_is_written_and_read_in_one_process_is_not_encoded(virtual: Callable) -> None:
+    async def scenario(api) -> None:
+        stored = api.server.operations._store._entries
+        await api.admin.create(PODS, pod("p"), "default")
+        created = stored["pods/default/p"].revision
+        status = {"metadata": {}, "status": {"phase": "Running"}}
+        async with api.admin.watch(PODS, "default", resource_version=str(created)) as events:
+            answer = await api.admin.patch(PODS, "p", status, "default", subresource="status")
+            assert (await anext(events)).object is answer
+        value = stored["pods/default/p"].value
+        assert value.object is answer
+        assert value.object is await api.admin.get(PODS, "p", "default")
+        assert value.encoded() == await api.server.operations.get_bytes(PODS, "default", "p")
+        assert orjson.loads(value.encoded()) == answer
+
+    virtual(scenario)
+
+
+def test_the_size_of_every_ninth_version_is_known(virtual: Callable) -> None:
+    async def scenario(api) -> None:
+        stored = api.server.operations._store._entries
+        await api.admin.create(PODS, pod("p"), "default")
+        sizes = []
+        for number in range(20):
+            patch = {"metadata": {"annotations": {"a": "x" * 100 * number}}}
+            await api.admin.patch(PODS, "p", patch, "default")
+            sizes.append(stored["pods/default/p"].value.size)
+        assert len(set(sizes)) == 3
+        assert sizes[8] == len(stored["pods/default/p"].value.encoded()) - 100 * 11
+        assert sizes[:8] == sizes[:1] * 8 and sizes[8:17] == sizes[8:9] * 9
+
+    virtual(scenario)
 
 
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC_MERGE_PATCH])

@@ -28,7 +28,7 @@ def test_the_plain_form_is_the_stored_objects_without_their_types(virtual: Calla
     async def scenario(api) -> None:
         operations = api.server.operations
         page = await fill(api, count, size=10_000)
-        stored = stored_list(operations, CONFIGMAPS, page)
+        stored = await stored_list(operations, CONFIGMAPS, page)
         pieces = list(stored.pieces)
         body = b"".join(pieces)
         assert len(body) == stored.length
@@ -129,6 +129,6 @@ def test_stored_bytes_of_another_kind_are_an_error_and_not_a_broken_list(virtual
     async def scenario(api) -> None:
         page = await fill(api, 2)
         with pytest.raises(ValueError, match="does not begin with its kind"):
-            stored_list(api.server.operations, PODS, page)
+            await stored_list(api.server.operations, PODS, page)
 
     virtual(scenario)

@@ -61,7 +61,7 @@ def three_pods(virtual: Callable, obj: Object) -> list[bytes]:
             await api.admin.create(PODS, given, "default")
         assert given == obj
         entries, _, _ = await api.server.operations._store.list("pods/")
-        found.extend(entry.value for entry in entries)
+        found.extend(entry.value.encoded() for entry in entries)
 
     virtual(scenario)
     return found

@@ -32,7 +32,7 @@ def test_others_get_their_turn_while_a_watch_passes_over_what_it_does_not_select
         other = asyncio.ensure_future(count_turns())
         async with api.server.operations.watch(CONFIGMAPS, "default", options, endless=True) as events:
             event = await anext(events)
-        assert orjson.loads(event.value)["metadata"]["name"] == "wanted"
+        assert orjson.loads(event.value.encoded())["metadata"]["name"] == "wanted"
         assert turns >= 5
         other.cancel()
 

@@ -4,10 +4,11 @@ import pytest
 
 from lastcall.store.api import Compacted
 from lastcall.store.memory import MemoryStore
+from lastcall.store.value import Value
 
 
-def body(_: int) -> bytes:
-    return b"x" * 100
+def body(_: int) -> Value:
+    return Value(b"x" * 100)
 
 
 async def test_history_keeps_the_last_writes_only() -> None:

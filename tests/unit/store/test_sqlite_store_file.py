@@ -17,11 +17,12 @@ from lastcall.store import schema
 from lastcall.store.api import Compacted, StoreError
 from lastcall.store.open import open_store
 from lastcall.store.sqlite import SQLiteStore
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 
 def text(body: str):
-    return lambda revision: f"{body}@{revision}".encode()
+    return lambda revision: Value(f"{body}@{revision}".encode())
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ async def opened(path: Path, **bounds: int) -> AsyncIterator[SQLiteStore]:
         await store.close()
 
 
-async def contents(store: SQLiteStore) -> dict[str, tuple[bytes, int]]:
+async def contents(store: SQLiteStore) -> dict[str, tuple[Value, int]]:
     entries, _, _ = await store.list("")
     return {entry.key: (entry.value, entry.revision) for entry in entries}
 
@@ -120,7 +121,7 @@ async def test_the_file_does_not_grow_with_the_number_of_writes(path: Path) -> N
         sizes = []
         for turn in range(10):
             for batch in range(8):
-                writes = (store.create(f"k/{turn}-{batch}-{n}", lambda _: os.urandom(4000)) for n in range(100))
+                writes = (store.create(f"k/{turn}-{batch}-{n}", lambda _: Value(os.urandom(4000))) for n in range(100))
                 entries = await asyncio.gather(*writes)
                 await asyncio.gather(*(store.delete(each.key, each.revision, text("gone")) for each in entries))
             sizes.append(sum(file.stat().st_size for file in path.parent.iterdir()))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lastcall.store.api import Change, Compacted, Store, StoreConflict
 from lastcall.store.memory import MemoryStore
 from lastcall.store.open import open_store
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 
@@ -41,7 +42,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 
 def text(body: str):
-    return lambda revision: f"{body}@{revision}".encode()
+    return lambda revision: Value(f"{body}@{revision}".encode())
 
 
 async def take(events: AsyncIterator[Change], count: int) -> list[Change]:
@@ -51,7 +52,7 @@ async def take(events: AsyncIterator[Change], count: int) -> list[Change]:
 
 async def test_a_created_value_is_encoded_for_the_revision_it_is_stored_at(store: Store) -> None:
     entry = await store.create("pods/a/x", text("one"))
-    assert entry.value == f"one@{entry.revision}".encode()
+    assert entry.value.encoded() == f"one@{entry.revision}".encode()
     assert await store.get("pods/a/x") == entry
     assert await store.revision() == entry.revision
 
@@ -94,7 +95,7 @@ async def test_a_delete_has_a_revision_of_its_own(store: Store) -> None:
         await store.delete("k", entry.revision + 7, text("x"))
     gone = await store.delete("k", entry.revision, text("last"))
     assert gone.revision > entry.revision
-    assert gone.value == f"last@{gone.revision}".encode()
+    assert gone.value.encoded() == f"last@{gone.revision}".encode()
     assert await store.get("k") is None
 
 
@@ -249,7 +250,7 @@ async def test_of_many_writers_to_one_key_each_compares_with_what_is_stored(stor
     async def add_one() -> None:
         entry = first
         while True:
-            body = int(entry.value.split(b"@")[0]) + 1
+            body = int(entry.value.encoded().split(b"@")[0]) + 1
             try:
                 await store.update("k", entry.revision, text(str(body)))
                 return
@@ -259,7 +260,7 @@ async def test_of_many_writers_to_one_key_each_compares_with_what_is_stored(stor
     async with store.watch("k", first.revision) as events:
         await asyncio.gather(*(add_one() for _ in range(20)))
         changes = await take(events, 20)
-    assert [change.value.split(b"@")[0] for change in changes] == [str(n).encode() for n in range(1, 21)]
+    assert [change.value.encoded().split(b"@")[0] for change in changes] == [str(n).encode() for n in range(1, 21)]
 
 
 async def test_of_many_creates_of_one_key_one_wins(store: Store) -> None:
@@ -282,7 +283,7 @@ async def test_writes_at_the_same_time_are_watched_in_the_order_of_their_revisio
 async def test_an_encoder_that_fails_leaves_no_trace(store: Store) -> None:
     before = await store.revision()
 
-    def fails(_: int) -> bytes:
+    def fails(_: int) -> Value:
         raise ValueError("cannot be encoded")
 
     with pytest.raises(ValueError, match="cannot be encoded"):
@@ -344,7 +345,7 @@ def test_replaying_a_watch_gives_the_list_at_every_revision(make: Make, operatio
                 writes += 1
             entries, revision, _ = await store.list("k/")
             snapshots[revision] = {entry.key: entry for entry in entries}
-        state: dict[str, bytes] = {}
+        state: dict[str, Value] = {}
         async with store.watch("k/", start) as events:
             for change in await take(events, writes):
                 if change.type == "DELETED":

@@ -5,17 +5,18 @@ import asyncio
 import pytest
 
 from lastcall.store.memory import MemoryStore
+from lastcall.store.value import Value
 from lastcall.store.watchers import Watcher
 
 
 def node_of(change) -> tuple[str, ...]:
     """Values are `<node>@<revision>`."""
-    after = change.value.decode().partition("@")[0]
-    return (after,) if change.previous is None else (after, change.previous.decode().partition("@")[0])
+    after = change.value.encoded().decode().partition("@")[0]
+    return (after,) if change.previous is None else (after, change.previous.encoded().decode().partition("@")[0])
 
 
 def on(node: str):
-    return lambda revision: f"{node}@{revision}".encode()
+    return lambda revision: Value(f"{node}@{revision}".encode())
 
 
 @pytest.fixture
