@@ -256,7 +256,7 @@ class DeploymentController:
             copy["spec"] = {**copy["spec"], "minReadySeconds": min_ready}
             changed = True
         if changed:
-            return await self._client.update(REPLICASETS, copy, namespace_of(copy))  # the next sync writes the number
+            copy = await self._client.update(REPLICASETS, copy, namespace_of(copy))
         status = dict(deployment.get("status") or {})
         if has_progress_deadline(deployment) and get_condition(status, "Progressing") is None:
             text = f'Found new replica set "{name_of(copy)}"'
