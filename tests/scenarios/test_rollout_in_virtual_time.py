@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from lastcall.apiserver.pki import new_key_pem
+from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.rollout import RolloutOptions
 from lastcall.cli.rollout_session import Result, RolloutSession, find_target
 from lastcall.cluster.propagation import parse_propagation
-from lastcall.cluster.virtual import Behaviour, VirtualRolloutCluster
+from lastcall.cluster.virtual import VirtualRolloutCluster
+from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
@@ -66,3 +68,82 @@ def test_one_seed_is_one_story() -> None:
     first, second = (experiment("naive", LEAVES, "1s") for _ in range(2))
     assert [each.to_wire() for each in first.outcomes] == [each.to_wire() for each in second.outcomes]
     assert len(first.account.lost) > 50
+
+
+KINDS = dict.fromkeys(("fresh", "keep-alive", "slow", "stream", "websocket", "http2", "tcp"), 50.0)
+LASTS = {kind: KindBehaviour(1.0, finished=True) for kind in ("slow", "stream", "websocket", "http2")}
+LEAVES_THEM = {kind: replace(each, finished=False) for kind, each in LASTS.items()}
+OF_KINDS = [
+    ("a lag that the hook outlasts loses none of any kind", "4.9s", Behaviour(0.0, 1.0, kinds=LASTS), set()),
+    ("beyond it whatever opens a connection is refused", "6s", Behaviour(0.0, 1.0, kinds=LASTS), set(KINDS)),
+    (
+        "what is under way when the Pod leaves is lost, and requests on open connections whatever the lag",
+        "4.5s",
+        Behaviour(0.0, 0.0, kinds=LEAVES_THEM),
+        {"slow", "stream", "websocket", "http2"},
+    ),
+    ("what is over by then is not", "3.9s", Behaviour(0.0, 0.0, kinds={"slow": LEAVES_THEM["slow"]}), set()),
+    (
+        "an answer that outlasts the grace period of 30 s is killed",
+        "4s",
+        Behaviour(0.0, 28.0, kinds={"slow": KindBehaviour(28.0, finished=True)}),
+        {"slow"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("lag", "behaviour", "lost"), [row[1:] for row in OF_KINDS], ids=[row[0] for row in OF_KINDS])
+def test_each_kind_of_load_is_lost_in_its_own_way(lag: str, behaviour: Behaviour, lost: set[str]) -> None:
+    found = experiment("polite", behaviour, lag, rates=KINDS).account
+    assert {kind for kind, count in found.losses.items() if count} == lost
+    assert set(found.totals) == set(KINDS) and found.control_lost == 0
+    assert {each.cause for each in found.lost} <= {"late endpoint", "cut off", "killed", "stale connection"}
+
+
+def with_spec(tmp_path: Path, old: str, new: str) -> str:
+    text = (EXAMPLES / "polite.yaml").read_text()
+    assert old in text
+    path = tmp_path / "changed.yaml"
+    path.write_text(text.replace(old, new))
+    return str(path)
+
+
+NEVER_READY = [
+    (
+        "imagePullPolicy: IfNotPresent\n",
+        "imagePullPolicy: IfNotPresent\n          resources: {requests: {cpu: 1k}}\n",
+        ["3 Pods are available", "Event FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu", "way out: ask"],
+    ),
+    (
+        "    spec:\n      containers:\n",
+        "    spec:\n      serviceAccountName: nobody\n      containers:\n",
+        [
+            "Deployment default/polite: 0 of its 3",
+            'serviceaccount "nobody" not found',
+            "way out: the API",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), NEVER_READY, ids=["cannot be scheduled", "cannot be created"])
+def test_pods_that_never_get_ready_are_named_with_the_reason(
+    tmp_path: Path, old: str, new: str, words: list[str]
+) -> None:
+    manifests = load_manifests((with_spec(tmp_path, old, new),))
+    options = RolloutOptions(rates={"fresh": 10.0}, timeout=40)
+    target = find_target(manifests, options)
+    said: list[str] = []
+
+    async def main(world: World) -> None:
+        template = target.workload.obj["spec"]["template"]
+        async with VirtualRolloutCluster(world, template, LEAVES, options.propagation, KEY) as cluster:
+            await RolloutSession(cluster, options, target, world, say=said.append).run(manifests)
+
+    with pytest.raises(WorldError) as error:
+        run_virtual(main)
+    text = str(error.value)
+    assert "not within 40 s (--timeout): its Pods are Ready" in text
+    assert [word for word in words if word not in text] == []
+    waited = [line for line in said if line.startswith("still waiting after ")]
+    assert len(waited) == 2 and waited[0].startswith("still waiting after 15 s (its Pods are Ready): 0 of 3 Pods are")

@@ -355,20 +355,21 @@ def _write(file: Path | None, document: str, results: Sequence[Any]) -> None:
 
 
 def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
-    from lastcall.cli import rollout_find_safe
+    from lastcall.cli import rollout_find_safe_report as report
+    from lastcall.cli.rollout_find_safe import exit_is_good, find_safe
     from lastcall.cli.rollout_report import as_json
 
-    found = rollout_find_safe.find_safe(manifests, options, _experiment)
+    found = find_safe(manifests, options, _experiment)
     if options.output == "json":
         import json
 
-        document = {**as_json(found.runs), "findSafe": rollout_find_safe.as_json(found)}
+        document = {**as_json(found.runs), "findSafe": report.as_json(found)}
         click.echo(json.dumps(document, indent=1))
     else:
-        rollout_find_safe.tell_text(stdout_console(), found)
+        report.tell_text(stdout_console(), found)
     if found.measured.judgement.verdict == "inconclusive":
         return INCONCLUSIVE
-    return 0 if rollout_find_safe.exit_is_good(found) else LOSES
+    return 0 if exit_is_good(found) else LOSES
 
 
 def _progress() -> Callable[[str], None]:

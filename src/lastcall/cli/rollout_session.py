@@ -1,7 +1,7 @@
 """One experiment of `lastcall rollout`: apply, wait, control period, disrupt under load, account."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from lastcall.cli.apply import apply_manifests
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_balancer import Balancer
+from lastcall.cli.rollout_waiting import LOOK_SECONDS, Waiting
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from lastcall.cli.rollout_published import Carried
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.load import LoadClient
-    from lastcall.cluster.virtual import VirtualLoad, VirtualRolloutCluster
+    from lastcall.cluster.virtual import VirtualRolloutCluster
+    from lastcall.cluster.virtual_load import VirtualLoad
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name
-_LOOK_SECONDS = 0.05
 _LAST_OUTPUT_SECONDS = 5.0
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
@@ -134,6 +135,19 @@ class RolloutSession:
     def clock(self) -> Clock:
         return self.world.clock
 
+    @property
+    def _waiting(self) -> Waiting:
+        return Waiting(
+            client=lambda: self.cluster.client,
+            clock=self.clock,
+            workload=self.target.workload,
+            records=self.records,
+            limit=self.options.timeout,
+            say=self.say,
+            died=self._died,
+            death=lambda: self._death,
+        )
+
     async def run(self, manifests: Sequence[Manifest]) -> Result:
         """Raises UserError, WorldError, ClusterStartError."""
         self.cluster.on_record(self.records.append)
@@ -159,8 +173,9 @@ class RolloutSession:
             other = "--from balancer" if self.options.source != "balancer" else "--from node"
             self.say(f"note: --propagation {plan.text} delays nothing for these requests; {other} sends others")
         self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {name_of(owner)} to be Ready")
-        await self._until(self._settled, "its Pods are Ready")
-        await self._until(self._routed, "the node's rules name them")
+        waiting = self._waiting
+        await waiting.until(waiting.settled, "its Pods are Ready")
+        await waiting.until(waiting.routed, "the node's rules name them")
         async with AsyncExitStack() as stack, Tasks() as tasks:
             address, carried = (service["spec"]["clusterIP"], self.target.port["port"]), None
             if self.options.source == "published":
@@ -189,7 +204,7 @@ class RolloutSession:
             self.say(f"{self.options.disrupt} begins")
             began = monotonic(self.clock)
             await self._disrupt()
-            await self._until(self._over, "the disruption is over")
+            await waiting.until(waiting.over, "the disruption is over")
             seconds = monotonic(self.clock) - began
             self.say(f"{self.options.disrupt} is over; the last requests")
             await self.clock.sleep(self.options.propagation.most + self.options.settle)
@@ -269,7 +284,7 @@ class RolloutSession:
             pids.extend(record.facts["pid"] for record in started)
             return "" if pids else "it does not run yet"
 
-        await self._until(running, f"the Pod {CLIENT_POD} runs")
+        await self._waiting.until(running, f"the Pod {CLIENT_POD} runs")
         return pids[0]
 
     async def _collect(self, load: "LoadClient | VirtualLoad") -> None:
@@ -290,66 +305,12 @@ class RolloutSession:
         whole = not self.cluster.records_overwritten and not any(record.facts.get("dropped") for record in lines)
         return [str(record.facts.get("text")) for record in lines], whole
 
-    # -- what is waited for --------------------------------------------------------------------------------------------
-
-    async def _until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
-        """Until `condition` answers "", which else says what is missing. Raises WorldError."""
-        deadline = monotonic(self.clock) + self.options.timeout
-        while missing := await condition():
-            if self._died.is_set():
-                raise WorldError(self._death)
-            if monotonic(self.clock) > deadline:
-                raise WorldError(f"not within {self.options.timeout:g} s (--timeout): {what}: {missing}")
-            await self.clock.sleep(_LOOK_SECONDS)
-
-    async def _settled(self) -> str:
-        """Every replica is of the newest template and Ready, and nothing older is left."""
-        workload = self.target.workload
-        found: Object = await self.cluster.client.get(
-            workload.resource, name_of(workload.obj), namespace_of(workload.obj)
-        )
-        status = found.get("status") or {}
-        if (status.get("observedGeneration") or 0) < found["metadata"].get("generation", 0):
-            return "its controller has not seen it"
-        if workload.resource == DAEMONSETS:
-            wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
-            updated, all_ = status.get("updatedNumberScheduled", 0), wanted
-        else:
-            wanted, ready = found["spec"].get("replicas", 1), status.get("availableReplicas", 0)
-            all_ = status.get("replicas", 0)
-            updated = all_ if workload.resource == REPLICASETS else status.get("updatedReplicas", 0)
-        if ready < wanted or updated < wanted or all_ > wanted:
-            return f"{ready} of {wanted} Pods are available, {updated} are up to date"
-        return ""
-
-    async def _routed(self) -> str:
-        pods = await self._pods()
-        routed = {
-            record.pod_uid
-            for record in self.records
-            if record.kind == kinds.ENDPOINT_RULES_WRITTEN and record.facts.get("receives")
-        }
-        missing = [name_of(pod) for pod in pods if pod["metadata"]["uid"] not in routed]
-        return f"not {', '.join(missing)}" if missing or not pods else ""
-
-    async def _over(self) -> str:
-        missing = await self._settled()
-        leaving = [name_of(pod) for pod in await self._pods() if "deletionTimestamp" in pod["metadata"]]
-        return missing or (f"{', '.join(leaving)} are ending" if leaving else "")
-
-    async def _pods(self) -> list[Object]:
-        workload = self.target.workload.obj
-        labels = workload["spec"]["template"]["metadata"].get("labels") or {}
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        listed = await self.cluster.client.list(PODS, namespace_of(workload), label_selector=selector)
-        return listed.items
-
     # -- what is done --------------------------------------------------------------------------------------------------
 
     async def _disrupt(self) -> None:
         client, workload = self.cluster.client, self.target.workload
         name, namespace = name_of(workload.obj), namespace_of(workload.obj)
-        pods = sorted(await self._pods(), key=name_of)
+        pods = sorted(await self._waiting.pods(), key=name_of)
         match self.options.disrupt:
             case "rollout":
                 annotations = {_RESTARTED_AT: rfc3339(now(self.clock))}
@@ -392,7 +353,7 @@ class RolloutSession:
                     return
                 if error.code != 429 or monotonic(self.clock) > deadline:
                     raise WorldError(f"{name_of(pod)} cannot be evicted: {error.message}") from error
-            await self.clock.sleep(_LOOK_SECONDS)
+            await self.clock.sleep(LOOK_SECONDS)
 
     def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
         if role == "orphan" or self._death:

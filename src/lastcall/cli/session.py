@@ -22,7 +22,7 @@ from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.owners import FollowedOwner, OwnerFollower
-from lastcall.cli.why_not_ready import hopeless_reason, why_no_pods, why_not_ready
+from lastcall.cli.why_not_ready import PATIENCE_SECONDS, hopeless_reason, in_short, why_no_pods, why_not_ready
 from lastcall.cli.workloads import OWNERS, Progress, progress, with_grace
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
@@ -162,7 +162,11 @@ class Session:
             tasks.spawn(owners.run(version), name="follow owners")
         tasks.spawn(follower.run(version), name="follow Pods")
         self._note(started, f"created {', '.join([*(each.what for each in parents), *(pod.key for pod in pods)])}")
-        await self._wait_ready(follower, owners, client)
+        waiting = tasks.spawn(self._say_what_is_late(follower, client, started), name="what is late")
+        try:
+            await self._wait_ready(follower, owners, client)
+        finally:
+            waiting.cancel()
         for pod in follower.pods.values():
             if not pod.gone or not pod.owner_uid:
                 self._note(started, f"{pod.key} {_state(pod)}")
@@ -230,6 +234,15 @@ class Session:
             same_as = told.setdefault(tuple(why), follower.pods[pod].key)
             lines += [head, *why] if same_as == follower.pods[pod].key else [f"{head}, as {same_as}"]
         raise WorldError("\n".join(lines))
+
+    async def _say_what_is_late(self, follower: PodFollower, client: Client, started: float) -> None:
+        """A line every while, until cancelled: nobody waits in silence for a Pod that cannot start."""
+        while True:
+            await self.clock.sleep(PATIENCE_SECONDS)
+            late = [p for p in follower.pods.values() if not (p.ready or p.ended_by_itself or p.gone)]
+            told = [in_short(pod.obj, await self._events_of(client, pod)) for pod in late[:2]]
+            told += [f"{len(late) - 2} more Pods"] if len(late) > 2 else []
+            self._note(started, f"still waiting: {'; '.join(told) or 'for Pods to be made and available'}")
 
     async def _events_of(self, client: Client, pod: FollowedPod) -> list[Object]:
         with suppress(StatusError, ConnectionLost):

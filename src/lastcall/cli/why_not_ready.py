@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from lastcall.api.meta import Object, name_of, namespace_of
 
+PATIENCE_SECONDS = 15.0
+"""After so long, and every time again, a line says what is being waited for."""
+
 HOPELESS = (
     "ErrImageNeverPull",
     "ErrImagePull",
@@ -29,8 +32,13 @@ _WAY_OUT = {
     "RunContainerError": "correct command, args or workingDir",
     "StartError": "correct command, args or workingDir",
     "CrashLoopBackOff": "the container ends again and again: see its last exit code",
+    "FailedScheduling": "ask for less (resources.requests), or for what the nodes have (nodeSelector, affinity, "
+    "tolerations, claims): `kubectl describe node` shows it",
+    "Unhealthy": "correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it",
+    "FailedMount": "add the ConfigMap, Secret or claim to the manifests, with the key that is asked for",
+    "FailedCreate": "the API server refuses the Pods, as the message says: correct the template",
 }
-
+"""By the reason of a container's state, or of an Event."""
 
 _DISK_FULL = "No space left on device"
 
@@ -64,7 +72,9 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
         if reason in _WAY_OUT:
             hints.setdefault(_WAY_OUT[reason])
-    lines += [f"  Event {_event(event)}" for event in _newest_warnings(events)]
+    warnings = _newest_warnings(events)
+    lines += [f"  Event {_event(event)}" for event in warnings]
+    hints.update(dict.fromkeys(_ways_out(warnings)))
     if any(_DISK_FULL in line for line in lines):
         hints.setdefault("the cluster's files are in memory: give them more room with --state-size")
     lines += [f"  way out: {hint}" for hint in hints]
@@ -84,7 +94,46 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
         why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
         if wrong and why:
             lines.append(f"  condition {condition.get('type')} is {condition.get('status')}: {why}")
-    return [*lines, *(f"  Event {_event(event)}" for event in _newest_warnings(events))]
+    warnings = _newest_warnings(events)
+    lines += [f"  Event {_event(event)}" for event in warnings]
+    return [*lines, *(f"  way out: {hint}" for hint in dict.fromkeys(_ways_out(warnings)))]
+
+
+def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
+    """One line: the Pod's name, how far it is, and the newest thing that is known to be wrong."""
+    deleted = pod["metadata"].get("deletionTimestamp")
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    if deleted:
+        return why_still_there(pod)[0].strip()
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    wrong = [f"{reason}: {message}" if message else reason for _, reason, message in _waiting(pod)]
+    wrong += [_event(event) for event in reversed(_newest_warnings(events))]
+    wrong += [
+        f"{each['reason']}: {each.get('message') or each.get('type')}"
+        for each in reversed(conditions)
+        if each.get("status") == "False" and each.get("reason")
+    ]
+    # A container that runs and is not ready is told better by the Event of its probe.
+    better = [each for each in wrong if not each.startswith("Running: ")]
+    return f"{name_of(pod)} is {phase} and not Ready" + (f" ({(better or wrong)[0]})" if wrong else "")
+
+
+def is_ready(pod: Object) -> bool:
+    """Condition Ready."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
+
+
+def why_still_there(pod: Object) -> list[str]:
+    """A line about a Pod that is being deleted: what it may be waiting for."""
+    metadata, name = pod["metadata"], f"{namespace_of(pod)}/{name_of(pod)}"
+    if finalizers := metadata.get("finalizers"):
+        return [f"{name} is ending: finalizers hold it ({', '.join(finalizers)}) until somebody removes them"]
+    grace = metadata.get("deletionGracePeriodSeconds")
+    return [
+        f"{name} is ending since its DELETE, to be over by {metadata['deletionTimestamp']} "
+        f"(grace period {grace} s: terminationGracePeriodSeconds, or a longer --timeout)"
+    ]
 
 
 def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
@@ -116,6 +165,11 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
     warnings.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
     distinct = {(event.get("reason"), event.get("message")): event for event in warnings}
     return list(distinct.values())[-limit:]
+
+
+def _ways_out(events: Sequence[Object]) -> list[str]:
+    reasons = [str(event.get("reason")) for event in events]
+    return [_WAY_OUT[reason] for reason in reasons if reason in _WAY_OUT]
 
 
 def _event(event: Object) -> str:

@@ -2,14 +2,12 @@
 is simulated. What happens in it is predicted.
 
 Simulated are the containers (they start at once, and end as `Behaviour` says), volumes, the kernel's rules (a list) and
-the requests: each is a new connection to an endpoint that the rules name at that moment, lost when nobody listens
-there. It has what `cli/rollout_session.py` needs of a cluster, and takes hardly any real time. The composition is
-that of `control_plane.py` and `node.py`.
+the requests (`virtual_load.py`). It has what `cli/rollout_session.py` needs of a cluster, and takes hardly any real
+time. The composition is that of `control_plane.py` and `node.py`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +19,7 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.cluster.propagation import PropagationPlan
+from lastcall.cluster.virtual_load import Behaviour, ServingContainer, VirtualLoad
 from lastcall.controllers.manager import run_controllers
 from lastcall.controllers.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.api import ContainerConfig, PodSandboxConfig
@@ -39,25 +38,12 @@ from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.timeline.record import Record
-from lastcall.traffic.generator import Load
-from lastcall.traffic.outcome import Outcome
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 _ALLOCATABLE = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "500Gi"}
 _LOOK_SECONDS = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """How every container that serves ends: `accepts` new connections for so many seconds after its stop signal, exits
-    `drains` seconds after it (`ignores`: only when it is killed). A preStop command takes `hook` seconds."""
-
-    accepts: float
-    drains: float
-    ignores: bool = False
-    hook: float = 0.0
 
 
 class _Told(list[Record]):
@@ -163,8 +149,8 @@ class VirtualRolloutCluster:
         while not await self._usable():
             await self._world.clock.sleep(_LOOK_SECONDS)
 
-    async def load(self) -> "VirtualLoad":
-        return VirtualLoad(self._world, self._sinks[0], self._serves)
+    async def load(self) -> VirtualLoad:
+        return VirtualLoad(self._world, self._sinks[0], self._behaviour, self._serving)
 
     async def drain_records(self, seconds: float) -> None:
         return None
@@ -181,11 +167,10 @@ class VirtualRolloutCluster:
             return False
         return all(_is_ready(node) for node in found)
 
-    def _serves(self, ip: str) -> bool:
-        """Whether a new connection to a Pod is served now."""
-        now = monotonic(self._world.clock)
+    def _serving(self, ip: str) -> list[ServingContainer]:
+        """The running containers of a Pod."""
         found = [each for runtime in self._runtimes for each in runtime.listening_containers(ip)]
-        return any(term is None or now < term + self._behaviour.accepts for _, _, term, _ in found)
+        return [ServingContainer(term, exited) for _, _, term, exited in found]
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -297,51 +282,3 @@ def _is_ready(node: Object) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or []
     ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
     return ready and not node["spec"].get("taints")
-
-
-class VirtualLoad:
-    """New connections at a fixed rate, each to any of the endpoints that are named at that moment."""
-
-    def __init__(self, world: World, sink: RecordingSink, serves: Callable[[str], bool]) -> None:
-        self._world = world
-        self._sink = sink
-        self._serves = serves
-        self._targets: Sequence[tuple[str, int]] | None = None
-        self._load: Load | None = None
-        self._stopped = False
-        self.begun: int | None = None
-
-    def start(self, load: Load) -> None:
-        self._load = load
-
-    def enter(self, pid: int) -> None:
-        """A Pod of the node sends as the node does."""
-
-    def targets(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """Be a load balancer for these from now on."""
-        self._targets = addresses
-
-    def stop(self) -> None:
-        self._stopped = True
-
-    def close(self) -> None:
-        return None
-
-    async def outcomes(self) -> AsyncIterator[Outcome]:
-        """Until `stop`."""
-        load, clock = self._load, self._world.clock
-        assert load is not None
-        every, number, began = 1.0 / sum(load.rates.values()), 0, monotonic(clock)
-        while not self._stopped:
-            await clock.sleep(began + number * every - monotonic(clock))
-            number += 1
-            self.begun = number
-            at = monotonic(clock)
-            endpoints = self._targets
-            if endpoints is None:
-                target = self._sink.target(load.target[0], "TCP", load.target[1])
-                endpoints = [] if target is None else target.backends
-            ip = self._world.random.choice(endpoints)[0] if endpoints else ""
-            served = bool(ip) and self._serves(ip)
-            status, lost = (200, "") if served else (0, "refused")
-            yield Outcome.from_wire([number, "fresh", at, at, at, number, 0.0, status, ip, lost])

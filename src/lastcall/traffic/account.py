@@ -234,14 +234,14 @@ def _settled(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> Ou
     """
     if outcome.moved not in ("ended early", "closed early"):
         return outcome
-    life = _at(outcome, addresses)
+    life = led_to(outcome, addresses)
     ends = [each for each in (life.signalled, life.exited) if each is not None] if life is not None else []
     if not ends or outcome.finished + SKEW_SECONDS < min(ends):
         return replace(outcome, moved="")
     return outcome if outcome.moved == "ended early" else replace(outcome, moved="", lost="truncated")
 
 
-def _at(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> PodLife | None:
+def led_to(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> PodLife | None:
     """The Pod that had the address that it led to: the last one that was there by then."""
     those = addresses.get(outcome.served_by, ()) if outcome.served_by else ()
     there = [life for life in those if not life.records or life.records[0].at_ns / 1e9 <= outcome.sent]
@@ -255,7 +255,7 @@ def _shares(
     totals = Counter(lost_at)
     for outcome in counted:
         if not outcome.lost:
-            life = _at(outcome, addresses)
+            life = led_to(outcome, addresses)
             totals[life.name if life is not None else NO_POD] += 1
     return tuple(PodShare(pod, totals[pod], lost_at[pod]) for pod in sorted(totals))
 
@@ -278,7 +278,7 @@ def _balance(
     requests: dict[Kind, dict[str, int]] = {}
     connections: dict[Kind, set[int]] = {}
     for outcome in control:
-        life = _at(outcome, addresses)
+        life = led_to(outcome, addresses)
         if life is not None and not outcome.lost:
             of_kind = requests.setdefault(outcome.kind, dict.fromkeys(named, 0))
             of_kind[life.name] = of_kind.get(life.name, 0) + 1
@@ -344,7 +344,7 @@ def _life(
     those that had never answered before: inferred.
     """
     if outcome.served_by:
-        return _at(outcome, addresses)
+        return led_to(outcome, addresses)
     if not never_connected(outcome):
         return None
     deaf = [life for life in lives if life.refuses(outcome.sent, outcome.finished)]

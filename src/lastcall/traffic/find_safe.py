@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from lastcall.traffic.lives import PodLife
 
+_BELOW = 2
+"""Indexes: below the edge no rate of requests is too low to find nothing, only the Pods' own times vary."""
 _LOOK_SECONDS = 1.0
 """A listener that closes shortly before its process exits may not have been seen to close."""
 
@@ -69,14 +71,26 @@ def deaf_seconds(end: MeasuredEnd, lag: float, sleep: float | None = None) -> fl
     return lag + end.own_lag - (to_term + end.accepts)
 
 
-def smallest_grace(end: MeasuredEnd, sleep: float) -> int:
-    """terminationGracePeriodSeconds for a hook that sleeps and an application that then drains as it was seen to."""
-    return math.floor(sleep + end.drains) + 1
+def smallest_grace(drains: float, sleep: float) -> int:
+    """terminationGracePeriodSeconds for a hook that sleeps and an application that then drains so many seconds."""
+    return math.floor(sleep + drains) + 1
 
 
-def last_safe(count: int, is_safe: Callable[[int], bool]) -> int:
-    """The last index below `count` that is safe, by bisection; -1 when not even the first one is."""
+def last_safe(count: int, is_safe: Callable[[int], bool], guess: int | None = None) -> int:
+    """The last index below `count` that is safe; -1 when not even the first one is. By bisection; with a guess, after
+    growing steps away from it, which are few when it is good."""
     low, high = -1, count
+    if guess is not None and count > 0:
+        at, step = min(max(guess, 0), count - 1), 1
+        up = is_safe(at)
+        low, high = (at, count) if up else (-1, at)
+        while high - low > 1:
+            at = min(low + step, count - 1) if up else max(high - step, 0)
+            safe = is_safe(at)
+            low, high = (at, high) if safe else (low, at)
+            if safe != up:
+                break
+            step *= 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_safe(middle) else (low, middle)
@@ -150,7 +164,7 @@ class EdgeSearch:
         return len(self.at(index))
 
     def _low(self) -> int:
-        wanted = max(0, self.predicted - self.margin)
+        wanted = max(0, self.predicted - min(self.margin, _BELOW))
         best, bound = self.safe or 0, self.unsafe
         if bound is None or wanted < bound:
             return max(wanted, best)

@@ -64,7 +64,7 @@ def test_a_hook_and_a_listener_that_outlast_the_lag_leave_no_deaf_pod() -> None:
 
 @pytest.mark.parametrize(("sleep", "drains", "grace"), [(0, 0.0, 1), (2, 0.5, 3), (2, 1.0, 4), (5, 3.2, 9)])
 def test_the_grace_period_holds_the_hook_and_the_drain(sleep: int, drains: float, grace: int) -> None:
-    assert smallest_grace(end(drains=drains), sleep) == grace
+    assert smallest_grace(drains, sleep) == grace
 
 
 @given(st.integers(0, 700), st.integers(-1, 700))
@@ -77,6 +77,20 @@ def test_bisection_finds_the_last_safe_index(count: int, edge: int) -> None:
 
     assert last_safe(count, is_safe) == min(edge, count - 1)
     assert len(asked) <= 11 and all(0 <= each < count for each in asked)
+
+
+@given(st.integers(0, 700), st.integers(-1, 700), st.integers(-5, 710))
+def test_a_guess_is_only_a_beginning(count: int, edge: int, guess: int) -> None:
+    asked: list[int] = []
+
+    def is_safe(index: int) -> bool:
+        asked.append(index)
+        return index <= edge
+
+    assert last_safe(count, is_safe, guess) == min(edge, count - 1)
+    assert len(asked) <= 22 and all(0 <= each < count for each in asked)
+    if count and -1 <= edge < count and abs(guess - edge) <= 1:
+        assert len(asked) <= 4
 
 
 def run(search: EdgeSearch, loses: Callable[[int, int], bool]) -> list[int]:

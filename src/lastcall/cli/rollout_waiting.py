@@ -1,0 +1,162 @@
+"""What `lastcall rollout` waits for: Pods Ready, rules that name them, the end of the disruption; and why not yet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.resources import DAEMONSETS, EVENTS, PODS, REPLICASETS
+from lastcall.cli.errors import WorldError
+from lastcall.cli.manifests import Manifest
+from lastcall.cli.why_not_ready import (
+    PATIENCE_SECONDS,
+    hopeless_reason,
+    in_short,
+    is_ready,
+    why_no_pods,
+    why_not_ready,
+    why_still_there,
+)
+from lastcall.client.api import Client, ConnectionLost
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.world.clock import Clock, monotonic
+
+LOOK_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class Waiting:
+    """`limit` is seconds for each thing that is waited for. `records` grow meanwhile; `died` is set, and `death` tells
+    why, when a process of the cluster has ended."""
+
+    client: Callable[[], Client]
+    clock: Clock
+    workload: Manifest
+    records: Sequence[Record]
+    limit: float
+    say: Callable[[str], None]
+    died: asyncio.Event
+    death: Callable[[], str]
+
+    async def until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
+        """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or a Pod will
+        never be Ready; it names the Pods and says why."""
+        began = monotonic(self.clock)
+        next_line = began + PATIENCE_SECONDS
+        next_look = began + 1.0
+        while missing := await condition():
+            now = monotonic(self.clock)
+            if self.died.is_set():
+                raise WorldError(self.death())
+            if now >= began + self.limit:
+                why = await self._why()
+                raise WorldError("\n".join([f"not within {self.limit:g} s (--timeout): {what}: {missing}", *why]))
+            if now >= next_look:
+                next_look = now + 1.0
+                if hopeless := [pod for pod in await self.pods() if hopeless_reason(pod)]:
+                    why = await self._why_not_ready(hopeless)
+                    raise WorldError("\n".join([f"waiting makes no sense ({what}): {missing}", *why]))
+            if now >= next_line:
+                next_line = now + PATIENCE_SECONDS
+                self.say(f"still waiting after {now - began:.0f} s ({what}): {await self._in_short(missing)}")
+            await self.clock.sleep(LOOK_SECONDS)
+
+    async def settled(self) -> str:
+        """Every replica is of the newest template and Ready, and nothing older is left."""
+        found = await self._owner()
+        status = found.get("status") or {}
+        if (status.get("observedGeneration") or 0) < found["metadata"].get("generation", 0):
+            return "its controller has not seen it"
+        if self.workload.resource == DAEMONSETS:
+            wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
+            updated, all_ = status.get("updatedNumberScheduled", 0), wanted
+        else:
+            wanted, ready = found["spec"].get("replicas", 1), status.get("availableReplicas", 0)
+            all_ = status.get("replicas", 0)
+            updated = all_ if self.workload.resource == REPLICASETS else status.get("updatedReplicas", 0)
+        if ready < wanted or updated < wanted or all_ > wanted:
+            return f"{ready} of {wanted} Pods are available, {updated} are up to date"
+        return ""
+
+    async def routed(self) -> str:
+        """The node's rules name every Pod."""
+        pods = await self.pods()
+        routed = {
+            record.pod_uid
+            for record in self.records
+            if record.kind == kinds.ENDPOINT_RULES_WRITTEN and record.facts.get("receives")
+        }
+        missing = [name_of(pod) for pod in pods if pod["metadata"]["uid"] not in routed]
+        return f"not {', '.join(missing)}" if missing or not pods else ""
+
+    async def over(self) -> str:
+        """Settled, and no Pod is ending."""
+        missing = await self.settled()
+        leaving = [name_of(pod) for pod in await self.pods() if "deletionTimestamp" in pod["metadata"]]
+        return missing or (f"{', '.join(leaving)} are ending" if leaving else "")
+
+    async def pods(self) -> list[Object]:
+        """Of the workload, by the labels of its template."""
+        workload = self.workload.obj
+        labels = workload["spec"]["template"]["metadata"].get("labels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        listed = await self.client().list(PODS, namespace_of(workload), label_selector=selector)
+        return listed.items
+
+    async def _owner(self) -> Object:
+        workload = self.workload
+        found: Object = await self.client().get(workload.resource, name_of(workload.obj), namespace_of(workload.obj))
+        return found
+
+    async def _in_short(self, missing: str) -> str:
+        """In one line: the first Pods that are waited for."""
+        late = [pod for pod in await self.pods() if "deletionTimestamp" in pod["metadata"] or not is_ready(pod)]
+        told = [in_short(pod, await self._events_of(pod)) for pod in late[:2]]
+        more = [f"{len(late) - 2} more Pods"] if len(late) > 2 else []
+        return "; ".join([missing, *told, *more])
+
+    async def _why(self) -> list[str]:
+        """Lines about what is missing."""
+        pods = await self.pods()
+        late = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not is_ready(pod)]
+        lines = [line for pod in pods if "deletionTimestamp" in pod["metadata"] for line in why_still_there(pod)]
+        owner = await self._owner()
+        wanted = owner["spec"].get("replicas")
+        if not pods or (not late and not lines):
+            what = f"{self.workload.resource.kind} {namespace_of(owner)}/{name_of(owner)}"
+            ready = sum(map(is_ready, pods))
+            lines += why_no_pods(what, owner, ready, wanted, await self._events_of(owner))
+            for replica_set in await self._replica_sets(owner):
+                lines += why_no_pods("", replica_set, 0, 1, await self._events_of(replica_set))[1:]
+        return [*lines, *await self._why_not_ready(late)]
+
+    async def _why_not_ready(self, pods: Sequence[Object]) -> list[str]:
+        lines: list[str] = []
+        told: dict[tuple[str, ...], str] = {}
+        for pod in pods:
+            head, *why = why_not_ready(pod, await self._events_of(pod))
+            same_as = told.setdefault(tuple(why), name_of(pod))
+            lines += [head, *why] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
+        return lines
+
+    async def _replica_sets(self, owner: Object) -> list[Object]:
+        """What stands between a Deployment and its Pods."""
+        if self.workload.resource.kind != "Deployment":
+            return []
+        listed = await self.client().list(REPLICASETS, namespace_of(owner))
+        return [
+            each
+            for each in listed.items
+            if any(ref.get("uid") == uid_of(owner) for ref in each["metadata"].get("ownerReferences") or [])
+        ]
+
+    async def _events_of(self, obj: Object) -> list[Object]:
+        with suppress(StatusError, ConnectionLost):
+            found = await self.client().list(
+                EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}"
+            )
+            return found.items
+        return []
