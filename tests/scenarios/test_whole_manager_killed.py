@@ -21,6 +21,7 @@ from lastcall.api.resources import (
     PERSISTENTVOLUMES,
     PODS,
     REPLICASETS,
+    RESOURCEQUOTAS,
     SERVICES,
 )
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
@@ -430,6 +431,22 @@ async def stateful_sets_whose_claims_go(cluster: VirtualCluster) -> None:
     assert len(cluster.directories.names) == 1
 
 
+async def quotas(cluster: VirtualCluster) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
+    await cluster.create({**quota, "spec": {"hard": {"pods": "3", "count/replicasets.apps": "2"}}})
+    await cluster.sleep(10)
+    await cluster.create(workload("ReplicaSet", replicas=2))
+    await cluster.sleep(10)
+    await cluster.patch("replicaset/web", {"spec": {"replicas": 1}})
+    await cluster.sleep(20)
+    await cluster.patch("resourcequota/few", {"spec": {"hard": {"pods": "5", "secrets": "1"}}})
+    await cluster.sleep(10)
+    assert (await cluster.client.get(RESOURCEQUOTAS, "few", "default"))["status"] == {
+        "hard": {"count/replicasets.apps": "2", "pods": "5", "secrets": "1"},
+        "used": {"count/replicasets.apps": "1", "pods": "1", "secrets": "0"},
+    }
+
+
 TWO_NODES = {"nodes": 2, "node_labels": lambda name: {"zone": name[-1]}}
 
 STORIES: dict[str, Story] = {
@@ -475,6 +492,7 @@ STORIES: dict[str, Story] = {
     "endpointslice-mirroring-controller": Story(endpoints_of_a_user, DRAINS),
     "service-lb-controller": Story(load_balancers, DRAINS, {"watched": (SERVICES,)}, check_load_balancers),
     "serviceaccount-controller": Story(accounts, DRAINS),
+    "resourcequota-controller": Story(quotas, DRAINS),
     "persistentvolume-binder-controller": Story(claims, DRAINS),
     "persistentvolumeclaim-protection-controller": Story(claims_in_use, DRAINS),
     "persistentvolume-protection-controller": Story(volumes_in_use, DRAINS),

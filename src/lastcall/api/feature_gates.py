@@ -59,10 +59,15 @@ class FeatureGates:
     version: str = "1.36"
     settings: Mapping[str, bool] = field(default_factory=dict)
 
+    @property
+    def minor(self) -> int:
+        """36 of 1.36."""
+        return _minor(self.version)
+
     def enabled(self, name: str) -> bool:
         """Raises KeyError for a name that is not in `GATES`."""
         gate = GATES[name]
-        default = gate.on is not None and _minor(self.version) >= gate.on
+        default = gate.on is not None and self.minor >= gate.on
         return self.settings.get(name, default)
 
 

@@ -2,26 +2,31 @@
 
 NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`admission_priority.py`) and
 DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; for volumes see `admission_storage.py`, for who
-may write roles and bindings `escalation.py`.
+may write roles and bindings `escalation.py`. What a namespace's LimitRanges (`admission_limits.py`), PodSecurity labels
+(`pod_security.py`) and ResourceQuotas (`admission_quota.py`) say is imported where there is one.
 
 Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
 defaulttolerationseconds,nodetaint}.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.claims import class_of
 from lastcall.api.errors import forbidden, not_found
-from lastcall.api.meta import Object, resource_version_of
+from lastcall.api.meta import Object, labels_of, name_of, resource_version_of
 from lastcall.api.names import generate_name
 from lastcall.api.resources import (
+    LIMITRANGES,
     NAMESPACES,
     NODES,
     PERSISTENTVOLUMECLAIMS,
     PERSISTENTVOLUMES,
     PODS,
     PRIORITYCLASSES,
+    RESOURCEQUOTAS,
     SERVICEACCOUNTS,
+    SERVICES,
     STORAGECLASSES,
     Resource,
 )
@@ -32,32 +37,56 @@ from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.escalation import EscalationCheck
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.apiserver.registry import GenericStore
+
 GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
 """(resource, namespace, name) → the object, None when it is not there."""
-ListObjects = Callable[[Resource], Awaitable[list[Object]]]
-"""All objects of a cluster-scoped kind."""
+Release = Callable[[], Awaitable[None]]
+"""Gives back what a write that failed had taken."""
+
+
+class ListObjects(Protocol):
+    """All objects of a kind, or those of one namespace."""
+
+    def __call__(self, resource: Resource, namespace: str = "") -> Awaitable[list[Object]]: ...
+
 
 TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
 TOKEN_EXPIRATION_SECONDS = 3607
 TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
+POD_SECURITY = "pod-security.kubernetes.io/"
+FIRST_POD_SECURITY = 23
+"""Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
+
 TOLERATED_SECONDS = 300
 
 
 class Admission:
-    """The admission chain. Changes the object it is given and raises StatusError when it refuses."""
+    """The admission chain: `create` changes the object it is given, `validate` looks at what was found to be in order,
+    `charge` takes from quotas; all raise StatusError when they refuse. `minor` is that of the Kubernetes version."""
 
-    def __init__(self, world: World, get: GetObject, list_all: ListObjects, escalation: EscalationCheck) -> None:
+    def __init__(
+        self, world: World, get: GetObject, list_all: ListObjects, escalation: EscalationCheck, minor: int = 36
+    ) -> None:
         self._world = world
         self._get = get
         self._list = list_all
         self._escalation = escalation
+        self._minor = minor
+        self.kinds: Mapping[Resource, GenericStore] = {}
+        """Where quotas are written."""
 
     async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
         if resource.namespaced:
             await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
         if resource == PODS:
+            if limit_ranges := await self._list(LIMITRANGES, namespace):
+                from lastcall.apiserver.admission_limits import set_defaults
+
+                set_defaults(obj, limit_ranges)
             await self._service_account(obj, namespace)
             set_priority(obj, await self._priority_class(obj))
             add_default_tolerations(obj)
@@ -80,6 +109,7 @@ class Admission:
         account = pod["spec"].get("serviceAccountName") or ""
         found = [await self._get(NAMESPACES, "", namespace), await self._get(SERVICEACCOUNTS, namespace, account)]
         found += await self._list(PRIORITYCLASSES)
+        found += await self._list(LIMITRANGES, namespace)
         return None if None in found else tuple(resource_version_of(each) for each in found if each is not None)
 
     async def update(
@@ -91,6 +121,61 @@ class Admission:
         elif resource == PERSISTENTVOLUMECLAIMS and not subresource and grows(new, old):
             check_growth(new, old, await self._get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
         await self._escalation.update(context.user, resource, new, old)
+        if not subresource or subresource == "ephemeralcontainers":
+            await self.validate(context, resource, new, old, subresource)
+
+    async def validate(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
+    ) -> None:
+        """LimitRanger and PodSecurity; `old` is None at a creation."""
+        namespace = new["metadata"].get("namespace") or ""
+        claim = resource == PERSISTENTVOLUMECLAIMS and (old is None or "deletionTimestamp" not in old["metadata"])
+        if (claim or (resource == PODS and old is None)) and (limits := await self._list(LIMITRANGES, namespace)):
+            from lastcall.apiserver.admission_limits import check
+
+            check(resource, new, limits)
+        if self._minor >= FIRST_POD_SECURITY:
+            place = new if resource == NAMESPACES else await self._get(NAMESPACES, "", namespace) if namespace else None
+            if place is not None and any(label.startswith(POD_SECURITY) for label in labels_of(place)):
+                await self._pod_security(context, resource, new, old, place, subresource)
+
+    async def _pod_security(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        new: Object,
+        old: Object | None,
+        namespace: Object,
+        subresource: str,
+    ) -> None:
+        from lastcall.apiserver import pod_security
+
+        if resource == NAMESPACES:
+            pod_security.check_labels(new, old)
+            level = None if old is None else pod_security.level_to_look_for(new, old)
+            if level is not None:
+                pods = await self._list(PODS, name_of(new))
+                context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
+        elif pod_security.is_looked_at(resource):
+            if resource == PODS and old is not None and not pod_security.changes_matter(new, old):
+                return
+            policy, _ = pod_security.policy_of(labels_of(namespace))
+            context.warnings += pod_security.admit(resource, new, policy, self._minor)
+
+    async def charge(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
+    ) -> Release | None:
+        """ResourceQuota: take what a write uses from the quotas of its namespace; None when that is nothing."""
+        if not resource.namespaced or resource.plural == "events":
+            return None
+        if old is not None and (subresource or resource not in (PODS, SERVICES, PERSISTENTVOLUMECLAIMS)):
+            return None
+        quotas = await self._list(RESOURCEQUOTAS, new["metadata"]["namespace"])
+        if not quotas:
+            return None
+        from lastcall.apiserver.admission_quota import charge
+
+        return await charge(self.kinds, context, resource, new, old, quotas)
 
     async def _priority_class(self, pod: Object) -> Object | None:
         name = pod["spec"].get("priorityClassName") or ""

@@ -33,7 +33,7 @@ from lastcall.api.names import generate_name
 from lastcall.api.resources import Resource
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.apiserver import objectmeta
-from lastcall.apiserver.admission import Admission, fill_update
+from lastcall.apiserver.admission import Admission, Release, fill_update
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import Decision, DeleteOptions
 from lastcall.apiserver.fieldmanager.managers import same_but_times
@@ -183,6 +183,7 @@ class GenericStore:
                 *self.strategy.validate(obj),
             ],
         )
+        await self.shared.admission.validate(context, self.resource, obj, None)
         return await self.create_prepared(context, obj, namespace)
 
     async def create_prepared(
@@ -191,7 +192,9 @@ class GenericStore:
         """Store a new object that is known to be in order; `like` is a value of its size. Raises StatusError."""
         undo = self.strategy.begin_create(obj, context)
         key = self.key(namespace, obj["metadata"]["name"])
+        release: Release | None = None
         try:
+            release = await self.shared.admission.charge(context, self.resource, obj, None)
             if context.dry_run:
                 if (current := await self.shared.store.get(key)) is not None:
                     raise StoreConflict(key, current)
@@ -200,9 +203,13 @@ class GenericStore:
             entry = await self._kept(self.shared.store.create(key, self._encoder(context, obj, like)))
         except StoreConflict as conflicting:
             undo()
+            if release is not None:
+                await release()
             raise self._exists(obj["metadata"]["name"], conflicting.current) from None
         except BaseException:
             undo()
+            if release is not None:
+                await release()
             raise
         stored = self.decode(entry.value)
         self.shared.records.created(context, self.resource, stored)
@@ -263,10 +270,17 @@ class GenericStore:
             new = fill_update(self.resource, new, old, subresource)
             new = self._updated(new, old, name, subresource)
             await self.shared.admission.update(context, self.resource, new, old, subresource)
+            release = await self.shared.admission.charge(context, self.resource, new, old, subresource)
             try:
                 return await self._store_update(context, entry, new, old, subresource)
             except StoreConflict as conflicting:
                 entry = conflicting.current
+                if release is not None:
+                    await release()
+            except BaseException:
+                if release is not None:
+                    await release()
+                raise
 
     def _updated(self, new: Object, old: Object, name: str, subresource: str) -> Object:
         """`new` made ready to be stored in place of `old`, or a StatusError."""

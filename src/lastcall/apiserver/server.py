@@ -138,14 +138,9 @@ class APIServer:
         self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
         self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
         authorizer = Authorizer(self._find, self._all)
-        shared = Shared(
-            world,
-            store,
-            ObjectCache(),
-            Admission(world, self._find, self._all, EscalationCheck(authorizer)),
-            WriteRecords(recorder),
-            feature_gates(config.kubernetes_version, config.feature_gates),
-        )
+        gates = feature_gates(config.kubernetes_version, config.feature_gates)
+        admission = Admission(world, self._find, self._all, EscalationCheck(authorizer), gates.minor)
+        shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates)
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
             NodeStrategy(NODES),
@@ -160,6 +155,7 @@ class APIServer:
             *workload_strategies(),
         )
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
+        admission.kinds = self._kinds
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
         self._kinds[CUSTOMRESOURCEDEFINITIONS] = store_of_definitions
         self._definitions = Definitions(

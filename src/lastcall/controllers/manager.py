@@ -17,6 +17,7 @@ from lastcall.controllers.endpointslice import EndpointSliceController, index_by
 from lastcall.controllers.endpointslice_mirroring import EndpointSliceMirroringController
 from lastcall.controllers.first_claim import NAMES as VOLUME_CONTROLLERS
 from lastcall.controllers.first_claim import VolumeControllers
+from lastcall.controllers.first_quota import FirstQuota
 from lastcall.controllers.garbagecollector import GarbageCollector
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job import JobController
@@ -65,6 +66,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "cronjob-controller": CronJobController,
     "clusterrole-aggregation-controller": ClusterRoleAggregationController,
     "service-lb-controller": LoadBalancerController,
+    "resourcequota-controller": FirstQuota,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
