@@ -175,6 +175,7 @@ def test_a_disruption_target_that_stays_is_no_target_after_two_minutes():
         assert cluster.condition("p", "DisruptionTarget") == "True"
         await cluster.sleep(3)
         condition = get_condition(cluster.status(), "DisruptionTarget")
+        assert condition["observedGeneration"] == 1
         assert condition is not None
         assert condition["status"] == "False"
         assert "reason" not in condition

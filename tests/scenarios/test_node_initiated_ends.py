@@ -54,6 +54,8 @@ def test_a_node_shutdown_ends_pods_with_their_own_grace_and_says_so_at_the_end()
     assert cluster.signals() == [(near(0), "SIGTERM"), (near(5), "SIGKILL")]
     assert ended_as(cluster) == ("Failed", "Terminated", SHUTDOWN)
     assert disruption(cluster) == ("TerminationByKubelet", SHUTDOWN)
+    status = cluster.versions("p")[-1].object["status"]
+    assert {each["observedGeneration"] for each in status["conditions"]} == {status["observedGeneration"]}
     assert node_events(cluster) == [
         "Normal Shutdown: Shutdown manager detected shutdown event",
         "Normal NodeNotReady: Node node-1 status is now: NodeNotReady",

@@ -34,6 +34,8 @@ def test_the_pods_of_a_node_that_is_gone_fail_and_go_after_forty_seconds():
         failed = [seen.object for seen in cluster.versions("p") if seen.object["status"]["phase"] == "Failed"]
         condition = next(c for c in failed[0]["status"]["conditions"] if c["type"] == "DisruptionTarget")
         assert (condition["reason"], condition["message"]) == ("DeletionByPodGC", "PodGC: node no longer exists")
+        observed = [failed[0]["status"]["observedGeneration"], condition["observedGeneration"]]
+        assert observed == [failed[0]["metadata"]["generation"]] * 2
         assert "deletionTimestamp" not in failed[0]["metadata"]
         (decided,) = cluster.records(kinds.DELETION_DECIDED, pod="p")
         assert decided.facts["why"] == "its node dead no longer exists"

@@ -214,6 +214,7 @@ class DisruptionController:
             return
         condition = {
             "type": DISRUPTION_TARGET,
+            "observedGeneration": pod["metadata"].get("generation", 0),
             "status": "False",
             "reason": None,
             "message": None,

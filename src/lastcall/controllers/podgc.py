@@ -139,8 +139,10 @@ class PodGarbageCollector:
                 _log.warning("%s: %s: %s", COMPONENT, pod_key(pod), error)
 
     async def _mark_failed(self, pod: Object, condition: Object | None) -> None:
-        status: Object = {"phase": "Failed"}
+        generation = pod["metadata"].get("generation", 0)
+        status: Object = {"phase": "Failed", "observedGeneration": generation}
         if condition is not None:
+            condition = {**condition, "observedGeneration": generation}
             old = get_condition(pod.get("status") or {}, condition["type"])
             if old is None or old.get("status") != condition["status"]:
                 condition = {**condition, "lastTransitionTime": rfc3339(now(self._world.clock))}

@@ -49,8 +49,14 @@ def find_condition(conditions: Iterable[Object] | None, type_: str) -> Object | 
 
 
 def set_pod_condition(status: Object, condition: Object) -> None:
-    """Put a condition into `status.conditions`, in place; the status manager adds its time."""
+    """Put a condition into `status.conditions`, in place; the status manager adds its time.
+
+    It observes the same generation as the others. (`CalculatePodConditionObservedGeneration`)
+    """
     conditions: list[Object] = status.setdefault("conditions", [])
+    generation = max((each.get("observedGeneration", 0) for each in conditions), default=0)
+    if generation:
+        condition = {**condition, "observedGeneration": generation}
     conditions[:] = [*(each for each in conditions if each["type"] != condition["type"]), condition]
 
 
