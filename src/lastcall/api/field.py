@@ -20,6 +20,9 @@ TOO_MANY = "FieldValueTooMany"
 TYPE_INVALID = "FieldValueTypeInvalid"
 INTERNAL = "InternalError"
 
+OMITTED: Any = object()
+"""A bad value that is not shown. (`field.OmitValueType`)"""
+
 _TITLES = {
     REQUIRED: "Required value",
     INVALID: "Invalid value",
@@ -87,7 +90,7 @@ class FieldError:
     def body(self) -> str:
         """The text without the path: what goes into `details.causes[].message`. (`field.Error.ErrorBody`)"""
         text = _TITLES[self.type]
-        if self.type not in _WITHOUT_VALUE:
+        if self.type not in _WITHOUT_VALUE and self.bad_value is not OMITTED:
             value = self.bad_value
             text += ": " + (go_quote(value) if isinstance(value, str) else go_json(value))
         return f"{text}: {self.detail}" if self.detail else text

@@ -17,6 +17,8 @@ DNS1123_SUBDOMAIN_MAX = 253
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORED = rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*"
 _DNS1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_QUALIFIED})?"
@@ -27,6 +29,7 @@ _QUALIFIED_TEXT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 _ENV_TEXT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_LINK_LOCAL_MULTICAST = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 _PORT_CHARSET = re.compile("[-a-z0-9]+")
 _PORT_LETTER = re.compile("[a-z]")
 
@@ -66,6 +69,18 @@ def is_dns1123_subdomain(value: str) -> list[str]:
             "start and end with an alphanumeric character"
         )
         problems.append(regex_text(text, _SUBDOMAIN, "example.com"))
+    return problems
+
+
+def is_search_domain(value: str) -> list[str]:
+    """(`validation.IsDNS1123SubdomainWithUnderscore`, RelaxedDNSSearchValidation)"""
+    problems = [max_length(DNS1123_SUBDOMAIN_MAX)] if len(value) > DNS1123_SUBDOMAIN_MAX else []
+    if not re.fullmatch(_UNDERSCORED, value):
+        text = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and "
+            "must start and end with an alphanumeric character"
+        )
+        problems.append(regex_text(text, _UNDERSCORED, "example.com"))
     return problems
 
 
@@ -165,6 +180,31 @@ def is_ip(value: str) -> list[str]:
     except ValueError:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
     return []
+
+
+def is_cidr(value: str) -> list[str]:
+    try:
+        if "/" not in value:
+            raise ValueError(value)
+        ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
+    return []
+
+
+def is_endpoint_ip(value: str) -> list[str]:
+    """What is wrong with a valid address as an endpoint's. (`ValidateEndpointIP`)"""
+    address = ipaddress.ip_address(value)
+    problems: list[str] = []
+    if address.is_unspecified:
+        problems.append(f"may not be unspecified ({value})")
+    if address.is_loopback:
+        problems.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        problems.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if address in _LINK_LOCAL_MULTICAST[address.version]:
+        problems.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return problems
 
 
 def is_path_segment_name(value: str) -> list[str]:

@@ -38,13 +38,21 @@ def _no_change(new: Object, old: Object) -> list[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class KindRules:
-    """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name."""
+    """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name.
+
+    `then` is what a change is asked after the object was checked. `repeated`: the update's own validation checks the
+    object again, so that its problems are listed twice. `meta` False: an update's validation does not check all of
+    metadata once more.
+    """
 
     name: Check = is_dns1123_subdomain
     obj: Rule = _nothing
     create: Rule | None = None
     update: UpdateRule = _no_change
     subresources: tuple[tuple[str, UpdateRule], ...] = ()
+    then: UpdateRule = _no_change
+    repeated: bool = False
+    meta: bool = True
 
 
 RULES: dict[tuple[str, str], KindRules] = {
@@ -58,10 +66,14 @@ RULES: dict[tuple[str, str], KindRules] = {
             ("binding", _no_change),
         ),
     ),
-    ("", "services"): KindRules(is_dns1123_label, service.validate_service, update=service.validate_update),
+    ("", "services"): KindRules(is_dns1123_label, service.validate_service, update=service.validate_update, meta=False),
     ("", "configmaps"): KindRules(obj=data.validate_config_map, update=data.update_config_map),
     ("", "secrets"): KindRules(obj=data.validate_secret, update=data.update_secret),
-    ("", "namespaces"): KindRules(is_dns1123_label),
+    ("", "namespaces"): KindRules(
+        is_dns1123_label,
+        others.validate_namespace,
+        subresources=(("status", others.update_namespace_status), ("finalize", others.finalize_namespace)),
+    ),
     ("", "serviceaccounts"): KindRules(),
     ("", "nodes"): KindRules(obj=others.validate_node, update=others.update_node),
     ("", "events"): KindRules(is_path_segment_name),
@@ -69,21 +81,30 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("", "bindings"): KindRules(is_path_segment_name),
     ("coordination.k8s.io", "leases"): KindRules(obj=others.validate_lease),
     ("discovery.k8s.io", "endpointslices"): KindRules(
-        obj=others.validate_endpoint_slice, update=others.update_endpoint_slice
+        obj=others.validate_endpoint_slice, then=others.update_endpoint_slice
     ),
-    ("apps", "deployments"): KindRules(obj=workloads.validate_deployment, update=workloads.update_selector_immutable),
-    ("apps", "replicasets"): KindRules(obj=workloads.validate_replica_set, update=workloads.update_selector_immutable),
-    ("apps", "statefulsets"): KindRules(obj=workloads.validate_stateful_set, update=workloads.update_stateful_set),
-    ("apps", "daemonsets"): KindRules(obj=workloads.validate_daemon_set, update=workloads.update_selector_immutable),
+    ("", "endpoints"): KindRules(obj=others.validate_endpoints),
+    ("apps", "deployments"): KindRules(
+        obj=workloads.validate_deployment, then=workloads.update_selector_immutable, meta=False
+    ),
+    ("apps", "replicasets"): KindRules(
+        obj=workloads.validate_replica_set, then=workloads.update_selector_immutable, repeated=True
+    ),
+    ("apps", "statefulsets"): KindRules(
+        obj=workloads.validate_stateful_set, then=workloads.update_stateful_set, meta=False
+    ),
+    ("apps", "daemonsets"): KindRules(
+        obj=workloads.validate_daemon_set, then=workloads.update_selector_immutable, repeated=True
+    ),
     ("apps", "controllerrevisions"): KindRules(
-        obj=workloads.validate_controller_revision, update=workloads.update_controller_revision
+        obj=workloads.validate_controller_revision, then=workloads.update_controller_revision
     ),
     ("", "replicationcontrollers"): KindRules(obj=workloads.validate_replication_controller),
     ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
     ("batch", "jobs"): KindRules(
-        obj=batch.validate_job, update=batch.update_job, subresources=(("status", batch.update_job_status),)
+        obj=batch.validate_job, then=batch.update_job, subresources=(("status", batch.update_job_status),)
     ),
-    ("batch", "cronjobs"): KindRules(obj=batch.validate_cron_job),
+    ("batch", "cronjobs"): KindRules(obj=batch.validate_cron_job, meta=False),
     ("policy", "poddisruptionbudgets"): KindRules(obj=policy.validate_pod_disruption_budget),
     ("autoscaling", "horizontalpodautoscalers"): KindRules(obj=policy.validate_horizontal_pod_autoscaler),
     ("scheduling.k8s.io", "priorityclasses"): KindRules(
@@ -101,10 +122,10 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
     ("rbac.authorization.k8s.io", "rolebindings"): KindRules(
-        is_path_segment_name, access.validate_role_binding, update=access.update_role_binding
+        is_path_segment_name, access.validate_role_binding, then=access.update_role_binding, repeated=True
     ),
     ("rbac.authorization.k8s.io", "clusterrolebindings"): KindRules(
-        is_path_segment_name, access.validate_cluster_role_binding, update=access.update_role_binding
+        is_path_segment_name, access.validate_cluster_role_binding, then=access.update_role_binding, repeated=True
     ),
 }
 """By group and plural; a kind that is not listed has the rules of metadata only."""
@@ -150,7 +171,11 @@ def validate_update(
         return errors
     if rules.create is not None:
         return errors + _meta(resource, new, rules) + rules.update(new, old)
-    return errors + rules.update(new, old) + _meta(resource, new, rules) + rules.obj(new)
+    errors += rules.update(new, old)
+    if rules.meta:
+        errors += _meta(resource, new, rules)
+    problems = rules.obj(new)
+    return errors + (problems * 2 if rules.repeated else problems) + rules.then(new, old)
 
 
 def metadata_update_errors(new: Object, old: Object) -> list[FieldError]:

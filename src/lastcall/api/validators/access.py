@@ -96,7 +96,9 @@ def _account(subject: Object, path: str, *, namespaced: bool) -> list[FieldError
 def update_role_binding(new: Object, old: Object) -> list[FieldError]:
     if new.get("roleRef") == old.get("roleRef"):
         return []
-    return [invalid("roleRef", new.get("roleRef"), "cannot change roleRef")]
+    reference = new.get("roleRef") or {}
+    shown = {key: reference.get(key[0].lower() + key[1:], "") for key in ("Kind", "Name")}
+    return [invalid("roleRef", {"APIGroup": reference.get("apiGroup", ""), **shown}, "cannot change roleRef")]
 
 
 def validate_ingress(obj: Object) -> list[FieldError]:

@@ -1,33 +1,90 @@
 """Job and CronJob. Source: pkg/apis/batch/validation/validation.go."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from lastcall.api.field import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
+from lastcall.api.field import (
+    OMITTED,
+    FieldError,
+    duplicate,
+    each,
+    go_quote,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
 from lastcall.api.meta import Object
+from lastcall.api.names import is_dns1123_label, is_qualified_name
+from lastcall.api.selectors import selector_of_expressions
 from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
-from lastcall.api.validators.workloads import IMMUTABLE, template_spec
+from lastcall.api.validators.workloads import IMMUTABLE, in_order, template_spec
 
 MAX_PARALLELISM_INDEXED = 100_000
-MAX_COMPLETIONS_INDEXED = 10**9
 MAX_RULES = 20
 _CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+_JOB_NAME = "batch.kubernetes.io/job-name"
+_LEGACY_CONTROLLER_UID = "controller-uid"
+_LEGACY_JOB_NAME = "job-name"
+MAX_FAILED_INDEXES = 100_000
+COMPLETIONS_SOFT_LIMIT = 100_000
+HIGH_COMPLETIONS_LIMIT = 10_000
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 
 
 def validate_job(obj: Object) -> list[FieldError]:
-    spec = obj.get("spec") or {}
+    spec, meta = obj.get("spec") or {}, obj.get("metadata") or {}
+    errors = _generated_selector(spec, meta.get("name") or "", meta.get("uid") or "")
+    errors += _job_spec_and_selector(spec)
+    completions = spec.get("completions") or 0
+    if spec.get("completionMode") == "Indexed" and completions > 0:
+        host = f"{meta.get('name') or ''}-{completions - 1}"
+        if is_dns1123_label(host):
+            why = f"will not able to create pod with invalid DNS label: {host}"
+            errors.append(invalid("metadata.name", meta.get("name") or "", why))
+    return errors
+
+
+def _generated_selector(spec: Object, name: str, uid: str) -> list[FieldError]:
+    """(`validateGeneratedSelector`)"""
+    selector = spec.get("selector")
+    if spec.get("manualSelector") or selector is None:
+        return []
     errors: list[FieldError] = []
-    if not spec.get("selector"):
-        errors.append(required("spec.selector"))
-    else:
-        errors += label_selector(spec["selector"], "spec.selector")
-    if not spec.get("manualSelector") and spec.get("selector"):
-        uid = (obj.get("metadata") or {}).get("uid", "")
-        given = (spec["selector"].get("matchLabels") or {}).get(_CONTROLLER_UID)
-        if given != uid:
-            errors.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
-    return errors + job_spec(spec, "spec")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    expected = {_LEGACY_CONTROLLER_UID: uid, _LEGACY_JOB_NAME: name, _CONTROLLER_UID: uid, _JOB_NAME: name}
+    for key, value in expected.items():
+        path, why = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+        if key not in labels:
+            errors.append(required(path, why))
+        if labels.get(key, "") != value:
+            errors.append(invalid(path, dict(sorted(labels.items())) or None, why))
+    if not _selects(selector, expected):
+        errors.append(invalid("spec.selector", in_order(selector), "`selector` not auto-generated"))
+    return errors
+
+
+def _selects(selector: Object | None, labels: dict[str, str]) -> bool:
+    """Whether a selector that can be read matches; one that is not there matches nothing."""
+    if selector is None:
+        return False
+    try:
+        return selector_of_expressions(selector).matches(labels)
+    except ValueError:
+        return True  # an unknown operator, which has its own error
+
+
+def _job_spec_and_selector(spec: Object) -> list[FieldError]:
+    """(`ValidateJobSpec`)"""
+    errors = job_spec(spec, "spec")
+    selector = spec.get("selector")
+    errors += [required("spec.selector")] if selector is None else label_selector(selector, "spec.selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if not _selects(selector, labels or {}):
+        shown = None if labels is None else dict(sorted(labels.items()))
+        errors.append(invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`"))
+    return errors
 
 
 def job_spec(spec: Object, path: str) -> list[FieldError]:
@@ -38,89 +95,125 @@ def job_spec(spec: Object, path: str) -> list[FieldError]:
         "backoffLimitPerIndex", "maxFailedIndexes",
     ):  # fmt: skip
         errors += non_negative(spec.get(key), f"{path}.{key}")
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     mode = spec.get("completionMode")
     if mode is not None and mode not in ("NonIndexed", "Indexed"):
         errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
     if mode == "Indexed":
-        completions = spec.get("completions")
-        if completions is None:
-            why = "when completion mode is Indexed"
-            errors.append(required(f"{path}.completions", why))
-        elif completions > MAX_COMPLETIONS_INDEXED:
-            errors.append(invalid(f"{path}.completions", completions, "must be less than or equal to 1000000000"))
-        if (spec.get("parallelism") or 0) > MAX_PARALLELISM_INDEXED:
-            why = f"must be less than or equal to {MAX_PARALLELISM_INDEXED} when completion mode is Indexed"
-            errors.append(invalid(f"{path}.parallelism", spec["parallelism"], why))
-    for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
-        if spec.get(key) is not None and mode != "Indexed":
-            why = f"{'backoffLimitPerIndex' if key == 'backoffLimitPerIndex' else 'maxFailedIndexes'} is only allowed"
-            errors.append(invalid(f"{path}.{key}", spec[key], f"{why} when completion mode is Indexed"))
-    errors += one_of(
-        spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy", ("Failed", "TerminatingOrFailed")
-    )
+        errors += _indexed(spec, path)
+    if mode in (None, "NonIndexed"):
+        for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
+            if spec.get(key) is not None:
+                errors.append(invalid(f"{path}.{key}", spec[key], "requires indexed completion mode"))
     if spec.get("podFailurePolicy") is not None:
         errors += _failure_policy(spec, path)
     if spec.get("successPolicy") is not None and mode != "Indexed":
-        errors.append(invalid(f"{path}.successPolicy", spec["successPolicy"], "requires indexed completion mode"))
+        shown = {"Rules": spec["successPolicy"].get("rules")}
+        errors.append(invalid(f"{path}.successPolicy", shown, "requires indexed completion mode"))
+    policies = ("Failed",) if spec.get("podFailurePolicy") is not None else ("Failed", "TerminatingOrFailed")
+    errors += one_of(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy", policies)
     template = spec.get("template") or {}
     errors += template_spec(template, f"{path}.template")
-    restart = (template.get("spec") or {}).get("restartPolicy")
-    if restart in ("Always", ""):
-        where = f"{path}.template.spec.restartPolicy"
+    restart, where = (template.get("spec") or {}).get("restartPolicy"), f"{path}.template.spec.restartPolicy"
+    if restart in (None, "", "Always"):
+        errors.append(required(where, 'valid values: "OnFailure", "Never"'))
+    elif restart not in ("OnFailure", "Never"):
         errors.append(not_supported(where, restart, ("OnFailure", "Never")))
     elif spec.get("podFailurePolicy") is not None and restart != "Never":
-        where = f"{path}.template.spec.restartPolicy"
         errors.append(invalid(where, restart, 'only "Never" is supported when podFailurePolicy is specified'))
+    return errors
+
+
+def _indexed(spec: Object, path: str) -> list[FieldError]:
+    """What holds for the completion mode Indexed."""
+    errors: list[FieldError] = []
+    completions, most = spec.get("completions"), spec.get("maxFailedIndexes")
+    parallelism = spec.get("parallelism") or 0
+    if completions is None:
+        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    if parallelism > MAX_PARALLELISM_INDEXED:
+        why = f"must be less than or equal to {MAX_PARALLELISM_INDEXED} when completion mode is Indexed"
+        errors.append(invalid(f"{path}.parallelism", parallelism, why))
+    if completions is not None and most is not None and most > completions:
+        errors.append(invalid(f"{path}.maxFailedIndexes", most, "must be less than or equal to completions"))
+    if most is not None and most > MAX_FAILED_INDEXES:
+        errors.append(invalid(f"{path}.maxFailedIndexes", most, f"must be less than or equal to {MAX_FAILED_INDEXES}"))
+    if (completions or 0) > COMPLETIONS_SOFT_LIMIT and spec.get("backoffLimitPerIndex") is not None:
+        if most is None:
+            why = f"must be specified when completions is above {COMPLETIONS_SOFT_LIMIT}"
+            errors.append(required(f"{path}.maxFailedIndexes", why))
+        why = (
+            f"must be less than or equal to {HIGH_COMPLETIONS_LIMIT} when completions are above "
+            f"{COMPLETIONS_SOFT_LIMIT} and used with backoff limit per index"
+        )
+        if parallelism > HIGH_COMPLETIONS_LIMIT:
+            errors.append(invalid(f"{path}.parallelism", parallelism, why))
+        if most is not None and most > HIGH_COMPLETIONS_LIMIT:
+            errors.append(invalid(f"{path}.maxFailedIndexes", most, why))
     return errors
 
 
 def _failure_policy(spec: Object, path: str) -> list[FieldError]:
     rules = spec["podFailurePolicy"].get("rules") or []
     at = f"{path}.podFailurePolicy.rules"
-    if len(rules) > MAX_RULES:
-        return [too_many(at, len(rules), MAX_RULES)]
-    template = (spec.get("template") or {}).get("spec") or {}
-    containers = [each["name"] for key in ("containers", "initContainers") for each in template.get(key) or ()]
     errors: list[FieldError] = []
+    if len(rules) > MAX_RULES:
+        errors.append(too_many(at, len(rules), MAX_RULES))
+    template = (spec.get("template") or {}).get("spec") or {}
+    containers = [item.get("name", "") for key in ("containers", "initContainers") for item in template.get(key) or ()]
     for index, rule in enumerate(rules):
-        here = f"{at}[{index}]"
-        errors += required_one_of(rule.get("action"), f"{here}.action", _ACTIONS)
-        codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or []
-        if codes is None and not conditions:
-            errors.append(invalid(here, rule, "specifying one of OnExitCodes and OnPodConditions is required"))
-        elif codes is not None and conditions:
-            errors.append(invalid(here, rule, "specifying both OnExitCodes and OnPodConditions is not supported"))
-        if codes is not None:
-            errors += _exit_codes(codes, f"{here}.onExitCodes", containers)
-        for position, pattern in enumerate(conditions):
-            where = f"{here}.onPodConditions[{position}]"
-            errors += required_one_of(pattern.get("status"), f"{where}.status", ("False", "True", "Unknown"))
-            if not pattern.get("type"):
-                errors.append(invalid(f"{where}.type", "", "name part must be non-empty"))
+        errors += _failure_rule(spec, rule, f"{at}[{index}]", containers)
+    return errors
+
+
+def _valid(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
+    if value in (None, ""):
+        return [required(path, f"valid values: [{' '.join(go_quote(item) for item in supported)}]")]
+    return one_of(value, path, supported)
+
+
+def _failure_rule(spec: Object, rule: Object, path: str, containers: list[str]) -> list[FieldError]:
+    """(`validatePodFailurePolicyRule`)"""
+    action = rule.get("action")
+    if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
+        errors = [invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")]
+    else:
+        errors = _valid(action, f"{path}.action", _ACTIONS)
+    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or []
+    if codes is not None:
+        errors += _exit_codes(codes, f"{path}.onExitCodes", containers)
+    if len(conditions) > MAX_RULES:
+        errors.append(too_many(f"{path}.onPodConditions", len(conditions), MAX_RULES))
+    for position, pattern in enumerate(conditions):
+        where = f"{path}.onPodConditions[{position}]"
+        errors += each(f"{where}.type", pattern.get("type") or "", is_qualified_name(pattern.get("type") or ""))
+        errors += _valid(pattern.get("status"), f"{where}.status", ("False", "True", "Unknown"))
+    if codes is not None and conditions:
+        why = "specifying both OnExitCodes and OnPodConditions is not supported"
+        errors.append(invalid(path, OMITTED, why))
+    if codes is None and not conditions:
+        why = "specifying one of OnExitCodes and OnPodConditions is required"
+        errors.append(invalid(path, OMITTED, why))
     return errors
 
 
 def _exit_codes(codes: Object, path: str, containers: list[str]) -> list[FieldError]:
-    errors = required_one_of(codes.get("operator"), f"{path}.operator", ("In", "NotIn"))
+    errors = _valid(codes.get("operator"), f"{path}.operator", ("In", "NotIn"))
     name = codes.get("containerName")
     if name is not None and name not in containers:
-        errors.append(
-            invalid(
-                f"{path}.containerName", name, "must be one of the container or initContainer names in the pod template"
-            )
-        )
+        why = "must be one of the container or initContainer names in the pod template"
+        errors.append(invalid(f"{path}.containerName", name, why))
     values = codes.get("values") or []
     if not values:
-        return [*errors, invalid(f"{path}.values", values, "at least one value is required")]
-    if len(values) > 255:
-        return [*errors, too_many(f"{path}.values", len(values), 255)]
-    seen: list[int] = []
+        errors.append(invalid(f"{path}.values", codes.get("values"), "at least one value is required"))
+    elif len(values) > 255:
+        errors.append(too_many(f"{path}.values", len(values), 255))
     for index, value in enumerate(values):
-        if value in seen:
-            errors.append(duplicate(f"{path}.values[{index}]", value))
-        elif codes.get("operator") == "In" and value == 0:
+        if codes.get("operator") == "In" and value == 0:
             errors.append(invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator"))
-        seen.append(value)
+        if value in values[:index]:
+            errors.append(duplicate(f"{path}.values[{index}]", value))
     if sorted(values) != values:
         errors.append(invalid(f"{path}.values", values, "must be ordered"))
     return errors
@@ -129,18 +222,21 @@ def _exit_codes(codes: Object, path: str, containers: list[str]) -> list[FieldEr
 def update_job(new: Object, old: Object) -> list[FieldError]:
     """An indexed Job's completions may change with its parallelism; one suspended before its start has more freedom."""
     spec, stored = new.get("spec") or {}, old.get("spec") or {}
-    errors: list[FieldError] = []
+    # The update's own validation looks at the spec once more.
+    errors = _job_spec_and_selector(spec)
     completions = spec.get("completions")
     if completions != stored.get("completions"):
         elastic = spec.get("completionMode") == "Indexed" and completions is not None
         if not elastic or completions != spec.get("parallelism"):
             errors.append(invalid("spec.completions", completions, IMMUTABLE))
-    for key in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        if spec.get(key) != stored.get(key):
-            errors.append(invalid(f"spec.{key}", spec.get(key), IMMUTABLE))
+    if spec.get("selector") != stored.get("selector"):
+        errors.append(invalid("spec.selector", in_order(spec.get("selector")), IMMUTABLE))
     template, before = spec.get("template"), stored.get("template")
     if template != before and not _only_directives(new, old):
         errors.append(invalid("spec.template", template, IMMUTABLE))
+    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+        if spec.get(key) != stored.get(key):
+            errors.append(invalid(f"spec.{key}", spec.get(key), IMMUTABLE))
     return errors
 
 
@@ -188,7 +284,7 @@ _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midni
 def schedule_problem(schedule: str) -> str:
     """What robfig/cron would say of a schedule; "" when it can be read."""
     text = schedule
-    if text.startswith(("TZ=", "CRON_TZ=")):
+    if "TZ" in text:
         return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
     if text.startswith("@"):
         if text in _DESCRIPTORS or re.fullmatch(r"@every ([0-9.]+(ns|us|µs|ms|s|m|h))+", text):
@@ -245,9 +341,11 @@ def validate_cron_job(obj: Object) -> list[FieldError]:
     errors += required_one_of(spec.get("concurrencyPolicy"), "spec.concurrencyPolicy", policies)
     template = (spec.get("jobTemplate") or {}).get("spec") or {}
     errors += job_spec(template, "spec.jobTemplate.spec")
+    if (selector := template.get("selector")) is not None:
+        why = "`selector` will be auto-generated"
+        errors.append(invalid("spec.jobTemplate.spec.selector", in_order(selector), why))
     if template.get("manualSelector"):
-        why = "`manualSelector` is not allowed in a CronJob's template"
-        errors.append(forbidden("spec.jobTemplate.spec.manualSelector", why))
+        errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += non_negative(spec.get(key), f"spec.{key}")
     name = (obj.get("metadata") or {}).get("name") or ""

@@ -59,7 +59,8 @@ def seccomp_profile(profile: Any, path: str) -> list[FieldError]:
         else:
             errors += local_path(name, f"{path}.localhostProfile")
     elif name is not None:
-        errors.append(invalid(f"{path}.localhostProfile", name, "can only be set when seccomp type is Localhost"))
+        shown = {"Type": kind or "", "LocalhostProfile": name}  # the internal type's names
+        errors.append(invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost"))
     return errors
 
 

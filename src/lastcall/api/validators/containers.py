@@ -53,10 +53,18 @@ ENV_FIELDS = (
     "status.podIPs",
 )
 VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
-_POD_FIELDS = {*ENV_FIELDS, *VOLUME_FIELDS, "spec.restartPolicy", "status.phase"}
+_POD_FIELDS = {*ENV_FIELDS, *VOLUME_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase"}
 _RESOURCES = ("cpu", "ephemeral-storage", "memory")
 _ENV_RESOURCES = ("limits.cpu", "limits.ephemeral-storage", "limits.memory",
                   "requests.cpu", "requests.ephemeral-storage", "requests.memory")  # fmt: skip
+_HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
+_DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage"}
+_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_STANDARD_RESOURCES = (*_RESOURCES, "storage", "pods", "services", "replicationcontrollers", "resourcequotas",
+                       "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports",
+                       "services.loadbalancers",
+                       "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
+                       "limits.cpu", "limits.memory", "limits.ephemeral-storage")  # fmt: skip
 _MAX_ID = 2**31 - 1
 
 
@@ -71,7 +79,7 @@ def validate_containers(
     names: list[str] = []
     for index, container in enumerate(containers):
         at = f"{path}[{index}]"
-        errors += _common(container, volumes, at)
+        errors += _common(container, volumes, at, spec)
         errors += _unique_name(container, names, at)
         errors += _hooks_and_probes(container, at, grace, spec.get("os"))
         errors += _restart_policy(container, at)
@@ -85,9 +93,10 @@ def validate_init_containers(
     errors: list[FieldError] = []
     for index, container in enumerate(spec.get("initContainers") or ()):
         at = f"{path}[{index}]"
-        errors += _common(container, volumes, at)
+        errors += _common(container, volumes, at, spec)
         errors += _restart_policy(container, at)
-        errors += _unique_name(container, names, at)
+        if container.get("name"):
+            errors += _unique_name(container, names, at)
         errors += _host_port_conflicts([container], path)
         if container.get("restartPolicy") == "Always":
             errors += _hooks_and_probes(container, at, grace, spec.get("os"))
@@ -131,8 +140,8 @@ def _known(value: str | None, path: str, supported: Sequence[str]) -> list[Field
 
 
 _EPHEMERAL_FORBIDDEN = (
-    "ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy", "restartPolicy",
-    "restartPolicyRules",
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe",
+    "startupProbe", "lifecycle",
 )  # fmt: skip
 
 
@@ -144,7 +153,7 @@ def validate_ephemeral_containers(
     errors: list[FieldError] = []
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         at = f"{path}[{index}]"
-        errors += _common(container, volumes, at)
+        errors += _common(container, volumes, at, spec)
         errors += _unique_name(container, names, at)
         target = container.get("targetContainerName")
         if target and target not in targets:
@@ -152,9 +161,6 @@ def validate_ephemeral_containers(
         for key in _EPHEMERAL_FORBIDDEN:
             if container.get(key):
                 errors.append(forbidden(f"{at}.{key}", "cannot be set for an Ephemeral Container"))
-        resources = container.get("resources") or {}
-        if resources.get("limits") or resources.get("requests"):
-            errors.append(forbidden(f"{at}.resources", "cannot be set for an Ephemeral Container"))
         for position, mount in enumerate(container.get("volumeMounts") or ()):
             for key in ("subPath", "subPathExpr"):
                 if mount.get(key):
@@ -166,12 +172,12 @@ def validate_ephemeral_containers(
 def _unique_name(container: Object, names: list[str], at: str) -> list[FieldError]:
     name = container.get("name") or ""
     if name in names:
-        return [duplicate(f"{at}.name", name)] if name else []
+        return [duplicate(f"{at}.name", name)]
     names.append(name)
     return []
 
 
-def _common(container: Object, volumes: Sequence[str], at: str) -> list[FieldError]:
+def _common(container: Object, volumes: Sequence[str], at: str, spec: Object) -> list[FieldError]:
     """(`validateContainerCommon`)"""
     errors: list[FieldError] = []
     name, image = container.get("name") or "", container.get("image") or ""
@@ -185,10 +191,12 @@ def _common(container: Object, volumes: Sequence[str], at: str) -> list[FieldErr
     errors += _ports(container.get("ports") or (), f"{at}.ports")
     errors += _env(container.get("env") or (), f"{at}.env")
     errors += _env_from(container.get("envFrom") or (), f"{at}.envFrom")
-    errors += _volume_mounts(container.get("volumeMounts") or (), volumes, f"{at}.volumeMounts")
+    errors += _volume_mounts(container, volumes, f"{at}.volumeMounts")
     errors += required_one_of(container.get("imagePullPolicy"), f"{at}.imagePullPolicy", PULL_POLICIES)
     errors += validate_resources(container.get("resources") or {}, f"{at}.resources")
-    return errors + _security_context(container.get("securityContext"), f"{at}.securityContext")
+    errors += _resize_policy(container.get("resizePolicy") or (), f"{at}.resizePolicy", spec.get("restartPolicy"))
+    host_users = spec.get("hostUsers") is not False
+    return errors + _security_context(container.get("securityContext"), f"{at}.securityContext", host_users=host_users)
 
 
 def _ports(ports: Iterable[Object], path: str) -> list[FieldError]:
@@ -262,12 +270,8 @@ def _env_value_from(variable: Object, path: str) -> list[FieldError]:
 
 
 def _key_ref(reference: Object, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     name, key = reference.get("name") or "", reference.get("key") or ""
-    if name:
-        errors += each(f"{path}.name", name, is_dns1123_subdomain(name))
-    else:
-        errors.append(required(f"{path}.name"))
+    errors = each(f"{path}.name", name, is_dns1123_subdomain(name))
     return errors + (each(f"{path}.key", key, is_config_map_key(key)) if key else [required(f"{path}.key")])
 
 
@@ -284,7 +288,8 @@ def field_ref(reference: Object, path: str, supported: Sequence[str]) -> list[Fi
         problems = is_qualified_name(key.lower() if base.endswith("annotations") else key)
         return [invalid(path, key, problem) for problem in problems]
     if field not in _POD_FIELDS:
-        why = f"error converting fieldPath: field label not supported: {field}"
+        problem = "does not support subscript" if bracket and field.endswith("']") else "not supported"
+        why = f"error converting fieldPath: field label {problem}: {field}"
         return [invalid(f"{path}.fieldPath", field, why)]
     return [] if field in supported else [not_supported(f"{path}.fieldPath", field, supported)]
 
@@ -294,10 +299,18 @@ def resource_field_ref(reference: Object, path: str, *, in_volume: bool) -> list
     if in_volume and not reference.get("containerName"):
         errors.append(required(f"{path}.containerName"))
     resource = reference.get("resource") or ""
-    if not resource:
+    if errors:
+        pass  # the first problem is the only one
+    elif not resource:
         errors.append(required(f"{path}.resource"))
-    elif resource not in _ENV_RESOURCES and "hugepages-" not in resource:
+    elif resource not in _ENV_RESOURCES and not resource.startswith(_HUGE_PAGES):
         errors.append(not_supported(f"{path}.resource", resource, _ENV_RESOURCES))
+    divisor = parse_quantity(reference.get("divisor") or "0")
+    named = _DIVIDED.get(resource.partition(".")[2]) or ("hugepages" if resource.startswith(_HUGE_PAGES) else "")
+    values = ("1m", "1") if named == "cpu" else _DIVISORS
+    if divisor.value and named and str(divisor) not in values:
+        why = f"only divisor's values {' and '.join(values) if named == 'cpu' else ', '.join(values)} are supported"
+        errors.append(invalid(f"{path}.divisor", resource, f"{why} with the {named} resource"))
     return errors
 
 
@@ -309,19 +322,21 @@ def _env_from(sources: Iterable[Object], path: str) -> list[FieldError]:
             errors += each(f"{at}.prefix", source["prefix"], is_env_var_name(source["prefix"]))
         given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
         for kind in given:
-            if not source[kind].get("name"):
-                errors.append(required(f"{at}.{kind}.name"))
+            name = source[kind].get("name") or ""
+            at_name = f"{at}.{kind}.name"
+            errors += each(at_name, name, is_dns1123_subdomain(name)) if name else [required(at_name)]
+        # Kubernetes gives these paths without an index.
         if not given:
-            errors.append(invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
+            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
-            errors.append(invalid(at, "", "may not have more than one field specified at a time"))
+            errors.append(invalid(path, "", "may not have more than one field specified at a time"))
     return errors
 
 
-def _volume_mounts(mounts: Iterable[Object], volumes: Sequence[str], path: str) -> list[FieldError]:
+def _volume_mounts(container: Object, volumes: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     mounted: list[str] = []
-    for index, mount in enumerate(mounts):
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
         at = f"{path}[{index}]"
         name, where = mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
@@ -338,10 +353,43 @@ def _volume_mounts(mounts: Iterable[Object], volumes: Sequence[str], path: str) 
         if mount.get("subPathExpr"):
             if mount.get("subPath"):
                 why = "subPathExpr and subPath are mutually exclusive"
-                errors.append(invalid(f"{path}.subPathExpr", mount["subPathExpr"], why))
+                errors.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], why))
             errors += local_path(mount["subPathExpr"], f"{path}.subPathExpr")
-        propagation = ("Bidirectional", "HostToContainer", "None")
-        errors += one_of(mount.get("mountPropagation"), f"{path}.mountPropagation", propagation)
+        propagation = mount.get("mountPropagation")
+        errors += one_of(propagation, f"{path}.mountPropagation", ("Bidirectional", "HostToContainer", "None"))
+        if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+            why = "Bidirectional mount propagation is available only to privileged containers"
+            errors.append(forbidden(f"{path}.mountPropagation", why))
+        errors += _recursive_read_only(mount, f"{path}.recursiveReadOnly")
+    return errors
+
+
+def _recursive_read_only(mount: Object, path: str) -> list[FieldError]:
+    """(`validateMountRecursiveReadOnly`)"""
+    value = mount.get("recursiveReadOnly")
+    errors = one_of(value, path, ("Disabled", "IfPossible", "Enabled"))
+    if value in ("Enabled", "IfPossible"):
+        if not mount.get("readOnly"):
+            errors.append(forbidden(path, "may only be specified when readOnly is true"))
+        if mount.get("mountPropagation") not in (None, "None"):
+            why = "may only be specified when mountPropagation is None or not specified"
+            errors.append(forbidden(path, why))
+    return errors
+
+
+def _resize_policy(policies: Iterable[Object], path: str, pod_policy: str | None) -> list[FieldError]:
+    """(`validateResizePolicy`)"""
+    errors: list[FieldError] = []
+    seen: list[str] = []
+    for index, policy in enumerate(policies):
+        resource, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        if resource in seen:
+            errors.append(duplicate(f"{path}[{index}]", resource))
+        seen.append(resource)
+        errors += required_one_of(resource, path, ("cpu", "memory"))
+        errors += required_one_of(restart, path, ("NotRequired", "RestartContainer"))
+        if pod_policy == "Never" and restart != "NotRequired":
+            errors.append(invalid(path, restart, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
     return errors
 
 
@@ -369,9 +417,11 @@ def validate_resources(resources: Object, path: str) -> list[FieldError]:
 
 
 def _resource(name: str, quantity: Any, path: str) -> list[FieldError]:
-    errors = each(path, name, is_qualified_name(name))
-    if not errors and "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
-        errors.append(invalid(path, name, "must be a standard resource for containers"))
+    errors = each(f"{path}[{name}]", name, is_qualified_name(name))
+    if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
+        if not errors and name not in _STANDARD_RESOURCES and not name.startswith("requests.hugepages-"):
+            errors.append(invalid(f"{path}[{name}]", name, "must be a standard resource type or fully qualified"))
+        errors.append(invalid(f"{path}[{name}]", name, "must be a standard resource for containers"))
     value = parse_quantity(quantity)
     if value.value < 0:
         errors.append(invalid(f"{path}[{name}]", str(value), NON_NEGATIVE))
@@ -384,20 +434,40 @@ def user_id(value: int | None, path: str) -> list[FieldError]:
     return [] if value is None or 0 <= value <= _MAX_ID else [invalid(path, value, between(0, _MAX_ID))]
 
 
-def _security_context(context: Object | None, path: str) -> list[FieldError]:
+_CONTEXT_FIELDS = (
+    "Capabilities", "Privileged", "SELinuxOptions", "WindowsOptions", "RunAsUser", "RunAsGroup", "RunAsNonRoot",
+    "ReadOnlyRootFilesystem", "AllowPrivilegeEscalation", "ProcMount", "SeccompProfile", "AppArmorProfile",
+)  # fmt: skip
+
+
+def _internal_context(context: Object) -> Object:
+    """A security context as Kubernetes prints its internal type."""
+
+    def shown(name: str) -> Any:
+        value = context.get("seLinuxOptions" if name == "SELinuxOptions" else name[0].lower() + name[1:])
+        if name == "Capabilities" and value is not None:
+            return {"Add": value.get("add"), "Drop": value.get("drop")}
+        return {key[0].upper() + key[1:]: item for key, item in value.items()} if isinstance(value, dict) else value
+
+    return {name: shown(name) for name in _CONTEXT_FIELDS}
+
+
+def _security_context(context: Object | None, path: str, *, host_users: bool) -> list[FieldError]:
     if not context:
         return []
     errors = user_id(context.get("runAsUser"), f"{path}.runAsUser")
     errors += user_id(context.get("runAsGroup"), f"{path}.runAsGroup")
     errors += one_of(context.get("procMount"), f"{path}.procMount", ("Default", "Unmasked"))
+    if host_users and context.get("procMount") == "Unmasked":
+        errors.append(invalid(f"{path}.procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`"))
     errors += seccomp_profile(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, context, why))
+            errors.append(invalid(path, _internal_context(context), why))
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            errors.append(invalid(path, context, why))
+            errors.append(invalid(path, _internal_context(context), why))
     return errors
 
 
@@ -427,11 +497,11 @@ def _stop_signal(signal: str, path: str, os: Object | None) -> list[FieldError]:
 def _hooks_and_probes(container: Object, at: str, grace: int | None, os: Object | None) -> list[FieldError]:
     errors: list[FieldError] = []
     lifecycle = container.get("lifecycle") or {}
-    if lifecycle.get("stopSignal"):
-        errors += _stop_signal(lifecycle["stopSignal"], f"{at}.lifecycle.stopSignal", os)
     for hook in ("postStart", "preStop"):
         if lifecycle.get(hook) is not None:
             errors += _handler(lifecycle[hook], f"{at}.lifecycle.{hook}", grace)
+    if lifecycle.get("stopSignal"):
+        errors += _stop_signal(lifecycle["stopSignal"], f"{at}.lifecycle.stopSignal", os)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(name) is not None:
             errors += _probe(container[name], f"{at}.{name}", grace, readiness=name == "readinessProbe")

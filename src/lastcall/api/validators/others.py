@@ -1,12 +1,21 @@
-"""Nodes, Leases, EndpointSlices.
+"""Nodes, Namespaces, Leases, EndpointSlices, Endpoints.
 
 Sources: pkg/apis/core/validation (ValidateNode), pkg/apis/coordination/validation, pkg/apis/discovery/validation.
 """
 
-from lastcall.api.field import FieldError, duplicate, each, invalid, required, too_many
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required, too_many
 from lastcall.api.meta import Object
-from lastcall.api.names import is_dns1123_label, is_dns1123_subdomain, is_ip, is_label_value, is_qualified_name
+from lastcall.api.names import (
+    is_dns1123_label,
+    is_dns1123_subdomain,
+    is_endpoint_ip,
+    is_ip,
+    is_label_value,
+    is_port_number,
+    is_qualified_name,
+)
 from lastcall.api.validators.common import NON_NEGATIVE, POSITIVE, required_one_of
+from lastcall.api.validators.metadata import STANDARD_FINALIZERS
 from lastcall.api.validators.pod_spec import TAINT_EFFECTS
 
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
@@ -28,12 +37,14 @@ def _taints(node: Object) -> list[FieldError]:
         path = f"metadata.taints[{index}]"
         key, value, effect = taint.get("key") or "", taint.get("value") or "", taint.get("effect") or ""
         errors += each(f"{path}.key", key, is_qualified_name(key))
-        errors += each(f"{path}.value", value, is_label_value(value))
+        if problems := is_label_value(value):
+            errors.append(invalid(f"{path}.value", value, ";".join(problems)))
         errors += required_one_of(effect, f"{path}.effect", TAINT_EFFECTS)
         if (key, effect) in seen:
             duplicated = duplicate(path, taint)
             why = "taints must be unique by key and effect pair"
-            errors.append(FieldError(duplicated.type, path, taint, why))
+            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+            errors.append(FieldError(duplicated.type, path, shown, why))
         seen.append((key, effect))
     return errors
 
@@ -41,13 +52,78 @@ def _taints(node: Object) -> list[FieldError]:
 def update_node(new: Object, old: Object) -> list[FieldError]:
     spec, stored = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
-    for key in ("podCIDR", "providerID"):
-        if stored.get(key) and spec.get(key) != stored[key]:
-            why = "node updates may only change labels, taints, or capacity (or configSource, if the "
-            why += "DynamicKubeletConfig feature gate is enabled)"
-            errors.append(FieldError("FieldValueForbidden", f"spec.{key}", "", why))
+    had, have = (of.get("podCIDRs") or ([of["podCIDR"]] if of.get("podCIDR") else []) for of in (stored, spec))
+    if had and had != have:
+        errors.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
+    if stored.get("providerID") and spec.get("providerID") != stored["providerID"]:
+        errors.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     # An update checks the taints twice (ValidateNode and ValidateNodeUpdate), and lists what it finds twice.
     return errors + _taints(new)
+
+
+def validate_namespace(namespace: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for finalizer in (namespace.get("spec") or {}).get("finalizers") or ():
+        errors += _finalizer(finalizer, "spec.finalizers")
+    return errors
+
+
+def _finalizer(name: str, path: str) -> list[FieldError]:
+    errors = each(path, name, is_qualified_name(name))
+    if "/" not in name and name not in STANDARD_FINALIZERS:
+        errors.append(invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+    return errors
+
+
+def finalize_namespace(new: Object, old: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, finalizer in enumerate((new.get("spec") or {}).get("finalizers") or ()):
+        errors += _finalizer(finalizer, f"spec.finalizers[{index}]")
+    return errors
+
+
+def update_namespace_status(new: Object, old: Object) -> list[FieldError]:
+    """(`ValidateNamespaceStatusUpdate`)"""
+    phase = (new.get("status") or {}).get("phase") or ""
+    ends = new["metadata"].get("deletionTimestamp") is not None
+    if phase == ("Terminating" if ends else "Active"):
+        return []
+    why = "'Terminating' if `deletionTimestamp` is not empty" if ends else "'Active' if `deletionTimestamp` is empty"
+    return [invalid("status.Phase", phase, f"may only be {why}")]
+
+
+def validate_endpoints(endpoints: Object) -> list[FieldError]:
+    """(`validateEndpointSubsets`)"""
+    errors: list[FieldError] = []
+    for index, subset in enumerate(endpoints.get("subsets") or ()):
+        path = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        for key in ("addresses", "notReadyAddresses"):
+            for position, address in enumerate(subset.get(key) or ()):
+                errors += _endpoint_address(address, f"{path}.{key}[{position}]")
+        ports = subset.get("ports") or []
+        for position, port in enumerate(ports):
+            at, name = f"{path}.ports[{position}]", port.get("name") or ""
+            if name:
+                errors += each(f"{at}.name", name, is_dns1123_label(name))
+            elif len(ports) > 1:
+                errors.append(required(f"{at}.name"))
+            errors += each(f"{at}.port", port.get("port") or 0, is_port_number(port.get("port") or 0))
+            errors += required_one_of(port.get("protocol"), f"{at}.protocol", _PROTOCOLS)
+    return errors
+
+
+def _endpoint_address(address: Object, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    value = address.get("ip") or ""
+    problems = is_ip(value)
+    errors += each(f"{path}.ip", value, problems)
+    if address.get("hostname"):
+        errors += each(f"{path}.hostname", address["hostname"], is_dns1123_label(address["hostname"]))
+    if address.get("nodeName") is not None:
+        errors += each(f"{path}.nodeName", address["nodeName"], is_dns1123_subdomain(address["nodeName"]))
+    return errors + each(f"{path}.ip", value, ["must be a valid IP address"] if problems else is_endpoint_ip(value))
 
 
 def validate_lease(lease: Object) -> list[FieldError]:

@@ -1,12 +1,20 @@
 """The spec of a Pod. Source: pkg/apis/core/validation/validation.go (ValidatePodSpec), in its order."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
-from lastcall.api.names import between, is_dns1123_label, is_dns1123_subdomain, is_ip, is_label_value, is_qualified_name
+from lastcall.api.names import (
+    between,
+    is_dns1123_label,
+    is_dns1123_subdomain,
+    is_ip,
+    is_label_value,
+    is_qualified_name,
+    is_search_domain,
+)
 from lastcall.api.validators.common import (
     POSITIVE,
     label_selector,
@@ -39,15 +47,11 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
     errors += validate_init_containers(spec, volumes, grace=grace)
     errors += validate_ephemeral_containers(spec, volumes)
     errors += validate_resources(spec.get("resources") or {}, "spec.resources")
+    errors += _host_network(spec)
     errors += required_one_of(spec.get("restartPolicy"), "spec.restartPolicy", RESTART_POLICIES)
     errors += required_one_of(spec.get("dnsPolicy"), "spec.dnsPolicy", DNS_POLICIES)
     errors += validate_labels(spec.get("nodeSelector"), "spec.nodeSelector")
-    errors += _os(spec.get("os"))
-    errors += _host_network(spec)
     errors += _security_context(spec.get("securityContext") or {}, spec)
-    for index, reference in enumerate(spec.get("imagePullSecrets") or ()):
-        if not reference.get("name"):
-            errors.append(required(f"spec.imagePullSecrets[{index}].name"))
     errors += _affinity(spec.get("affinity") or {})
     errors += _dns_config(spec)
     errors += _gates(spec)
@@ -66,7 +70,8 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
     for key in ("priorityClassName", "runtimeClassName"):
         if spec.get(key):
             errors += each(f"spec.{key}", spec[key], is_dns1123_subdomain(spec[key]))
-    return errors + one_of(spec.get("preemptionPolicy"), "spec.preemptionPolicy", ("Never", "PreemptLowerPriority"))
+    errors += one_of(spec.get("preemptionPolicy"), "spec.preemptionPolicy", ("PreemptLowerPriority", "Never"))
+    return errors + _os(spec.get("os"))
 
 
 def _os(os: Object | None) -> list[FieldError]:
@@ -75,7 +80,7 @@ def _os(os: Object | None) -> list[FieldError]:
         return []
     name = os.get("name") or ""
     if not name:
-        return [required("spec.os.name", "cannot be empty")]
+        return [required("spec.os.name")]
     return [] if name in ("linux", "windows") else [not_supported("spec.os", name, ("linux", "windows"))]
 
 
@@ -94,7 +99,7 @@ def _host_network(spec: Object) -> list[FieldError]:
 
 def _security_context(context: Object, spec: Object) -> list[FieldError]:
     path = "spec.securityContext"
-    errors = seccomp_profile(context.get("seccompProfile"), f"{path}.seccompProfile")
+    errors: list[FieldError] = []
     for key in ("fsGroup", "runAsUser", "runAsGroup"):
         errors += user_id(context.get(key), f"{path}.{key}")
     for index, group in enumerate(context.get("supplementalGroups") or ()):
@@ -113,10 +118,11 @@ def _security_context(context: Object, spec: Object) -> list[FieldError]:
         elif name in names:
             errors.append(duplicate(at, name))
         names.append(name)
-    groups_policy = context.get("supplementalGroupsPolicy")
-    errors += one_of(groups_policy, f"{path}.supplementalGroupsPolicy", ("Merge", "Strict"))
     policies = ("Always", "OnRootMismatch")
-    return errors + one_of(context.get("fsGroupChangePolicy"), f"{path}.fsGroupChangePolicy", policies)
+    errors += one_of(context.get("fsGroupChangePolicy"), f"{path}.fsGroupChangePolicy", policies)
+    errors += seccomp_profile(context.get("seccompProfile"), f"{path}.seccompProfile")
+    groups_policy = context.get("supplementalGroupsPolicy")
+    return errors + one_of(groups_policy, f"{path}.supplementalGroupsPolicy", ("Merge", "Strict"))
 
 
 def _affinity(affinity: Object) -> list[FieldError]:
@@ -130,11 +136,11 @@ def _affinity(affinity: Object) -> list[FieldError]:
         if not terms:
             errors.append(required(at, "must have at least one node selector term"))
         for index, term in enumerate(terms):
-            errors += _node_selector_term(term, f"{at}[{index}]")
+            errors += _node_selector_term(term, f"{at}[{index}]", required_term=True)
     for index, wish in enumerate(node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
         at = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
         errors += _weight(wish, at)
-        errors += _node_selector_term(wish.get("preference") or {}, f"{at}.preference")
+        errors += _node_selector_term(wish.get("preference") or {}, f"{at}.preference", required_term=False)
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}
         at = f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
@@ -152,7 +158,7 @@ def _weight(wish: Object, path: str) -> list[FieldError]:
     return [] if 1 <= weight <= 100 else [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
 
 
-def _node_selector_term(term: Object, path: str) -> list[FieldError]:
+def _node_selector_term(term: Object, path: str, *, required_term: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         at = f"{path}.matchExpressions[{index}]"
@@ -171,6 +177,27 @@ def _node_selector_term(term: Object, path: str) -> list[FieldError]:
         else:
             errors.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
         errors += each(f"{at}.key", expression.get("key", ""), is_qualified_name(expression.get("key", "")))
+        for position, value in enumerate(values if required_term else ()):
+            errors += each(f"{at}.values[{position}]", value, is_label_value(value))
+    for index, expression in enumerate(term.get("matchFields") or ()):
+        errors += _node_field(expression, f"{path}.matchFields[{index}]")
+    return errors
+
+
+def _node_field(expression: Object, path: str) -> list[FieldError]:
+    """(`ValidateNodeFieldSelectorRequirement`)"""
+    errors: list[FieldError] = []
+    operator, values = expression.get("operator", ""), expression.get("values") or []
+    if operator not in ("In", "NotIn"):
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    elif len(values) != 1:
+        why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        errors.append(required(f"{path}.values", why))
+    if expression.get("key") != "metadata.name":
+        errors.append(invalid(f"{path}.key", expression.get("key", ""), "not a valid field selector key"))
+        return errors
+    for position, value in enumerate(values):
+        errors += each(f"{path}.values[{position}]", value, is_dns1123_subdomain(value))
     return errors
 
 
@@ -188,15 +215,31 @@ def _pod_affinity_term(term: Object, path: str) -> list[FieldError]:
 def _dns_config(spec: Object) -> list[FieldError]:
     config = spec.get("dnsConfig")
     path = "spec.dnsConfig"
-    if spec.get("dnsPolicy") == "None" and not (config or {}).get("nameservers"):
-        why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-        return [required(path if config is None else f"{path}.nameservers", why)]
+    if spec.get("dnsPolicy") == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{path}.nameservers", why)]
     errors: list[FieldError] = []
     servers = (config or {}).get("nameservers") or []
     if len(servers) > 3:
         errors.append(invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers"))
     for index, address in enumerate(servers):
         errors += each(f"{path}.nameservers[{index}]", address, is_ip(address))
+    searches = (config or {}).get("searches") or []
+    if len(searches) > 32:
+        errors.append(invalid(f"{path}.searches", searches, "must not have more than 32 search paths"))
+    if len(" ".join(searches).encode()) > 2048:
+        why = "must not have more than 2048 characters (including spaces) in the search list"
+        errors.append(invalid(f"{path}.searches", searches, why))
+    for index, search in enumerate(searches):
+        if search != ".":
+            domain = search.removesuffix(".")
+            errors += each(f"{path}.searches[{index}]", domain, is_search_domain(domain))
+    for index, option in enumerate((config or {}).get("options") or ()):
+        if not option.get("name"):
+            errors.append(required(f"{path}.options[{index}]", "must not be empty"))
     return errors
 
 
@@ -215,8 +258,9 @@ def _gates(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _topology_spread(constraints: Iterable[Object]) -> list[FieldError]:
+def _topology_spread(constraints: Sequence[Object]) -> list[FieldError]:
     errors: list[FieldError] = []
+    pairs = [(item.get("topologyKey") or "", item.get("whenUnsatisfiable") or "") for item in constraints]
     for index, constraint in enumerate(constraints):
         at = f"spec.topologySpreadConstraints[{index}]"
         skew = constraint.get("maxSkew", 0)
@@ -225,12 +269,19 @@ def _topology_spread(constraints: Iterable[Object]) -> list[FieldError]:
         key = constraint.get("topologyKey") or ""
         if not key:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
-        else:
-            errors += each(f"{at}.topologyKey", key, is_qualified_name(key))
-        actions = ("DoNotSchedule", "ScheduleAnyway")
-        if constraint.get("whenUnsatisfiable") not in actions:
-            value = constraint.get("whenUnsatisfiable") or ""
-            errors.append(not_supported(f"{at}.whenUnsatisfiable", value, actions))
+        actions, action = ("DoNotSchedule", "ScheduleAnyway"), constraint.get("whenUnsatisfiable") or ""
+        if action not in actions:
+            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, actions))
+        if (key, action) in pairs[index + 1 :]:
+            errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+        if (domains := constraint.get("minDomains")) is not None:
+            if domains <= 0:
+                errors.append(invalid(f"{at}.minDomains", domains, POSITIVE))
+            if action != "DoNotSchedule":
+                why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                errors.append(invalid(f"{at}.minDomains", domains, why))
+        for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            errors += one_of(constraint.get(policy), f"{at}.{policy}", ("Honor", "Ignore"))
         errors += label_selector(constraint.get("labelSelector"), f"{at}.labelSelector")
     return errors
 
@@ -250,7 +301,8 @@ def _tolerations(tolerations: Iterable[Object]) -> list[FieldError]:
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             errors.append(invalid(f"{at}.effect", effect, why))
         if operator in ("", "Equal"):
-            errors += each(f"{at}.operator", value, is_label_value(value))
+            if problems := is_label_value(value):
+                errors.append(invalid(f"{at}.operator", value, ";".join(problems)))
         elif operator == "Exists":
             if value:
                 errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))

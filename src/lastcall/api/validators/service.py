@@ -4,7 +4,16 @@ from typing import Any
 
 from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required
 from lastcall.api.meta import Object
-from lastcall.api.names import between, is_dns1123_label, is_dns1123_subdomain, is_ip, is_port_number, is_qualified_name
+from lastcall.api.names import (
+    between,
+    is_cidr,
+    is_dns1123_label,
+    is_dns1123_subdomain,
+    is_endpoint_ip,
+    is_ip,
+    is_port_number,
+    is_qualified_name,
+)
 from lastcall.api.validators.common import one_of, port_number_or_name, required_one_of
 from lastcall.api.validators.metadata import validate_labels
 
@@ -12,7 +21,9 @@ TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES = ("ClientIP", "None")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 POLICIES = ("Cluster", "Local")
-_KUBELET_PORT = 10250
+FAMILIES = ("IPv4", "IPv6")
+FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _MAX_AFFINITY_SECONDS = 86400
 
 
@@ -30,13 +41,14 @@ def validate_service(service: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     if not ports and not headless and kind != "ExternalName":
         errors.append(required("spec.ports"))
-    errors += _for_type(spec, kind, ports, addresses, headless)
+    errors += _for_type(spec, kind, addresses, headless)
     names: list[str] = []
     for index, port in enumerate(ports):
         errors += _port(port, f"spec.ports[{index}]", names, name_needed=len(ports) > 1)
     errors += validate_labels(spec.get("selector"), "spec.selector")
     errors += _affinity(spec)
     errors += _addresses(spec, addresses)
+    errors += _external_addresses(spec)
     errors += required_one_of(kind, "spec.type", TYPES)
     if kind == "ClusterIP":
         for index, port in enumerate(ports):
@@ -44,22 +56,20 @@ def validate_service(service: Object) -> list[FieldError]:
                 why = "may not be used when `type` is 'ClusterIP'"
                 errors.append(forbidden(f"spec.ports[{index}].nodePort", why))
     errors += _duplicates(ports)
+    errors += _load_balancer(spec, kind)
     return errors + _traffic_policies(spec, kind)
 
 
-def _for_type(spec: Object, kind: str, ports: list[Object], addresses: list[str], headless: bool) -> list[FieldError]:
+def _for_type(spec: Object, kind: str, addresses: list[str], headless: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     if kind in ("LoadBalancer", "NodePort") and headless:
         why = f"may not be set to 'None' for {kind} services"
         errors.append(invalid("spec.clusterIPs[0]", "None", why))
-    if kind == "LoadBalancer":
-        for index, port in enumerate(ports):
-            if port.get("port") == _KUBELET_PORT:
-                why = f"may not expose port {_KUBELET_PORT} externally since it is used by kubelet"
-                errors.append(invalid(f"spec.ports[{index}]", port["port"], why))
     if kind == "ExternalName":
-        if addresses:
-            errors.append(forbidden("spec.clusterIPs", "may not be set for ExternalName services"))
+        given = (("clusterIPs", addresses), ("ipFamilies", spec.get("ipFamilies")))
+        for key, value in (*given, ("ipFamilyPolicy", spec.get("ipFamilyPolicy"))):
+            if value:
+                errors.append(forbidden(f"spec.{key}", "may not be set for ExternalName services"))
         name = (spec.get("externalName") or "").removesuffix(".")
         if name:
             errors += each("spec.externalName", name, is_dns1123_subdomain(name))
@@ -107,21 +117,70 @@ def _affinity(spec: Object) -> list[FieldError]:
 
 
 def _addresses(spec: Object, addresses: list[str]) -> list[FieldError]:
+    """(`ValidateServiceClusterIPsRelatedFields`)"""
+    if spec.get("type") == "ExternalName":
+        return []
     errors: list[FieldError] = []
-    if len(addresses) > 2:
-        why = "may only hold up to 2 values"
-        errors.append(invalid("spec.clusterIPs", addresses, why))
-    if spec.get("clusterIPs") and spec.get("clusterIP") != addresses[0]:
-        errors.append(invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`"))
+    path = "spec.clusterIPs"
+    if spec.get("clusterIPs") and not spec.get("clusterIP"):
+        errors.append(invalid(path, addresses, "must be empty when `clusterIP` is not specified"))
+    elif spec.get("clusterIPs") and spec.get("clusterIP") != addresses[0]:
+        errors.append(invalid(path, addresses, "first value must match `clusterIP`"))
+    families: list[str] = spec.get("ipFamilies") or []
+    for index, family in enumerate(families):
+        errors += one_of(family, f"spec.ipFamilies[{index}]", FAMILIES)
+        if family in families[:index]:
+            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
+    errors += one_of(spec.get("ipFamilyPolicy"), "spec.ipFamilyPolicy", FAMILY_POLICIES)
+    bad: list[FieldError] = []
     for index, address in enumerate(addresses):
-        if address == "None":
+        if index == 0 and address == "None":
             if len(addresses) > 1:
-                why = "'None' must be the first and only value"
-                errors.append(invalid(f"spec.clusterIPs[{index}]", address, why))
+                bad.append(invalid(path, addresses, "'None' must be the first and only value"))
             continue
-        errors += each(f"spec.clusterIPs[{index}]", address, is_ip(address))
+        bad += each(f"{path}[{index}]", address, is_ip(address))
+    errors += bad
+    if len(addresses) > 2:
+        errors.append(invalid(path, addresses, "may only hold up to 2 values"))
+    if bad:
+        return errors
+    of_family = ["IPv6" if ":" in address else "IPv4" for address in addresses]
+    if len(addresses) > 1 and len(dict.fromkeys(of_family)) < 2:
+        errors.append(invalid(path, addresses, "may specify no more than one IP for each IP family"))
+    if addresses[:1] != ["None"]:
+        for index, (address, asked) in enumerate(zip(addresses, families, strict=False)):
+            if asked in FAMILIES and of_family[index] != asked:
+                why = f"expected an {asked} value as indicated by `ipFamilies[{index}]`"
+                errors.append(invalid(f"{path}[{index}]", address, why))
+    return errors
+
+
+def _external_addresses(spec: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        errors += each(f"spec.externalIPs[{index}]", address, is_ip(address))
+        path = f"spec.externalIPs[{index}]"
+        problems = is_ip(address) or is_endpoint_ip(address)
+        errors += each(path, address, problems)
+    return errors
+
+
+def _load_balancer(spec: Object, kind: str) -> list[FieldError]:
+    """What only a load balancer may have."""
+    errors: list[FieldError] = []
+    why = "may only be used when `type` is 'LoadBalancer'"
+    if ranges := spec.get("loadBalancerSourceRanges"):
+        path = "spec.LoadBalancerSourceRanges"  # so in Kubernetes
+        if kind != "LoadBalancer":
+            errors.append(forbidden(path, why))
+        for index, value in enumerate(ranges):
+            errors += each(f"{path}[{index}]", value.strip(), is_cidr(value.strip()))
+    if spec.get("allocateLoadBalancerNodePorts") is not None and kind != "LoadBalancer":
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", why))
+    if (name := spec.get("loadBalancerClass")) is not None:
+        if kind == "LoadBalancer":
+            errors += each("spec.loadBalancerClass", name, is_qualified_name(name))
+        else:
+            errors.append(forbidden("spec.loadBalancerClass", why))
     return errors
 
 
@@ -159,22 +218,31 @@ def _traffic_policies(spec: Object, kind: str) -> list[FieldError]:
         if external:
             errors += one_of(external, path, POLICIES)
         elif kind != "ClusterIP":
-            errors.append(required(path, "must be specified for externally-accessible services"))
+            errors.append(required(path))
     elif external:
         errors.append(invalid(path, external, "may only be set for externally-accessible services"))
-    errors += one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", POLICIES)
     node_port = spec.get("healthCheckNodePort")
-    if node_port and not 1 <= node_port <= 65535:
+    if node_port and not (kind == "LoadBalancer" and external == "Local"):
+        why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        errors.append(invalid("spec.healthCheckNodePort", node_port, why))
+    elif node_port and not 1 <= node_port <= 65535:
         errors.append(invalid("spec.healthCheckNodePort", node_port, between(1, 65535)))
-    return errors
+    errors += one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", POLICIES)
+    return errors + one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", DISTRIBUTIONS)
 
 
 def validate_update(new: Object, old: Object) -> list[FieldError]:
-    """The first address stays while the Service has one. (`validateUpgradeDowngradeClusterIPs`)"""
+    """The first address stays while the Service has one, and a load balancer's class.
+
+    (`validateUpgradeDowngradeClusterIPs`, `validateLoadBalancerClassField`)
+    """
     spec, stored = new.get("spec") or {}, old.get("spec") or {}
-    if "ExternalName" in (spec.get("type"), stored.get("type")):
-        return []
-    now, before = cluster_ips(spec), cluster_ips(stored)
-    if now and before and now[0] != before[0]:
-        return [invalid("spec.clusterIPs[0]", now, "may not change once set")]
-    return []
+    errors: list[FieldError] = []
+    if "ExternalName" not in (spec.get("type"), stored.get("type")):
+        now, before = cluster_ips(spec), cluster_ips(stored)
+        if now and before and now[0] != before[0]:
+            errors.append(invalid("spec.clusterIPs[0]", now, "may not change once set"))
+    name = spec.get("loadBalancerClass")
+    if spec.get("type") == stored.get("type") == "LoadBalancer" and name != stored.get("loadBalancerClass"):
+        errors.append(invalid("spec.loadBalancerClass", name, "may not change once set"))
+    return errors

@@ -57,6 +57,22 @@ def template_spec(template: Object, path: str) -> list[FieldError]:
     return errors
 
 
+def in_order(selector: Any) -> Any:
+    """A label selector as Go prints it: the keys of a map in order."""
+    if not isinstance(selector, dict):
+        return selector
+    labels, expressions = selector.get("matchLabels"), selector.get("matchExpressions")
+    shown: Object = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
+    if expressions:
+        keys = ("key", "operator", "values")
+        shown["matchExpressions"] = [{key: item[key] for key in keys if key in item} for item in expressions]
+    return shown
+
+
+def _in_order(labels: dict[str, str] | None) -> dict[str, str] | None:
+    return None if labels is None else dict(sorted(labels.items()))
+
+
 def _selector(spec: Object, kind: str) -> list[FieldError]:
     selector = spec.get("selector")
     if selector is None:
@@ -86,7 +102,7 @@ def _template_for(spec: Object, *, must_match: bool = True, always: bool = True)
     labels = (template.get("metadata") or {}).get("labels")
     errors: list[FieldError] = []
     if must_match and not _matches(spec):
-        errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
+        errors.append(invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH))
     errors += template_spec(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy")
     if always and policy in ("OnFailure", "Never"):
@@ -134,13 +150,9 @@ def _deployment_strategy(strategy: Object) -> list[FieldError]:
     return errors + at_most_hundred_percent(unavailable, f"{path}.maxUnavailable")
 
 
-def _immutable(new: Object, old: Object, *keys: str) -> list[FieldError]:
-    spec, stored = new.get("spec") or {}, old.get("spec") or {}
-    return [invalid(f"spec.{key}", spec.get(key), IMMUTABLE) for key in keys if (spec.get(key)) != (stored.get(key))]
-
-
 def update_selector_immutable(new: Object, old: Object) -> list[FieldError]:
-    return _immutable(new, old, "selector")
+    selector, stored = (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector")
+    return [] if selector == stored else [invalid("spec.selector", in_order(selector), IMMUTABLE)]
 
 
 def validate_replica_set(obj: Object) -> list[FieldError]:
@@ -161,7 +173,7 @@ def validate_replication_controller(obj: Object) -> list[FieldError]:
         return [*errors, required("spec.template")]
     labels = (template.get("metadata") or {}).get("labels")
     if selector and not selector_of_labels(selector).matches(labels or {}):
-        errors.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+        errors.append(invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH))
     return errors + _template_for(spec, must_match=False)
 
 
@@ -239,7 +251,7 @@ def validate_daemon_set(obj: Object) -> list[FieldError]:
     selector = spec.get("selector") or {}
     empty = not selector.get("matchLabels") and not selector.get("matchExpressions")
     if not empty and not _matches(spec):
-        errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
+        errors.append(invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH))
     if spec.get("selector") is not None and empty:
         errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
     if spec.get("selector") is None:
