@@ -136,7 +136,7 @@ async def test_limits_are_in_the_kernel_s_files_and_an_exec_is_bound_by_them(wor
     assert stats is not None
     assert stats.process_count == 1
     assert stats.memory_usage_bytes > 0
-    answer = await world.runtime.exec_sync(container, ("sh", "-c", "tail /dev/zero"), 20)
+    answer = await world.runtime.exec_sync(container, ("sh", "-c", "tail /dev/zero"), 60)
     assert answer.exit_code == 137, "killed in the container's group"
     if mode() == "v1":
         await world.runtime.stop_container(container, 0)

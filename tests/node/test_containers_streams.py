@@ -1,8 +1,10 @@
 """Exec and attach with streams, and ports, on real containers."""
 
 import asyncio
+import contextlib
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from shim_world import ShimWorld, inside
@@ -29,6 +31,25 @@ async def until_output(streams: ContainerStreams, text: bytes) -> bytes:
 
 def open_fds(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def cpu_ticks(world: ShimWorld, command: str) -> tuple[str, ...]:
+    """State, user and system time of the one process with this command line; () when there is none."""
+    for pid, line in world.processes().items():
+        if line == command:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return fields[0], fields[11], fields[12]
+    return ()
+
+
+async def waits(world: ShimWorld, command: str) -> None:
+    """Until a process sleeps, and goes on sleeping: it had its chance to go on."""
+    looks: list[tuple[str, ...]] = []
+    async with asyncio.timeout(60):
+        while len(looks) < 30 or looks[-1][:1] != ("S",) or len(set(looks[-30:])) > 1:
+            await asyncio.sleep(0.01)
+            with contextlib.suppress(OSError):
+                looks.append(cpu_ticks(world, command))
 
 
 @inside
@@ -114,7 +135,7 @@ async def test_whoever_does_not_read_makes_the_command_wait(world: ShimWorld):
     container = await world.start(await world.sandbox(), "sleep", "100")
     script = "cat /dev/zero | head -c 300000; touch /tmp/done; exit 0"
     streams = await world.runtime.exec(container, ("sh", "-c", script), tty=False, stdin=False)
-    await asyncio.sleep(0.3)
+    await waits(world, "head -c 300000 ")
     done = await world.runtime.exec_sync(container, ("test", "-e", "/tmp/done"), 60)
     assert done.exit_code == 1
     assert len(await all_of(streams.read_stdout)) == 300000
@@ -149,7 +170,7 @@ async def test_a_client_that_goes_away_leaves_the_command_running_as_containerd_
     ends = await world.runtime.exec(container, ("sh", "-c", "cat; sleep 202"), tty=False, stdin=True)
     await ends.close()
     await world.until(lambda: "sleep 202 " in world.processes().values())  # its input has ended
-    assert list(world.processes().values()).count("sleep 201 ") == 2
+    await world.until(lambda: list(world.processes().values()).count("sleep 201 ") == 2)
     await world.runtime.stop_container(container, 0)
     await world.until(lambda: not world.processes())
 
@@ -214,8 +235,8 @@ async def test_forty_execs_at_once_leave_no_descriptor_behind(world: ShimWorld):
     assert all(str(number).encode() in answers[number] for number in range(40) if number % 5)
     await world.runtime.stop_container(container, 0)
     await world.until(lambda: not world.processes())
-    assert open_fds(os.getpid()) == before[1]
-    assert open_fds(world.shim_pid) < before[0]
+    await world.until(lambda: open_fds(os.getpid()) == before[1])
+    await world.until(lambda: open_fds(world.shim_pid) < before[0])
 
 
 @inside
@@ -287,7 +308,7 @@ async def test_an_attached_client_that_does_not_read_makes_the_container_wait_an
     quick = await world.runtime.attach(container, stdin=False, stdout=True, stderr=True)
     await slow.write_stdin(b"\n")
     await quick.read_stdout()
-    await asyncio.sleep(0.3)
+    await waits(world, "tr \\0 a ")
     assert (await world.runtime.exec_sync(container, ("test", "-e", "/tmp/done"), 60)).exit_code == 1
     await slow.close()
     await until_output(quick, b"\n")

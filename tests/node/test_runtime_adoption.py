@@ -95,7 +95,7 @@ async def test_a_hook_of_the_node_before_is_dead_when_the_next_node_hears_of_any
     running = asyncio.create_task(world.runtime.exec_sync(container, ("sh", "-c", hook), 0))
     await world.until(lambda: world.find("ExecStarted") and "sleep 100 " in world.processes().values())
     await next_node(world)
-    assert not [command for command in world.processes().values() if "sleep 100" in command]
+    await world.until(lambda: not [command for command in world.processes().values() if "sleep 100" in command])
     (ended,) = world.find("ExecExited")
     assert (ended.facts["killedBecause"], ended.facts["signal"]) == ("caller gone", "SIGKILL")
     with pytest.raises(RuntimeServiceError, match="gone"):
@@ -143,7 +143,7 @@ async def test_a_start_under_way_is_finished(world: ShimWorld):
     await world.until(lambda: all(runtime._picture.containers[each].started_at for each in asked))
     listed = await runtime.list_containers()
     assert all(c.state == ContainerState.CONTAINER_RUNNING for c in listed)
-    assert len([command for command in world.processes().values() if command == "sleep 100 "]) == len(listed)
+    await world.until(lambda: list(world.processes().values()).count("sleep 100 ") == len(listed))
     await asyncio.gather(*starts, return_exceptions=True)
     await runtime.remove_pod_sandbox(sandbox)
     assert world.processes() == {}

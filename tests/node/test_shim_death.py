@@ -52,7 +52,7 @@ async def test_containers_outlive_the_shim_and_fall_to_init_which_learns_how_the
     assert (await world.runtime.container_status(container)).state == ContainerState.CONTAINER_UNKNOWN
     with pytest.raises(RuntimeServiceError):
         await world.runtime.stop_pod_sandbox(sandbox)
-    assert {pid, exec_pid} <= set(world.processes())
+    await world.until(lambda: {pid, exec_pid} <= set(world.processes()))
     assert journal(container) == [first_line(pid, sandbox)]
     os.kill(pid, signal.SIGTERM)
     statuses = {}
@@ -73,14 +73,14 @@ async def test_a_shim_killed_while_containers_start_leaves_only_processes_that_a
     os.kill(world.shim_pid, signal.SIGKILL)
     os.waitpid(world.shim_pid, 0)
     await asyncio.wait(starts)
-    await asyncio.sleep(0.3)
+    # What was being set up ends by itself when it hears nothing of the shim, or has been told to go on.
+    await world.until(lambda: set(world.processes().values()) <= {"sleep 1000 "})
+    started = [container for container, start in zip(containers, starts, strict=True) if start.exception() is None]
+    await world.until(lambda: {journal(each)[0]["pid"] for each in started} <= set(world.processes()))
     recorded = {entry[0]["pid"] for name in os.listdir(f"{STATE}/shim/processes") if (entry := journal(name))}
     left = world.processes()
     assert set(left) <= recorded, (left, recorded)
     assert set(left.values()) <= {"sleep 1000 "}, "nothing that was still being set up"
-    for number, start in enumerate(starts):
-        if start.exception() is None:
-            assert journal(containers[number])[0]["pid"] in left
 
 
 @inside
@@ -147,8 +147,8 @@ async def test_a_thousand_steps_leak_no_descriptor(world: ShimWorld):
     for _ in range(40):
         await one_round()
     await world.runtime._shim.call("list")
-    assert descriptors() == before
-    assert len(os.listdir("/proc/self/fd")) == mine
+    await world.until(lambda: descriptors() == before)
+    await world.until(lambda: len(os.listdir("/proc/self/fd")) == mine)
     mounts = Path("/proc/self/mounts").read_text()
     assert "shm /mnt" not in mounts
 

@@ -3,8 +3,10 @@
 The programs are the host's Python in a container: busybox has none that closes its listener and goes on.
 """
 
+import asyncio
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from shim_world import ShimWorld, inside
@@ -50,8 +52,9 @@ async def connect(world: ShimWorld, container: str) -> None:
     answer = await world.runtime.exec_sync(container, client, 60)
     assert answer.exit_code == 0
     cat = ("cat", "/tmp/out")
-    while b"connected" not in (await world.runtime.exec_sync(container, cat, 60)).stdout:
-        pass
+    async with asyncio.timeout(60):
+        while b"connected" not in (await world.runtime.exec_sync(container, cat, 60)).stdout:
+            pass
 
 
 def one(world: ShimWorld, kind: str) -> dict[str, object]:
@@ -63,6 +66,7 @@ def one(world: ShimWorld, kind: str) -> dict[str, object]:
 async def test_a_child_that_was_never_told_lives_until_sigkill(world: ShimWorld) -> None:
     container = await world.start(await world.sandbox(), "sh", "-c", "sleep 300 & echo ready; wait")
     await world.printed(container, "ready")
+    await world.until(lambda: "sleep 300 " in world.processes().values())
     await world.runtime.stop_container(container, 1)
     await world.ended(container)
     (record,) = world.find("ProcessesLeft")
@@ -101,7 +105,12 @@ signal.signal(signal.SIGTERM, stop)
 
 @inside
 async def test_zombies_are_counted_and_told_from_the_living(world: ShimWorld) -> None:
-    fork = "\nfor _ in range(3):\n    if not os.fork(): os._exit(0)\ntime.sleep(0.2)"
+    fork = """
+for _ in range(3):
+    child = os.fork()
+    if not child: os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it is a zombie, and stays one
+"""
     container = await serve(world, fork)
     await world.runtime.stop_container(container, 1)
     facts = one(world, "ProcessesLeft")
@@ -111,16 +120,24 @@ async def test_zombies_are_counted_and_told_from_the_living(world: ShimWorld) ->
 @inside
 async def test_a_listener_that_closes_and_a_connection_that_ends_are_seen_while_it_still_runs(world: ShimWorld) -> None:
     accept = """
-peer = listener.accept()[0]
+def until(path):
+    while not os.path.exists(path): time.sleep(0.01)
 def stop(*_):
-    time.sleep(0.4); listener.close(); time.sleep(1); peer.recv(100); peer.close(); time.sleep(1); os._exit(0)
+    time.sleep(0.4); listener.close(); until("/mnt/go"); peer.recv(100); peer.close(); until("/mnt/end"); os._exit(0)
+peer = listener.accept()[0]
 signal.signal(signal.SIGTERM, stop)
+print("accepted", flush=True)
 """
-    container = await serve(world, "", f"pid = os.getpid(){accept}\n{SLEEPS}")
+    container = await serve(world, "", accept + SLEEPS)
     await connect(world, container)
-    await world.runtime.exec_sync(container, ("sleep", "0.1"), 60)
-    await world.runtime.stop_container(container, 30)
-    await world.ended(container)
+    await world.printed(container, "accepted")
+    stopping = asyncio.create_task(world.runtime.stop_container(container, 120))
+    await world.until(lambda: world.find("ListenerClosed"))
+    Path("/mnt/go").touch()  # noqa: ASYNC240
+    await world.until(lambda: world.find("ConnectionsClosed"))
+    Path("/mnt/end").touch()  # noqa: ASYNC240
+    await stopping
+    assert (await world.ended(container)).exit_code == 0
     stop = one(world, "SocketsAtStop")
     assert [each["port"] for each in stop["listeners"]] == [8080]
     assert stop["connections"] >= 1

@@ -144,9 +144,20 @@ class ShimWorld:
         return await self.runtime.create_container(sandbox, self.config(*command, **more), self.sandbox_config)
 
     async def start(self, sandbox: str, *command: str, **more: object) -> str:
+        """Create and start, and wait until its program has begun."""
         container = await self.create(sandbox, *command, **more)
         await self.runtime.start_container(container)
+        await self.until(lambda: self._has_begun(container))
         return container
+
+    def _has_begun(self, container: str) -> bool:
+        """The runtime hears of an execve while the kernel is still at it: the process has no command line until then."""
+        started = [each for each in self.find("ProcessStarted") if each.facts["containerId"] == container]
+        try:
+            process = Path("/proc", str(started[-1].facts["pid"]))
+            return bool((process / "cmdline").read_bytes()) or " Z " in (process / "stat").read_text()
+        except OSError:
+            return True  # it has ended
 
     async def ended(self, container: str, seconds: float = 60.0) -> ContainerStatus:
         async with asyncio.timeout(seconds):
@@ -163,7 +174,8 @@ class ShimWorld:
         return status, self.output(status)
 
     def output(self, status: ContainerStatus, stream: str = "") -> str:
-        lines = Path(status.log_path).read_bytes().decode().splitlines()
+        whole, _, _ = Path(status.log_path).read_bytes().rpartition(b"\n")  # the last line may be in the making
+        lines = whole.decode().splitlines()
         parts = [line.split(" ", 3) for line in lines]
         return "\n".join(part[3] for part in parts if not stream or part[1] == stream)
 
@@ -186,7 +198,11 @@ class ShimWorld:
         return [record.kind for record in self.records]
 
     def processes(self) -> dict[int, str]:
-        """Every living process of this PID namespace but its PID 1 and the shim."""
+        """Every living process of this PID namespace but its PID 1 and the shim, with its command line.
+
+        One that is just executing its program has none yet, and is not among them; one that was killed is, until the
+        kernel lets it end. So wait for what shall be there or shall be gone, but for what a call says it waited for.
+        """
         found = {}
         for name in os.listdir("/proc"):
             if name.isdecimal() and int(name) not in (1, self.shim_pid):

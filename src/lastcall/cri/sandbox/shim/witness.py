@@ -159,10 +159,11 @@ class Witness:
         return ((moment or time.monotonic_ns()) - self._signalled) / 1e9
 
     def _look_at_processes(self) -> None:
-        self._seen = time.monotonic_ns()
-        number = signal_number(self._signal)
-        found = (procfs.describe(pid, number) for pid in procfs.descendants(self._watched.pid))
-        self._family = [each for each in found if each is not None]
+        seen, number = time.monotonic_ns(), signal_number(self._signal)
+        found = [procfs.describe(pid, number) for pid in procfs.descendants(self._watched.pid)]
+        if procfs.exiting(self._watched.pid):
+            return  # who is not there any more may have ended with it
+        self._seen, self._family = seen, [each for each in found if each is not None]
         alive = {each["pid"] for each in self._family if each["state"] not in _DEAD}
         for pid in [pid for pid in self._pidfds if pid not in alive]:
             os.close(self._pidfds.pop(pid))

@@ -1,0 +1,71 @@
+"""What the shim's witness tells of an end that comes between two of its looks."""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim.loop import Timer
+from lastcall.cri.sandbox.shim.witness import Watched, Witness
+
+
+class Kernel:
+    """PID 1 with one child, whose number is that of a process that is there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.child = os.getpid()
+        self.family = [self.child]
+        self.exiting = False
+        told = {"pid": self.child, "containerPid": 2, "name": "worker", "state": "S", "disposition": "default"}
+        monkeypatch.setattr(procfs, "descendants", lambda root: list(self.family))
+        monkeypatch.setattr(procfs, "describe", lambda pid, number: told)
+        monkeypatch.setattr(procfs, "exiting", lambda pid: self.exiting)
+        monkeypatch.setattr(procfs, "wait_status", lambda pidfd: int(signal.SIGKILL))
+
+
+class Clockwork:
+    """A loop whose timers the test lets go off."""
+
+    def __init__(self) -> None:
+        self.timers: list[Timer] = []
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(callback))
+        return self.timers[-1]
+
+    def go_off(self) -> None:
+        callback = self.timers.pop().callback
+        assert callback is not None
+        callback()
+
+
+def test_a_look_at_a_pid_1_that_is_ending_does_not_forget_who_lived_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel ends the others before it tells of PID 1's end, and a busy shim may look just then."""
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    records: list[tuple[str, dict[str, Any]]] = []
+    watched = Watched(loop, 1, None, lambda: True, lambda kind, facts, _: records.append((kind, facts)))  # type: ignore[arg-type]
+    witness = Witness(watched)
+    witness.before_signal(signal.SIGTERM)
+    witness.after_signal()
+    kernel.family, kernel.exiting = [], True
+    loop.go_off()
+    witness.after_exit(killed=False)
+    ((kind, facts),) = records
+    assert (kind, facts["when"]) == ("ProcessesLeft", "exit")
+    assert [each["pid"] for each in facts["processes"]] == [kernel.child]
+
+
+def test_who_ended_before_pid_1_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    records: list[str] = []
+    witness = Witness(Watched(loop, 1, None, lambda: True, lambda kind, *_: records.append(kind)))  # type: ignore[arg-type]
+    witness.before_signal(signal.SIGTERM)
+    witness.after_signal()
+    kernel.family = []
+    loop.go_off()
+    kernel.exiting = True
+    witness.after_exit(killed=False)
+    assert records == []
