@@ -94,6 +94,7 @@ LONG_FIRST = (
 """Which files begin, when several run at once: a long one that begins last runs alone."""
 
 HERE = Path(__file__).parent
+pytest.register_assert_rewrite(*(path.stem for path in sorted((HERE / "support").glob("*.py"))))  # they say why
 THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -124,16 +125,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ToldAtOnce:
-    """A line for each failure when it happens: a long run may never come to its summary."""
+    """A line for each failure when it happens: a long run may never come to its summary.
+
+    And to the file LASTCALL_FAILURES with what was asserted: tools/test prints it at the very end.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._file = os.environ.get("LASTCALL_FAILURES", "")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            crash = getattr(report.longrepr, "reprcrash", None)
-            why = str(crash.message if crash else report.longrepr).partition("\n")[0]
-            self._config.get_terminal_writer().line(f"\nFAILED {report.nodeid} ({report.when}): {why[:300]}")
+            self._tell(report, str(report.when))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._tell(report, "collect")
+
+    def _tell(self, report: pytest.TestReport | pytest.CollectReport, when: str) -> None:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        why = str(crash.message if crash else report.longrepr)
+        self._config.get_terminal_writer().line(f"\nFAILED {report.nodeid} ({when}): {why.partition(chr(10))[0][:300]}")
+        if self._file:
+            with open(self._file, "a") as file:
+                file.write(f"FAILED {report.nodeid} ({when}) on Python {THIS}\n{_shortened(why)}\n\n")
+
+
+def _shortened(text: str) -> str:
+    """Begin and end of what may be a whole log."""
+    lines = [line[:400] for line in text.splitlines()]
+    left_out = len(lines) - 80
+    return "\n".join([*lines[:30], f"… {left_out} lines …", *lines[-50:]] if left_out > 0 else lines)
 
 
 def pytest_configure(config: pytest.Config) -> None:

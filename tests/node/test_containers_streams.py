@@ -33,23 +33,25 @@ def open_fds(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def cpu_ticks(world: ShimWorld, command: str) -> tuple[str, ...]:
-    """State, user and system time of the one process with this command line; () when there is none."""
+def stat(world: ShimWorld, command: str) -> list[str]:
+    """From the state on, of the process with this command line; [] when there is none."""
     for pid, line in world.processes().items():
         if line == command:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            return fields[0], fields[11], fields[12]
-    return ()
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return []
 
 
 async def waits(world: ShimWorld, command: str) -> None:
-    """Until a process sleeps, and goes on sleeping: it had its chance to go on."""
-    looks: list[tuple[str, ...]] = []
+    """Until a process sleeps, and has used no time for a while: it had its chance to go on."""
+    used: list[list[str]] = []
     async with asyncio.timeout(60):
-        while len(looks) < 30 or looks[-1][:1] != ("S",) or len(set(looks[-30:])) > 1:
-            await asyncio.sleep(0.01)
+        while True:
+            await asyncio.sleep(0.02)
             with contextlib.suppress(OSError):
-                looks.append(cpu_ticks(world, command))
+                if found := stat(world, command):
+                    used.append(found[11:13])
+                    if found[0] == "S" and len(used) > 15 and all(each == used[-1] for each in used[-15:]):
+                        return
 
 
 @inside

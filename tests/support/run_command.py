@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import ordinary_user
-from tree import MachineState, Tree, assert_clean, cgroups_named, cmdline
+from tree import MachineState, Tree, assert_clean, assert_nothing_stays, cgroups_named, cmdline
 
 AT_ONCE = 4
 """Clusters that a test may have running side by side: most of their time they wait."""
@@ -190,14 +190,14 @@ class Lastcall:
             raise AssertionError(f"still running after {timeout} s:\n{self.said()}") from None
         seconds = time.monotonic() - self.started_at
         for reader in self._readers:
-            reader.join(10)
+            reader.join(60)
             assert not reader.is_alive(), "a process that outlived the command still holds its stdout or stderr"
         assert "Traceback" not in self.said(), self.said()
         assert "internal error" not in self.said(), self.said()
         if self.namespaces:
             assert_clean(self._before, self.home, self.namespaces)
         else:
-            assert MachineState.take(self.home) == self._before
+            assert_nothing_stays(self._before, self.home)
         # The name ends with the pid namespace, the pid and the start time of front.
         assert not cgroups_named(f"*lastcall-*-ns*-{self.pid}-*")
         return Result(status, self.said("out") + "\n", self.said("err"), seconds)
@@ -208,7 +208,7 @@ class Lastcall:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import ordinary_user
 from run_command import Result, default_signals
-from tree import MachineState, Tree, children, processes_in
+from tree import MachineState, Tree, assert_nothing_stays, children, processes_in
 
 KUBECTL = shutil.which("kubectl")
 
@@ -151,10 +151,7 @@ class Place:
         for namespaces in self.namespaces:
             eventually(lambda spaces=namespaces: not processes_in(spaces), "no process is left", timeout)
         shutil.rmtree(self.home / "tmp/kubectl", ignore_errors=True)
-        after = MachineState.take(self.home)
-        assert (after.mounts, after.links) == (self._before.mounts, self._before.links)
-        left = [path for path in after.state_files - self._before.state_files if not path.startswith(tuple(self.kept))]
-        assert sorted(left) == []
+        assert_nothing_stays(self._before, self.home, timeout, tuple(self.kept))
 
 
 class InTerminal:

@@ -134,7 +134,10 @@ def cgroups_named(pattern: str) -> list[str]:
 
 @dataclass(frozen=True)
 class MachineState:
-    """What a clean machine must look like again afterwards."""
+    """What a clean machine must look like again afterwards.
+
+    Files are those of the test. Mounts and links are the machine's: others may make some meanwhile, and take them away.
+    """
 
     mounts: frozenset[str]
     links: frozenset[str]
@@ -161,7 +164,19 @@ def assert_clean(
     while (left := processes_in(namespaces, started_before)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"processes left behind: {left}"
+    assert_nothing_stays(before, home, timeout)
+
+
+def assert_nothing_stays(before: MachineState, home: Path, timeout: float = 60.0, kept: tuple[str, ...] = ()) -> None:
+    """No new file but those that begin with `kept`, no new mount, no new link."""
     after = MachineState.take(home)
-    assert after.mounts == before.mounts
-    assert after.links == before.links
-    assert after.state_files == before.state_files
+    files = sorted(path for path in after.state_files - before.state_files if not path.startswith(kept or ("\0",)))
+    assert not files, f"files left behind: {files}"
+    assert after.state_files >= before.state_files, f"files taken away: {before.state_files - after.state_files}"
+    left = (after.mounts - before.mounts) | (after.links - before.links)
+    deadline = time.monotonic() + timeout
+    while left and time.monotonic() < deadline:
+        time.sleep(0.02)
+        after = MachineState.take(home)
+        left &= after.mounts | after.links
+    assert not left, f"mounts and links left behind: {sorted(left)}"

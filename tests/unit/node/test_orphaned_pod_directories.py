@@ -26,12 +26,15 @@ def test_mounts_of_one_directory_the_last_one_first() -> None:
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[list[Path]]:
-    """Mount into it; it is unmounted afterwards, whatever the test did."""
-    places: list[Path] = []
-    yield places
-    for place in reversed(mounts_below(str(tmp_path))):
-        linux.umount2(place, linux.MNT_DETACH)
+def mounted() -> Iterator[None]:
+    """In a mount namespace of its own (this thread's): other tests look at the machine's mounts meanwhile."""
+    machine, directory = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY), os.getcwd()
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    yield
+    linux.setns(machine, linux.CLONE_NEWNS)
+    os.close(machine)
+    os.chdir(directory)
 
 
 def bind(source: Path, target: Path) -> None:
