@@ -151,7 +151,7 @@ class ShimWorld:
         return container
 
     def _has_begun(self, container: str) -> bool:
-        """The runtime hears of an execve while the kernel is still at it: the process has no command line until then."""
+        """The runtime hears of an execve while the kernel is still at it: there is no command line until it is done."""
         started = [each for each in self.find("ProcessStarted") if each.facts["containerId"] == container]
         try:
             process = Path("/proc", str(started[-1].facts["pid"]))
