@@ -19,6 +19,9 @@ LABEL_SERVICE_NAME = "kubernetes.io/service-name"
 LABEL_HEADLESS = "service.kubernetes.io/headless"
 LABEL_ZONE = "topology.kubernetes.io/zone"
 RESERVED_LABELS = (LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_HEADLESS)
+TOPOLOGY_MODE = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
+"""Annotations that ask for another heuristic than `trafficDistribution`, which then counts for nothing."""
+PREFERRING = ("PreferClose", "PreferSameZone", "PreferSameNode")
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 
 GetNode = Callable[[str], Object | None]
@@ -83,6 +86,7 @@ def reconcile(
         plan.updates += part.updates
         plan.deletes += part.deletes
         plan.missing_nodes += [name for name in part.missing_nodes if name not in plan.missing_nodes]
+    _give_hints(service, existing, plan)
     if is_terminating(service):
         plan.creates.clear()
     for slice_ in (*plan.creates, *plan.updates):
@@ -353,6 +357,43 @@ def new_slice(service: Object, family: str, ports: list[Object], endpoints: list
         "endpoints": endpoints or None,
         "ports": ports or None,
     }
+
+
+def wanted_hints(service: Object, endpoint: Object) -> Object | None:
+    """Who should use a ready endpoint, by `trafficDistribution`; None for everybody. (trafficdist.go)"""
+    wish = service["spec"].get("trafficDistribution")
+    hints: Object = {}
+    if wish in PREFERRING and endpoint.get("zone"):
+        hints["forZones"] = [{"name": endpoint["zone"]}]
+    if wish == "PreferSameNode" and endpoint.get("nodeName"):
+        hints["forNodes"] = [{"name": endpoint["nodeName"]}]
+    return hints or None
+
+
+def _give_hints(service: Object, existing: Sequence[Object], plan: Plan) -> None:
+    """Every slice that is written gets its hints, and one that has wrong ones is written. (`ReconcileHints`)"""
+    annotations = service["metadata"].get("annotations") or {}
+    prefers = service["spec"].get("trafficDistribution") in PREFERRING and not any(
+        annotations.get(key) in ("Auto", "auto") for key in TOPOLOGY_MODE
+    )
+
+    def hinted(endpoint: Object) -> Object:
+        hints = wanted_hints(service, endpoint) if prefers and endpoint["conditions"].get("ready") else None
+        if hints == endpoint.get("hints"):
+            return endpoint
+        rest = {key: value for key, value in endpoint.items() if key != "hints"}
+        return {**rest, "hints": hints} if hints else rest
+
+    for slice_ in (*plan.creates, *plan.updates):
+        if slice_.get("endpoints"):
+            slice_["endpoints"] = [hinted(endpoint) for endpoint in slice_["endpoints"]]
+    touched = {uid_of(slice_) for slice_ in (*plan.updates, *plan.deletes)}
+    for slice_ in existing:
+        old = slice_.get("endpoints") or ()
+        if (prefers or any("hints" in endpoint for endpoint in old)) and uid_of(slice_) not in touched:
+            new = [hinted(endpoint) for endpoint in old]
+            if any(one is not other for one, other in zip(old, new, strict=True)):
+                plan.updates.append({**_with_labels(slice_, labels_of(slice_)), "endpoints": new})
 
 
 def _with_labels(slice_: Object, labels: dict[str, str]) -> Object:

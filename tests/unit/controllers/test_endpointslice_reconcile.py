@@ -190,6 +190,35 @@ def test_a_pod_on_an_unknown_node_waits_unless_the_service_publishes_unready_add
     assert [e["targetRef"]["name"] for s in plan.creates for e in s["endpoints"]] == ["p"]
 
 
+@pytest.mark.parametrize(
+    ("distribution", "hints"),
+    [
+        (None, None),
+        ("PreferClose", {"forZones": [{"name": "z"}]}),
+        ("PreferSameZone", {"forZones": [{"name": "z"}]}),
+        ("PreferSameNode", {"forZones": [{"name": "z"}], "forNodes": [{"name": "n"}]}),
+    ],
+)
+def test_traffic_distribution_hints_at_zone_or_node_of_ready_endpoints(distribution, hints):
+    svc = service(trafficDistribution=distribution) if distribution else service()
+    pods = [pod("a", ip="10.0.0.1"), pod("b", ip="10.0.0.2", ready=False)]
+    (stored,) = apply([], reconcile(svc, pods, [], node))
+    assert [each.get("hints") for each in stored["endpoints"]] == [hints, None]
+    settled = reconcile(svc, pods, [stored], node)
+    assert not settled.updates
+
+
+def test_hints_follow_a_change_of_the_service_and_a_topology_annotation_takes_them_away():
+    pods = [pod("a")]
+    slices = apply([], reconcile(service(), pods, [], node))
+    closer = service(trafficDistribution="PreferSameZone")
+    slices = apply(slices, reconcile(closer, pods, slices, node))
+    assert slices[0]["endpoints"][0]["hints"] == {"forZones": [{"name": "z"}]}
+    closer["metadata"]["annotations"] = {"service.kubernetes.io/topology-mode": "Auto"}
+    (slice_,) = apply(slices, reconcile(closer, pods, slices, node))
+    assert "hints" not in slice_["endpoints"][0]
+
+
 def test_a_terminating_service_gets_no_new_slices():
     svc = service()
     svc["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
