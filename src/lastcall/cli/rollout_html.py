@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall import __version__
-from lastcall.cli.rollout_report import FROM, tell_balance, tell_left, tell_lost, tell_moves, yaml_lines
+from lastcall.cli.rollout_lost import alike, tell_lost
+from lastcall.cli.rollout_report import FROM, tell_balance, tell_left, tell_moves, yaml_lines
 from lastcall.cli.rollout_scale import Scale
 from lastcall.cli.rollout_session import Result
-from lastcall.cli.rollout_strips import strips
+from lastcall.cli.rollout_strips import Strip, strips
 from lastcall.timeline.render.markup import Markup, percent, prose, tag
 from lastcall.traffic.account import WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
@@ -22,7 +23,11 @@ from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LOST_MEANS
 
 MOST_LOST = 300
-"""Lost requests in the table; the JSON has all."""
+"""Rows of lost requests, those that are alike in one; the JSON has all."""
+MARKS = 500
+"""As many marks side by side in a lane: what is closer together is one."""
+_MARKS_FROM = 25
+"""Pixels: below the Pod's bar, where what it gets is drawn."""
 _LANE = 40
 """The height of a Pod's lane, in pixels."""
 _BADGES = {"nothing lost": "o-graceful", "requests lost": "o-killed", "inconclusive": "o-hookFailed"}
@@ -44,11 +49,17 @@ _STYLE = """
 .k-answered { fill: var(--edge); background: var(--edge); } .k-lost { fill: var(--kill); background: var(--kill); }
 .k-moved { fill: var(--hookFailed); background: var(--hookFailed); } .means { display: block; font-size: 12px; color: var(--muted); }
 .zero-line { stroke: var(--edge); stroke-dasharray: 3 3; } .grid-line { stroke: var(--grid); }
-.lost { stroke: var(--kill); stroke-width: 1.5; } .killed-mark { fill: var(--kill); }
+.lost { stroke: var(--kill); stroke-width: 2; } .killed-mark { fill: var(--kill); }
 .tick { font-size: 11px; fill: var(--muted); text-anchor: middle; }
 section > h3 { margin: 18px 0 0; }
 pre { margin: 8px 0 0; padding: 10px 14px; border: 1px solid var(--line); border-radius: 8px; background: var(--lane); overflow-x: auto; font-size: 13px; }
 td, th { text-align: left; vertical-align: top; }
+.strip-row .many { display: block; font-size: 12px; color: var(--muted); } .strip-row .many b { color: var(--kill); font-weight: 650; }
+@media (max-width: 720px) {
+  .picture > div { min-width: 0; } .strip-row { grid-template-columns: minmax(0, 1fr); padding-bottom: 4px; }
+  .strip-row > :first-child { padding: 4px 0 2px; } .strip-row .many { display: inline; margin-left: 8px; }
+  .scroll th, .scroll td { overflow-wrap: break-word; } .scroll .wide { min-width: 230px; }
+}
 """  # noqa: E501
 
 
@@ -127,7 +138,7 @@ def _picture(result: Result) -> Markup:
     lost = result.account.lost
     lives = [each for each in result.lives if each.name and (each.ready is not None or each.deleted is not None)]
     known = {each.name for each in lives}
-    rows = [_row(*each) for each in strips(result, scale)]
+    rows = [_row(each.label, each.content, each.height, each) for each in strips(result, scale)]
     rows += [_row(each.name, _lane(each, began, lost, scale), _LANE) for each in lives]
     nowhere = [each for each in lost if each.pod not in known]
     if nowhere:
@@ -146,9 +157,13 @@ def _is_shown(key: str, result: Result) -> bool:
     return key != "k-moved" or bool(result.account.moved)
 
 
-def _row(name: str, content: object, height: int) -> Markup:
+def _row(name: str, content: object, height: int, strip: Strip | None = None) -> Markup:
     picture = tag("svg", content, width="100%", height=height, role="img", aria_label=name)  # type: ignore[arg-type]
-    return tag("div", tag("div", name), picture, class_="strip-row")
+    many = None
+    if strip is not None:
+        lost = tag("b", f", {strip.lost} lost") if strip.lost else None
+        many = tag("span", f"{strip.total}", lost, class_="many")
+    return tag("div", tag("div", name, many), picture, class_="strip-row")
 
 
 def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: Scale) -> list[Markup | None]:
@@ -185,7 +200,16 @@ def _is_of(lost: LostRequest, life: PodLife) -> bool:
 
 
 def _marks(lost: Sequence[LostRequest], scale: Scale) -> list[Markup]:
-    return [scale.line(each.at, _LANE - 4, "lost", f"{each.at:.3f} s: {tell_lost(each)}", y=3) for each in lost]
+    wide = (scale.end - scale.start) / MARKS
+    marks: dict[int, list[LostRequest]] = {}
+    for each in lost:
+        marks.setdefault(int((each.at - scale.start) / wide), []).append(each)
+    drawn = []
+    for those in marks.values():
+        more = f" (and {len(those) - 1} more until {those[-1].at:.3f} s)" if len(those) > 1 else ""
+        title = f"{those[0].at:.3f} s: {tell_lost(those[0])}{more}"
+        drawn.append(scale.line(those[0].at, _LANE - 2, "lost", title, y=_MARKS_FROM))
+    return drawn
 
 
 # -- tables --------------------------------------------------------------------------------------------------------
@@ -200,7 +224,7 @@ def _causes(found: Account) -> Markup:
             tag("td", percentage(upper_bound(count, found.totals[kind])), class_="num"),
             tag("td", kind),
             tag("td", how, tag("span", LOST_MEANS[how], class_="means") if how else None),
-            tag("td", WHY[cause]),
+            tag("td", WHY[cause], class_="wide"),
         )
         for (kind, how, cause), count in counts.most_common()
     ]
@@ -223,17 +247,23 @@ def _pods(found: Account, lives: Sequence[PodLife]) -> Markup:
 
 
 def _lost(lost: Sequence[LostRequest]) -> Markup:
+    groups = alike(lost)
     rows = [
         tag(
             "tr",
-            tag("td", f"{each.at:.3f} s", class_="num"),
-            tag("td", each.pod or "no Pod"),
-            tag("td", tell_lost(each)),
+            tag("td", f"{each.first.at:.3f} s", class_="num"),
+            tag(
+                "td",
+                tell_lost(each.first),
+                tag("span", each.more, class_="means") if each.more else None,
+                class_="wide",
+            ),
         )
-        for each in lost[:MOST_LOST]
+        for each in groups[:MOST_LOST]
     ]
-    more = f" (the first {MOST_LOST} of {len(lost)})" if len(lost) > MOST_LOST else ""
-    return _table(f"Each lost request{more}", ("known at", "Pod", "what became of it"), rows)
+    hidden = sum(each.count for each in groups[MOST_LOST:])
+    more = f" (all but {hidden}, which the JSON has)" if hidden else ""
+    return _table(f"The lost requests{more}", ("known at", "what became of it"), rows)
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Markup]) -> Markup:

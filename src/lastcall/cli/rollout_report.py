@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
+from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_session import Result
-from lastcall.timeline import kinds
 from lastcall.traffic.account import WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import LONG_LIVED, MOVED_MEANS
+from lastcall.traffic.outcome import MOVED_MEANS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,7 @@ NUMBERS = ("lost", "at most", "of")
 ENOUGH, UNEVEN = 20, 1.5
 """Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
 SHOWN = 12
-"""Lost requests in the text; the JSON has all."""
+"""Lost requests in the text that are not like others; the JSON has all."""
 
 
 def tell_text(console: "Console", result: Result, *, with_advice: bool = False) -> None:
@@ -64,11 +64,14 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
             pods.add_row(str(share.lost), percentage(share.upper_bound), str(share.total), pod)
         console.print(pods)
         console.print()
-        for each in found.lost[:SHOWN]:
-            lines = Text(tell_lost(each), style="dim").wrap(console, max(console.width - 13, 20))
-            console.print(Text(f"{each.at:9.3f} s  ", style="dim") + Text("\n" + " " * 13, style="dim").join(lines))
-        if len(found.lost) > SHOWN:
-            console.print(Text(f"  … and {len(found.lost) - SHOWN} more (--output json has all)", style="dim"))
+        groups = alike(found.lost)
+        for each in groups[:SHOWN]:
+            lines = Text(tell_lost(each.first), style="dim").wrap(console, max(console.width - 13, 20))
+            lines.extend([Text(each.more, style="dim")] if each.more else [])
+            at = Text(f"{each.first.at:9.3f} s  ", style="dim")
+            console.print(at + Text("\n" + " " * 13, style="dim").join(lines))
+        if hidden := sum(each.count for each in groups[SHOWN:]):
+            console.print(Text(f"  … and {hidden} more (--output json has all)", style="dim"))
     console.print()
     style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
@@ -123,77 +126,6 @@ def _books(found: Account) -> Iterator[str]:
             yield f"{len(ids)} requests {what}: {', '.join(map(str, ids[:8]))}{' …' if len(ids) > 8 else ''}"
     if not found.whole_output:
         yield "the applications printed too much to be told in full: what they saw of lost requests is unknown"
-
-
-def tell_lost(lost: LostRequest) -> str:
-    """One lost request in a sentence: how, where, between which steps of the Pod's end, what the application saw."""
-    outcome = lost.outcome
-    where = f"{lost.pod} ({lost.phase})" if lost.pod else "no Pod"
-    what = outcome.kind if outcome.kind in LONG_LIVED else f"{outcome.kind} request"
-    text = f"{what} {outcome.id}: {outcome.lost}{_on(lost)}, {where}{_between(*lost.between)}"
-    if lost.seen != "unknown":
-        text += f"; the application {(_HELD if outcome.kind in LONG_LIVED else _SEEN)[lost.seen]}"
-    if outcome.unanswered:
-        reached = {"never": "never reached the application", "begun": "reached the application"}
-        text += f"; message {outcome.unanswered} was not echoed"
-        text += f" and {reached[lost.message]}" if lost.message in reached else ""
-    return text
-
-
-def _on(lost: LostRequest) -> str:
-    """What its connection had behind it."""
-    outcome = lost.outcome
-    if outcome.kind in LONG_LIVED:
-        echoed = f" and {outcome.messages} echoed messages" if outcome.kind == "websocket" else ""
-        return f" after {outcome.finished - outcome.sent:.1f} s{echoed}" if outcome.connection else ""
-    if outcome.behind:
-        return f" by the published port, whose connection failed ({outcome.behind})"
-    return f" on a connection {outcome.age:.1f} s old" if outcome.age >= 0.05 else ""
-
-
-_HELD = {"never": "never saw it", "begun": "saw it begin", "answered": "saw it end"}
-_SEEN = {"never": "never saw it", "begun": "saw it and did not answer", "answered": "saw it and answered"}
-
-
-def _between(before: str, after: str) -> str:
-    """Which two steps of the Pod's end it was lost between, in words."""
-    before, after = _STEPS.get(before, before), _STEPS.get(after, after)
-    if before and after:
-        return f", between {before} and {after}" if before != after else f", at {before}"
-    return f", after {before}" if before else (f", before {after}" if after else "")
-
-
-_STEPS = {
-    kinds.DELETION_DECIDED: "the decision to delete it",
-    kinds.DELETE_ACCEPTED: "the DELETE",
-    kinds.ENDPOINT_CHANGED: "the change of its EndpointSlice",
-    kinds.ENDPOINT_REMOVED: "its removal from the EndpointSlice",
-    kinds.ENDPOINT_CHANGE_SEEN: "the proxy's look at the EndpointSlice",
-    kinds.ENDPOINT_RULES_WRITTEN: "the write of the node's rules",
-    kinds.TERMINATION_OBSERVED: "the kubelet's look at the DELETE",
-    kinds.GRACE_DECIDED: "the kubelet's look at the DELETE",
-    kinds.KILLING: "the begin of its end",
-    kinds.PRE_STOP_STARTED: "the begin of its preStop hook",
-    kinds.PRE_STOP_FINISHED: "the end of its preStop hook",
-    kinds.STOP_REQUESTED: "StopContainer",
-    kinds.STOP_FINISHED: "the answer to StopContainer",
-    kinds.PROCESS_SIGNAL_STATE: "StopContainer",
-    kinds.SIGNAL_SENT: "its stop signal",
-    kinds.SOCKETS_AT_STOP: "its stop signal",
-    kinds.LISTENER_CLOSED: "the close of its listener",
-    kinds.SOCKETS_AT_EXIT: "the exit of its container",
-    kinds.PROCESSES_LEFT: "the exit of its container",
-    kinds.PROCESS_EXITED: "the exit of its container",
-    kinds.NETWORK_DETACHED: "the end of its network",
-    kinds.SANDBOX_STOPPED: "the end of its network",
-    kinds.VOLUMES_UNMOUNTED: "the unmount of its volumes",
-    kinds.WORKER_FINISHED: "the unmount of its volumes",
-    kinds.POD_STATUS_WRITTEN: "a write of its status",
-    kinds.STATUS_SENT: "a write of its status",
-    kinds.FINAL_DELETE_SENT: "the final DELETE",
-    kinds.OBJECT_REMOVED: "the removal of its object",
-}
-"""Kind of record → what a reader calls it; a kind that is not here is told by its name."""
 
 
 def yaml_lines(patch: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ begin to its end.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.cli.rollout_scale import Scale
@@ -14,11 +15,14 @@ from lastcall.timeline.render.markup import Markup
 from lastcall.traffic.outcome import LONG_LIVED, Kind, Outcome
 
 BUCKETS = 120
-"""Columns of a strip."""
+"""Columns of a strip, at most; fewer where each would stand for only a few requests, and their number mean nothing."""
+LEAST_BUCKETS, IN_A_BUCKET = 24, 8
 STRIP = 56
 """Its height, in pixels; with many lines it is higher."""
 MOST_TRACKS = 50
 """Lines beside one another at one time; more are told as columns."""
+LOST_PIXELS = 7
+"""A single lost request among thousands is to be seen."""
 
 Became = Literal["answered", "moved", "lost"]
 _CLASSES: dict[Became, str] = {"lost": "k-lost", "moved": "k-moved", "answered": "k-answered"}
@@ -26,8 +30,19 @@ _CLASSES: dict[Became, str] = {"lost": "k-lost", "moved": "k-moved", "answered":
 _WORDS: dict[Became, str] = {"lost": "lost", "moved": "carried on elsewhere", "answered": "good"}
 
 
-def strips(result: Result, scale: Scale) -> list[tuple[str, list[Markup | None], int]]:
-    """Label, content and height of each."""
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The requests of a kind: what is drawn, its height in pixels, and how many there were."""
+
+    label: str
+    content: Sequence[Markup | None]
+    height: int
+    total: int
+    lost: int
+
+
+def strips(result: Result, scale: Scale) -> list[Strip]:
+    """One for each kind."""
     found = result.account
     lost, moved = {each.outcome.id for each in found.lost}, {each.id for each in found.moved}
     became: dict[int, Became] = {
@@ -35,17 +50,20 @@ def strips(result: Result, scale: Scale) -> list[tuple[str, list[Markup | None],
         for each in result.outcomes
     }
     kinds = list(dict.fromkeys(each.kind for each in sorted(result.outcomes, key=lambda each: each.planned)))
-    rows: list[tuple[str, list[Markup | None], int]] = []
+    rows = []
     for kind in kinds:
         those = [each for each in result.outcomes if each.kind == kind]
+        how_many = len(those), sum(became[each.id] == "lost" for each in those)
         tracks = _tracks(those) if kind in LONG_LIVED else []
         if 0 < len(tracks) <= MOST_TRACKS:
             pitch = min(max((STRIP - 6) // len(tracks), 3), 10)
             height = max(STRIP, 6 + pitch * len(tracks))
-            rows.append((_label(kind), _lines(tracks, pitch, height, became, result.began, scale), height))
+            rows.append(
+                Strip(_label(kind), _lines(tracks, pitch, height, became, result.began, scale), height, *how_many)
+            )
         else:
-            rows.append((_label(kind), _columns(those, became, result.began, scale), STRIP))
-    return rows or [("requests", [], STRIP)]
+            rows.append(Strip(_label(kind), _columns(those, became, result.began, scale), STRIP, *how_many))
+    return rows or [Strip("requests", [], STRIP, 0, 0)]
 
 
 def _label(kind: Kind) -> str:
@@ -56,22 +74,25 @@ def _label(kind: Kind) -> str:
 
 def _columns(outcomes: Sequence[Outcome], became: dict[int, Became], began: float, scale: Scale) -> list[Markup | None]:
     """How many were sent at each time, and what became of those."""
-    wide = (scale.end - scale.start) / BUCKETS
+    buckets = min(max(len(outcomes) // IN_A_BUCKET, LEAST_BUCKETS), BUCKETS)
+    wide = (scale.end - scale.start) / buckets
     counts: Counter[tuple[int, Became]] = Counter()
     for each in outcomes:
-        bucket = min(int((each.sent - began - scale.start) / wide), BUCKETS - 1)
+        bucket = min(int((each.sent - began - scale.start) / wide), buckets - 1)
         counts[bucket, became[each.id]] += 1
-    most = max((sum(counts[bucket, each] for each in _CLASSES) for bucket in range(BUCKETS)), default=0) or 1
+    most = max((sum(counts[bucket, each] for each in _CLASSES) for bucket in range(buckets)), default=0) or 1
     drawn: list[Markup | None] = [scale.line(at, STRIP, "grid-line") for at in scale.ticks()]
-    for bucket in range(BUCKETS):
+    for bucket in range(buckets):
         start, base = scale.start + bucket * wide, STRIP
         for which, class_ in _CLASSES.items():
             number = counts[bucket, which]
-            height = round(number / most * (STRIP - 6)) or (2 if number else 0)
+            height = round(number / most * (STRIP - 6))
+            if number:
+                height = max(height, LOST_PIXELS if which == "lost" else 2)
             base -= height
             if height:
                 title = f"{number} {_WORDS[which]}, sent from {start:.2f} s on"
-                drawn.append(scale.rect(start, start + wide * 0.9, base, height, class_, title))
+                drawn.append(scale.rect(start, start + wide * 0.9, max(base, 0), height, class_, title))
     return [*drawn, scale.line(0.0, STRIP, "zero-line")]
 
 

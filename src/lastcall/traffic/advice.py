@@ -101,15 +101,15 @@ def _advice(
     longest_lag: float,
 ) -> list[Advice]:
     found: list[Advice] = []
-    # What lasts for long outlives any hook: it is cut off whenever the application leaves.
-    held = Counter(each.outcome.kind for each in account.lost if each.cause == "cut off" and _is_held(each))
-    counts = Counter(each.cause for each in account.lost if not (each.cause == "cut off" and _is_held(each)))
+    # What lasts for long outlives any hook: it is cut off whenever the application leaves. So do kept connections.
+    goodbyes = Counter(each.outcome.kind for each in account.lost if _wants_a_goodbye(each))
+    counts = Counter(each.cause for each in account.lost if not _wants_a_goodbye(each))
     cut = counts["cut off"] + counts["never read"]
     if counts["late endpoint"]:
         found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, sleep_hooks, longest_lag))
     elif cut:
         found.append(_drain(cut, lives, owner, sleep_hooks, longest_lag))
-    found += [Advice(_GOODBYE[kind], count) for kind, count in held.most_common()]
+    found += [Advice(_GOODBYE.get(kind, _GOODBYE["keep-alive"]), count) for kind, count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
             found.append(_more_grace(account, count, lives, owner))
@@ -118,9 +118,6 @@ def _advice(
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner))
-        elif cause == "stale connection":
-            stale = Counter(each.outcome.kind for each in account.lost if each.cause == cause)
-            found += [Advice(_GOODBYE.get(kind, _GOODBYE["keep-alive"]), of_kind) for kind, of_kind in stale.items()]
         elif cause == "server error":
             found.append(Advice("The application answered errors while it ended: see its log.", count))
     return sorted(found, key=lambda each: -each.saves)
@@ -130,8 +127,8 @@ _GOODBYE: dict[Kind, str] = {
     "keep-alive": "No manifest can save a request on a kept connection that is closed: let the application answer "
     "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
     "http2": "No manifest can save a request on a connection of HTTP/2 that is closed: let the application send GOAWAY "
-    "on SIGTERM (first with the highest stream id, a moment later with the last one that it took), and close when the "
-    "streams have ended.",
+    "on SIGTERM (first with the highest stream id, a moment later with the last one that it took), answer the streams "
+    "that it took, and close then.",
     "websocket": "A WebSocket outlives any hook: let the application close each with a close frame (1001, going away) "
     "on SIGTERM, when what it has read is answered; its client connects again, to another Pod.",
     "stream": "A stream outlives any hook: let the application end each with its last chunk on SIGTERM; its client "
@@ -140,8 +137,11 @@ _GOODBYE: dict[Kind, str] = {
 """What the application has to say to its clients, by kind of request."""
 
 
-def _is_held(lost: LostRequest) -> bool:
-    return lost.outcome.kind in LONG_LIVED
+def _wants_a_goodbye(lost: LostRequest) -> bool:
+    """Whether only what the application says to its client would have saved it."""
+    if lost.cause == "stale connection":
+        return True
+    return lost.cause == "cut off" and lost.outcome.kind in (*LONG_LIVED, "http2")
 
 
 def _drain(

@@ -10,8 +10,9 @@ from lastcall.cli.errors import UserError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.options import check_propagation_nodes
 from lastcall.cli.rollout import RolloutOptions, rollout
+from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_published import Carried
-from lastcall.cli.rollout_report import tell_balance, tell_lost
+from lastcall.cli.rollout_report import tell_balance
 from lastcall.cli.rollout_session import find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.timeline import kinds
@@ -137,3 +138,23 @@ def test_a_lost_request_is_told_in_words(between: tuple[str, str], words: str) -
     told = tell_lost(lost)
     assert told.startswith("fresh request 7: refused, web-1 (draining)") and words in told
     assert told.endswith("; the application never saw it")
+
+
+def test_lost_requests_that_are_alike_are_told_once() -> None:
+    def lost(number: int, at: float, pod: str = "web-1") -> LostRequest:
+        outcome = Outcome(number, "fresh", at, at, at, 0, 0.0, 0, "", "refused")
+        return LostRequest(outcome, at, pod, "draining", "late endpoint", (kinds.SIGNAL_SENT, ""), "never")
+
+    found = alike([lost(1, 0.5), lost(2, 0.6), lost(3, 0.7, "web-2"), lost(4, 0.8)])
+    assert [(each.first.outcome.id, each.count, each.more) for each in found] == [
+        (1, 3, "and 2 more like it, until 0.800 s"),
+        (3, 1, ""),
+    ]
+    assert alike([lost(1, 0.5), lost(2, 0.5)])[0].more == "and 1 more like it"
+
+
+def test_whatever_happens_to_an_ending_pod_has_words() -> None:
+    """No reader is shown the name of a record."""
+    for kind in (kinds.CONNECTIONS_CLOSED, kinds.LISTENER_CLOSED, kinds.PRE_STOP_FINISHED, kinds.SANDBOX_STOPPED):
+        outcome = Outcome(1, "fresh", 1.0, 1.0, 1.0, 0, 0.0, 0, "", "refused")
+        assert kind not in tell_lost(LostRequest(outcome, 0.5, "web-1", "draining", "cut off", (kind, ""), "unknown"))

@@ -116,3 +116,27 @@ def test_more_at_a_time_than_can_be_drawn_are_columns() -> None:
     held = [Outcome(10 + n, "stream", 8.0, 8.0, 13.0, 10 + n, 0.0, 200, "10.244.0.2", "") for n in range(60)]
     page = html_page([replace(first, outcomes=held, account=account(held, first.lives, [], 10.0))])
     assert "60 good, sent from" in page
+
+
+def many(lost_every: int) -> Result:
+    """20 000 requests in 20 s, one in so many of them lost."""
+    first = result()
+    outcomes = [Outcome(n, "fresh", 5 + n / 1000, 5 + n / 1000, 5 + n / 1000, 0, 0.0, 0 if n % lost_every else 200,
+                        "10.244.0.2", "" if n % lost_every else "refused") for n in range(1, 20001)]  # fmt: skip
+    return replace(first, outcomes=outcomes, account=account(outcomes, first.lives, [], 10.0))
+
+
+def test_a_few_lost_ones_among_thousands_are_seen_and_counted() -> None:
+    page = html_page([many(4000)])
+    lost = [
+        attributes for name, attributes in read(page).seen if attributes.get("class") == "k-lost" and name == "rect"
+    ]
+    assert len(lost) == 5 and all(int(each["height"] or 0) >= 7 for each in lost)
+    assert "20000<b>, 5 lost</b>" in page
+
+
+def test_thousands_of_lost_ones_are_as_many_marks_as_can_be_told_apart() -> None:
+    page = html_page([many(2)])
+    lanes = read(page).lanes
+    assert 200 < len(lanes["web-1"]) <= 501 and len(page) < 400_000
+    assert any(" more until " in title for title in lanes["web-1"]) and "more like it, until " in page
