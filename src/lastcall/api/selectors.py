@@ -369,7 +369,11 @@ class FieldSelector:
     getters: Mapping[str, FieldGetter]
 
     def matches(self, obj: Object) -> bool:
-        return all((self.getters[term.label](obj) == term.value) is (term.operator == "=") for term in self.terms)
+        # Not all() of a generator, which costs twice as much where there is one term.
+        for term in self.terms:  # noqa: SIM110
+            if (self.getters[term.label](obj) == term.value) is not (term.operator == "="):
+                return False
+        return True
 
     def __iter__(self) -> Iterator[FieldTerm]:
         return iter(self.terms)

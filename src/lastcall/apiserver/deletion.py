@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from lastcall.api.errors import conflict
 from lastcall.api.meta import Object, copy_object, metadata, with_own_metadata
@@ -66,8 +66,7 @@ stays. mark and remove: two writes, MODIFIED and DELETED.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """`object` is what to write first; None when the first write is not needed. `rule` names the deciding function."""
 
     action: Action
@@ -91,8 +90,7 @@ def check_graceful_delete_pod(pod: Object, asked: int | None) -> int:
     return 1 if period < 0 else period
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeDelete:
+class BeforeDelete(NamedTuple):
     """graceful: `object` carries a new deletion mark. pending: a grace period runs and stays as it is."""
 
     graceful: bool

@@ -18,7 +18,7 @@ from lastcall.apiserver.listing import SLICE
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.options import ListOptions, parse_delete_options
 from lastcall.apiserver.requestinfo import RequestInfo
-from lastcall.apiserver.watch import Event, EventStream
+from lastcall.apiserver.watch import EventStream, Told
 from lastcall.client.api import MERGE_PATCH, ListResult, WatchEvent
 from lastcall.store.value import Value
 
@@ -34,17 +34,18 @@ class DecodedEvents:
         return self
 
     async def __anext__(self) -> WatchEvent:
-        return self._decoded(await self._events.__anext__())
+        return self._decoded(await anext(self._events))
 
     def take(self) -> WatchEvent | None:
         """The next event when it has come already."""
         event = self._events.take()
         return None if event is None else self._decoded(event)
 
-    def _decoded(self, event: Event) -> WatchEvent:
-        if event.type in ("ERROR", "BOOKMARK"):
-            return WatchEvent(event.type, event.value.decoded() or {})
-        return WatchEvent(event.type, self._decode(event.value))
+    def _decoded(self, event: Told) -> WatchEvent:
+        type_ = event.type
+        if type_ in ("ERROR", "BOOKMARK"):
+            return WatchEvent(type_, event.value.decoded() or {})
+        return WatchEvent(type_, self._decode(event.value))
 
 
 class InProcessClient:

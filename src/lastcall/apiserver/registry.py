@@ -413,6 +413,8 @@ class GenericStore:
 
 def _only_times_differ(new: Object, old: Object) -> bool:
     """Whether a write would do nothing but give entries of managedFields a new time."""
+    if any(value is not old.get(key) and value != old.get(key) for key, value in new.items() if key != "metadata"):
+        return False
     entries, before = (obj["metadata"].get("managedFields") or [] for obj in (new, old))
     if entries == before or not same_but_times(entries, before):
         return False

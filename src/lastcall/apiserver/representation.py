@@ -13,7 +13,7 @@ from lastcall.api.resources import Resource
 from lastcall.apiserver.negotiation import YAML, MediaType
 from lastcall.apiserver.objects import watch_line
 from lastcall.apiserver.operations import Operations
-from lastcall.apiserver.watch import Event
+from lastcall.apiserver.watch import Told
 
 META_GROUP = "meta.k8s.io"
 
@@ -73,7 +73,7 @@ class WatchEncoder:
         self._query = query
         self._columns_sent = False
 
-    def line(self, event: Event) -> bytes:
+    def line(self, event: Told) -> bytes:
         if event.type == "ERROR":
             return watch_line(event.type, event.value.encoded())
         if not self._media_type.as_:

@@ -37,6 +37,10 @@ class Event(NamedTuple):
     value: Value
 
 
+Told = Event | Change
+"""What is told of a change that everybody is told of alike is the change itself."""
+
+
 @asynccontextmanager
 async def open_watch(
     kind: GenericStore, namespace: str, options: ListOptions, selection: Selection, *, endless: bool = False
@@ -94,7 +98,7 @@ class EventStream:
     def __aiter__(self) -> "EventStream":
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> Told:
         """May be cancelled and called again without loss."""
         if self._changes is None and not self._ended:
             try:
@@ -113,7 +117,7 @@ class EventStream:
                 await self._changes.wait()
         return event
 
-    def take(self) -> Event | None:
+    def take(self) -> Told | None:
         """The next event when it has come already. Decodes at most `SLICE` objects for it."""
         if self._ended or self._changes is None:
             return None
@@ -134,9 +138,9 @@ class EventStream:
                     return None
                 self._revision = change.revision
                 if self._everything:
-                    return Event(change.type, change.value)
-                if (event := self._transition(change)) is not None:
-                    return event
+                    return change
+                if (told := self._transition(change)) is not None:
+                    return told
         except Compacted as error:
             return self._failed(error)
         self._in_vain = True
@@ -215,22 +219,22 @@ class EventStream:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def _transition(self, change: Change) -> Event | None:
+    def _transition(self, change: Change) -> Told | None:
         """What a change means to this watch: an object that comes to match is ADDED, one that ceases to is DELETED."""
         selection = self._selection
         if selection.name and change.key.rpartition("/")[2] != selection.name:
             return None
         if selection.only_name:
-            return Event(change.type, change.value)
+            return change
         decode = self._kind.decode
         matched = change.previous is not None and selection.matches(decode(change.previous))
         matches = change.type != "DELETED" and selection.matches(decode(change.value))
         if matches:
-            return Event("MODIFIED" if matched else "ADDED", change.value)
+            return change if matched or change.previous is None else Event("ADDED", change.value)
         if not matched:
             return None
         if change.type == "DELETED":
-            return Event("DELETED", change.value)
+            return change
         assert change.previous is not None
         last = with_own_metadata(decode(change.previous))
         last["metadata"]["resourceVersion"] = str(change.revision)

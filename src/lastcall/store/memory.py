@@ -1,6 +1,7 @@
 """The store in memory: the index alone.
 
-What the history has forgotten and is still there lies at rest, and is kept as JSON, a quarter of the decoded object.
+What the history has forgotten and is still there lies at rest, and is kept as JSON, a quarter of the decoded object;
+but what somebody of this process watches is in his cache anyhow.
 Nothing here suspends except a watcher with nothing to read, so every call is atomic on its event loop.
 """
 
@@ -32,9 +33,12 @@ class MemoryStore(Index):
         return self.apply(key, encode(revision), revision, deleted=deleted)
 
     def _forgotten(self, past: Past) -> None:
-        entry = self._entries.get(past.change.key)
-        if entry is not None and entry.value is past.change.value:
-            entry.value.encoded()
+        value, key = past.change.value, past.change.key
+        if value.object is None:
+            return
+        entry = self._entries.get(key)
+        if entry is not None and entry.value is value and not self._history.watchers.are_followed(key):
+            value.encoded()
 
     async def compact(self, revision: int) -> None:
         self._history.compact(min(revision, self._revision))

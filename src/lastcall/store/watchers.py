@@ -134,12 +134,16 @@ class Watchers:
         else:
             _discard(self._by_trigger[prefix], trigger, watcher)
 
+    def are_followed(self, key: str) -> bool:
+        """Whether somebody of this process watches all objects of the kind of `key`."""
+        return any(not watcher.remote for watcher in self._by_prefix.get(_kind(key), ()))
+
     def feed(self, change: Change) -> None:
         """Give a change to those it concerns."""
         key = change.key
+        kind = _kind(key)
         # Prefixes without a whole first part stand under "".
-        for kind in dict.fromkeys((_kind(key), "")):
-            lengths = self._lengths.get(kind)
+        for lengths in (self._lengths.get(kind), self._lengths.get("") if kind else None):
             for length in lengths or ():
                 if length > len(key):
                     continue  # the slice would be the whole key once more

@@ -74,3 +74,20 @@ async def test_what_the_history_has_forgotten_is_kept_as_json_if_it_is_still_the
     await store.compact(await store.revision())
     assert latest.value.object is None and last.value.object is None
     assert replaced.value.object is not None, "nobody made JSON of a version that nobody can ask for"
+
+
+async def test_what_somebody_of_this_process_follows_is_not_made_json_for_rest() -> None:
+    """It is in his cache, decoded; another process's cache is no reason."""
+    like = Value(b"x" * 10)
+
+    async def at_rest(prefix: str, *, remote: bool) -> bool:
+        store = MemoryStore()
+        async with store.watch(prefix, 1, remote=remote):
+            entry = await store.create("k/a", lambda _: Value(None, Decoded(OBJECT), like))
+            await store.compact(entry.revision)
+        return entry.value.object is None
+
+    assert not await at_rest("k/", remote=False)
+    assert await at_rest("k/", remote=True)
+    assert await at_rest("k/other", remote=False)
+    assert await at_rest("other/", remote=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 from lastcall.api.meta import Object
 from lastcall.apiserver.fieldmanager.fields import EMPTY, SELF, FieldSet
-from lastcall.apiserver.fieldmanager.types import Type
+from lastcall.apiserver.fieldmanager.types import KNOWN_WHOLES, Type
 
 UNMANAGED = frozenset(
     {
@@ -55,10 +55,16 @@ def whole(type_: Type, value: Any) -> FieldSet:
     node: FieldSet = {SELF: EMPTY}
     if isinstance(value, dict):
         if type_.kind == "struct":
-            fields = type_.fields
+            names = tuple(value)
+            if (known := type_.wholes.get(names)) is not None:
+                return known
+            fields, flat = type_.fields, True
             for name, item in value.items():
                 element, child = fields.get(name) or type_.child(name)
                 node[element] = EMPTY if child.leaf or not item else whole(child, item)
+                flat = flat and child.leaf
+            if flat and len(type_.wholes) < KNOWN_WHOLES:
+                type_.wholes[names] = node
         else:
             for name, item in value.items():
                 element, child = type_.child(name)
@@ -77,16 +83,8 @@ def _note(change: _Change, element: str, changed: FieldSet, removed: FieldSet) -
         removed[element] = less
 
 
-def _diff_present(type_: Type, old: Any, new: Any) -> _Change:
-    """As `_diff`, in a struct that is there: what Go has no pointer for is there, too."""
-    if type_.always:
-        old = {} if old is _ABSENT else old
-        new = {} if new is _ABSENT else new
-    return _diff(type_, old, new)
-
-
 def _diff(type_: Type, old: Any, new: Any) -> _Change:
-    """The nodes of what changed and of what went, None where there is nothing."""
+    """The nodes of what changed and of what went, None where there is nothing. One of the two may be absent."""
     if old is new or old == new:
         return _NOTHING
     if old is _ABSENT:
@@ -107,20 +105,25 @@ def _diff(type_: Type, old: Any, new: Any) -> _Change:
 def _diff_members(type_: Type, old: Any, new: Any, changed: FieldSet, removed: FieldSet) -> None:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return
-    child_of = type_.child
+    fields = type_.fields if type_.kind == "struct" else {}
     for name, after in new.items():
         before = old.get(name, _ABSENT)
         if before is after or before == after:
             continue
-        element, child = child_of(name)
+        element, child = fields.get(name) or type_.child(name)
         if child.leaf:
             changed[element] = EMPTY
+        elif before is _ABSENT and not child.always:
+            changed[element] = whole(child, after)
         else:
-            _note(_diff_present(child, before, after), element, changed, removed)
+            # In a struct that is there what Go has no pointer for is there, too.
+            _note(_diff(child, {} if before is _ABSENT else before, after), element, changed, removed)
+    if len(new) == len(old) and new.keys() == old.keys():
+        return
     for name, before in old.items():
         if name not in new:
-            element, child = child_of(name)
-            _note(_diff_present(child, before, _ABSENT), element, changed, removed)
+            element, child = fields.get(name) or type_.child(name)
+            _note(_diff(child, before, {} if child.always else _ABSENT), element, changed, removed)
 
 
 def _diff_items(type_: Type, old: list[Any], new: list[Any], changed: FieldSet, removed: FieldSet) -> None:

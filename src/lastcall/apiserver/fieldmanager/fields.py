@@ -39,15 +39,17 @@ def _children(node: FieldSet) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    if not one or one is other:
+    """`one` itself when nothing comes to it."""
+    if not one:
         return other
-    if not other:
-        return one
-    result = dict(one)
+    result: FieldSet | None = None
     for key, node in other.items():
-        known = result.get(key)
-        result[key] = node if known is None else _union(known, node)
-    return result
+        known = one.get(key)
+        both = node if known is None else _union(known, node)
+        if both is not known:
+            result = dict(one) if result is None else result
+            result[key] = both
+    return one if result is None else result
 
 
 def _union(one: FieldSet, other: FieldSet) -> FieldSet:

@@ -110,13 +110,14 @@ def updated(
     changed, removed = comparison.own()
     if not changed and not removed and all(comparison.at(entry.get("apiVersion", "")) for entry in entries):
         return entries
-    left = _others(entries, comparison, None)
-    if changed:
-        previous = next((entry for entry in left if own.matches(entry)), None)
-        fields = changed if previous is None else union(changed, previous["fieldsV1"])
-        left = [entry for entry in left if entry is not previous]
-        left.append(own.entry(fields, time))
-    return ordered(capped(left))
+    if not changed:
+        return ordered(capped(_others(entries, comparison, None)))
+    previous = next((entry for entry in entries if own.matches(entry)), None)
+    fields = changed
+    if previous is not None:
+        entries = [entry for entry in entries if entry is not previous]
+        fields = union(difference(previous["fieldsV1"], removed), changed)
+    return ordered(capped([*_others(entries, comparison, None), own.entry(fields, time)]))
 
 
 def _others(entries: list[Entry], comparison: _Comparison, workflow: Manager | None) -> list[Entry]:

@@ -12,7 +12,7 @@ from lastcall.api.custom import CustomResource
 from lastcall.api.resources import Resource
 from lastcall.api.schema import NULL_WHEN_EMPTY
 from lastcall.api.types import Field, Struct, struct, struct_for
-from lastcall.apiserver.fieldmanager.fields import EMPTY
+from lastcall.apiserver.fieldmanager.fields import EMPTY, FieldSet
 
 Kind = Literal["scalar", "any", "struct", "map", "list", "set"]
 """`list` is a list whose items have keys, or one that is a single value; `set` one of distinct scalars."""
@@ -21,12 +21,17 @@ KNOWN_TYPES = 512
 """Of how many kinds the type is remembered: a definition that changes makes a new one."""
 _KNOWN_ELEMENTS, _LONGEST_KNOWN = 256, 64
 """How many path elements of a list are remembered, and of how many characters."""
+KNOWN_WHOLES = 64
+"""Of how many structs, told apart by the fields they have, the set is remembered."""
 
 
 class Type:
     """The type of a value. `leaf` says that it is one value to who manages fields, however large it is."""
 
-    __slots__ = ("_elements", "_fields", "_key", "_struct", "always", "field", "item", "keys", "kind", "leaf", "open")
+    __slots__ = (
+        "_elements", "_fields", "_key", "_struct", "always", "field", "item", "keys", "kind", "leaf", "open",
+        "wholes",
+    )  # fmt: skip
 
     def __init__(self, field: Field | None, of: Struct | None = None) -> None:
         self.field = field
@@ -40,6 +45,8 @@ class Type:
         self._key = ""
         """The one key of a list's items, where there are not several."""
         self._elements: dict[str, str] = {}
+        self.wholes: dict[tuple[str, ...], FieldSet] = {}
+        """Of a struct: by the names of its fields, each of which is one value, the set of all of them."""
         self.always = field is not None and field.always and field.shape == "struct"
         """Whether a struct is there even when nobody wrote it."""
         self.kind: Kind
