@@ -30,7 +30,8 @@ import os
 import socket
 
 from lastcall.cri.sandbox.shim import limits, namespaces, streaming
-from lastcall.cri.sandbox.shim.containers import Container, Context, Exec
+from lastcall.cri.sandbox.shim.containers import Container, Context
+from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.cri.sandbox.shim.past import PastProcess, read_journals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lastcall.cri.sandbox.shim.containers import Exec
+from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.process import Launched
 
 TYPE_CHECKING = False
