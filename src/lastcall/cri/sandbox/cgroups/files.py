@@ -8,6 +8,8 @@ import signal
 import time
 
 _KILL_ROUNDS = 20
+_READ_SIZE = 1 << 16
+"""More than the kernel hands out at once, and little enough not to be mapped anew for each reading."""
 
 
 def read(path: str) -> str:
@@ -17,7 +19,7 @@ def read(path: str) -> str:
     except OSError:
         return ""
     try:
-        return os.read(fd, 1 << 20).decode("utf-8", "replace")
+        return os.read(fd, _READ_SIZE).decode("utf-8", "replace")
     except OSError:
         return ""
     finally:
@@ -71,6 +73,9 @@ def kill(directory: str) -> bool:
 
 def remove(directory: str) -> bool:
     """Remove the group and all below it, from the bottom; False when one is busy."""
+    with contextlib.suppress(OSError):
+        os.rmdir(directory)  # mostly there is nothing below it, and nobody has to look
+        return True
     for below, _, _ in os.walk(directory, topdown=False):
         try:
             os.rmdir(below)

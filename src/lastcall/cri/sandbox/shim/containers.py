@@ -240,7 +240,9 @@ class Container:
         if self.spec["pid"] != "CONTAINER":
             self._kill_the_rest()
             self.limits.kill()
-        self.out_of_memory = self.limits.out_of_memory()
+        # None: nobody counts out-of-memory kills without a cgroup of the container's own.
+        kills = self.limits.oom_kills()
+        self.out_of_memory = None if kills is None else kills > 0
         for output in self._outputs:
             output.drain()
         facts = {
@@ -249,17 +251,13 @@ class Container:
             "exitCode": status.code,
             "signal": status.signal or None,
         }
-        # None: nobody counts out-of-memory kills without a cgroup of the container's own.
-        counted = {
-            "oomKilled": self.out_of_memory,
-            "oomKills": self.limits.oom_kills(),
-            "memoryLimit": self.limits.memory,
-        }
+        counted = {"oomKilled": self.out_of_memory, "oomKills": kills, "memoryLimit": self.limits.memory}
         self.record(kinds.PROCESS_EXITED, {**facts, **counted})
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()
+        self._end_output()
+        self.on_exited()  # on record and its log whole: whoever waits for it need not wait for the rest
         self._end()
-        self.on_exited()
         if self._witness is not None:
             self._witness.after_exit(killed=status.signal == "SIGKILL")
 
@@ -269,17 +267,21 @@ class Container:
             facts = {"containerId": self.id, "pid": self.process.pid, "machineKills": kills}
             self.record(kinds.OUT_OF_MEMORY, facts, "inferred")
 
-    def _end(self) -> None:
-        """Everything of the process is gone; whoever outside its PID namespace holds its pipes writes into nothing."""
-        assert self.process is not None
+    def _end_output(self) -> None:
+        """Whoever outside its PID namespace holds its pipes writes into nothing."""
         for output in self._outputs:
             output.drain()
             output.close()
         for _, fd in self._unread:
             os.close(fd)
         self._unread = []
-        self.process.journal.close()
         self._log.close()
+
+    def _end(self) -> None:
+        """Everything of the process is gone."""
+        assert self.process is not None
+        self._end_output()
+        self.process.journal.close()
         if self._hold_timer is not None:
             self._hold_timer.cancel()
         for supervisor in self._supervisors:
@@ -318,14 +320,16 @@ class Container:
             return False
         facts: dict[str, Any] = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
         witness = self._watch(process, number) if self.running else None
+        state = None
         if number != signal.SIGKILL and self.running:
             state = procfs.signal_state(process.pid, number)
-            if state is not None:
-                self.record(kinds.PROCESS_SIGNAL_STATE, state)
         elif witness is not None:
             facts["oomKills"] = self.limits.oom_kills()
             witness.before_kill()
-        if not process.signal(number):
+        sent = process.signal(number)
+        if state is not None:  # as it was before the signal, written down when that is on its way
+            self.record(kinds.PROCESS_SIGNAL_STATE, state)
+        if not sent:
             return False
         # A node that starts anew must know: the stop signal is sent once in a container's life.
         self.stop_signal_sent = self.stop_signal_sent or number != signal.SIGKILL

@@ -44,11 +44,6 @@ class Limits:
         now = self._cgroups.oom_kills(self._path) if self._path else None
         return None if now is None or self._oom_kills is None else now - self._oom_kills
 
-    def out_of_memory(self) -> bool | None:
-        """Whether there was one."""
-        kills = self.oom_kills()
-        return None if kills is None else kills > 0
-
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path) if self._path else None
 

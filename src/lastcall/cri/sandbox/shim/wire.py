@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HEADER = Struct("=II")
 _MAXIMUM = 64 << 20
+_READ_SIZE, _ANCILLARY_SIZE = 1 << 16, socket.CMSG_SPACE(16 * 4)
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -89,7 +90,7 @@ class Connection:
         closed = False
         while True:
             try:
-                data, ancillary, _, _ = self.socket.recvmsg(1 << 18, socket.CMSG_SPACE(16 * 4), socket.MSG_CMSG_CLOEXEC)
+                data, ancillary, _, _ = self.socket.recvmsg(_READ_SIZE, _ANCILLARY_SIZE, socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
                 break
             except ConnectionResetError:
@@ -103,7 +104,7 @@ class Connection:
                 closed = True
                 break
             self._in += data
-            if len(data) < 1 << 18:
+            if len(data) < _READ_SIZE:
                 break  # the level-triggered watcher calls again if there is more
         messages = self._frames()
         return None if closed and not messages else messages
