@@ -51,8 +51,8 @@ ProcessRestarted = Callable[[str, int], None]
 
 _DEATH_IS_KNOWN_SECONDS = 1.0
 
-_RECORDS_TOGETHER_SECONDS = 0.004
-"""The least time between two readings of records: less than an eye sees, and the rings hold more than comes then."""
+_RECORDS_TOGETHER_SECONDS = 0.015
+"""From the first record that is new to its reading: less than an eye sees, and the rings hold more than comes then."""
 
 _NAMESPACES = (
     linux.CLONE_NEWUSER
@@ -331,15 +331,17 @@ class EmbeddedCluster:
         return RingRecorder(self._plan.rings["front"], actor, RealClock())
 
     def _woken(self) -> None:
-        """Read, and let what follows come together: a Pod's end is twenty records, and each would wake this process."""
+        """Let what follows come together: a Pod's end is twenty records, and whoever reads them takes the processor
+        from those who end it.
+        """
         assert self._plan is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._plan.wake_fd)
-        self._read_rings()
-        loop.call_later(_RECORDS_TOGETHER_SECONDS, loop.add_reader, self._plan.wake_fd, self._woken)
+        loop.call_later(_RECORDS_TOGETHER_SECONDS, self._read_rings)
 
     def _read_rings(self) -> None:
         assert self._plan is not None
+        asyncio.get_running_loop().add_reader(self._plan.wake_fd, self._woken)
         with suppress(BlockingIOError):
             os.eventfd_read(self._plan.wake_fd)
         for reader in self._readers:
