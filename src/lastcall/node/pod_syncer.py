@@ -25,7 +25,7 @@ from lastcall.node.restart_all import is_restarting
 from lastcall.node.runtime_manager import RuntimeManager
 from lastcall.node.runtime_pod import RunningPod, running_pod_of
 from lastcall.node.versions import Behaviour
-from lastcall.world.tasks import unless
+from lastcall.world.tasks import meanwhile, unless
 
 
 class CRIViolation(Exception):
@@ -118,14 +118,24 @@ class KubeletPodSyncer:
         pod_status_func: Callable[[Object], None] | None,
         cause_id: str,
     ) -> None:
-        """Stop everything, then say what became of it (kubelet.go:SyncTerminatingPod). Raises to be called again."""
-        status = self._generator.generate_api_pod_status(pod, pod_status, False)
-        if pod_status_func is not None:
-            pod_status_func(status)
-        self._statuses.set_pod_status(pod, status)
-        self._probes.stop_liveness_and_startup(pod)
+        """Stop everything, then say what became of it (kubelet.go:SyncTerminatingPod). Raises to be called again.
+
+        The kubelet says first that the Pod terminates. Here the signals are on their way before that is put together:
+        whoever reads it could not tell, for it is sent by a task of its own.
+        """
+
+        def say_that_it_terminates() -> None:
+            status = self._generator.generate_api_pod_status(pod, pod_status, False)
+            if pod_status_func is not None:
+                pod_status_func(status)
+            self._statuses.set_pod_status(pod, status)
+            self._probes.stop_liveness_and_startup(pod)
+
         self._record_hooks_of_ended_containers(pod, pod_status, cause_id)
-        await self._kill(pod, running_pod_of(pod_status), grace_period, runtime_only=False, cause_id=cause_id)
+        await meanwhile(
+            self._kill(pod, running_pod_of(pod_status), grace_period, runtime_only=False, cause_id=cause_id),
+            say_that_it_terminates,
+        )
         self._probes.remove_pod(pod)
         stopped = await self._pleg.refresh(uid_of(pod), name_of(pod), namespace_of(pod))
         running = [container.metadata.name for container in stopped.running_containers()]

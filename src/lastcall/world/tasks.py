@@ -6,7 +6,7 @@ in a goroutine ends a Go program.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -60,6 +60,19 @@ async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T | Exception]:
             raise result
         found.append(result)
     return found
+
+
+async def meanwhile(work: Coroutine[Any, Any, T], beside: Callable[[], None]) -> T:
+    """The result of `work`; `beside` is called when that first waits for something, at the latest before this ends."""
+
+    async def call() -> None:
+        beside()
+
+    task = asyncio.ensure_future(call())
+    try:
+        return await work
+    finally:
+        await task
 
 
 async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None:
