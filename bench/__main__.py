@@ -1,6 +1,6 @@
 """`python -m bench [--starts N] [--pods N]`: the figures of README and RESULTS.md, as a Markdown table.
 
-`python -m bench virtual-cluster`: see bench/virtual_cluster.py; `python -m bench rollouts`: bench/rollouts.py.
+`python -m bench list` names the other measurements, `python -m bench NAME …` runs one of them.
 """
 
 import argparse
@@ -44,14 +44,34 @@ def main() -> None:
     print(f"\nPSS after {arguments.pods} Pods, MB: {memory}")
 
 
+OTHERS = {
+    "ends": "how fast Pods end, one by one and 200 at once, step by step, with the CPU of each (1 min)",
+    "api": "the API server over TLS: requests per second, LIST, watchers (8 min; --quick: 1 min)",
+    "store": "the SQLite store by itself, and its restart with 10 000 Pods (30 s)",
+    "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
+    "load": "how true the load generator is to its rate, beside wrk (4 min; --seconds 5 --rounds 3)",
+    "services": "an endpoint change at 10, 1 000 and 5 000 Services; new connections by ClusterIP and direct (20 s)",
+    "service-nodes": "EndpointSlice written → the rules of the last of 3 nodes (1 min; N: how many times, 20)",
+    "rollouts": "`lastcall rollout` on the examples, again and again (hours; --runs 1 --seconds 5 --only polite: 30 s)",
+}
+"""Name → what it measures, and about how long it takes; each is a module of this package."""
+
+
+def show() -> None:
+    """All measurements, a line each."""
+    wide = max(map(len, OTHERS))
+    print(f"{'':{wide}}  the figures of README: starts, Pods, memory (1 min; --starts 10 --pods 200)")
+    for name, what in OTHERS.items():
+        print(f"{name:{wide}}  {what}")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["virtual-cluster"]:
-        from bench import virtual_cluster
-
-        virtual_cluster.main(sys.argv[2:])
-    elif sys.argv[1:2] == ["rollouts"]:
-        from bench import rollouts
-
-        rollouts.main(sys.argv[2:])
+    name = sys.argv[1] if sys.argv[1:] else ""
+    if name in OTHERS:
+        os.execv(sys.executable, [sys.executable, "-m", f"bench.{name.replace('-', '_')}", *sys.argv[2:]])
+    elif name == "list":
+        show()
+    elif name and not name.startswith("-"):
+        sys.exit(f"bench: there is no {name!r}: {', '.join(OTHERS)} (`python -m bench list`)")
     else:
         main()

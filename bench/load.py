@@ -9,6 +9,7 @@ would have taken.
 import argparse
 import asyncio
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -154,7 +155,7 @@ def main() -> None:
             peers.append(wrk(port, arguments.seconds))
     server.stdin.close()
     server.wait(10)
-    print(machine())
+    print(f"{machine()}, load {os.getloadavg()[0]:.1f}")
     print("\n| kind, asked rate | n | sent, requests/s | lateness p50, ms | p99, ms (least-most) | latest, ms | lost |")
     print("|---|---|---|---|---|---|---|")
     for (kind, rate), found in runs.items():

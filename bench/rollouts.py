@@ -150,3 +150,7 @@ def main(arguments: Sequence[str]) -> None:
                     with options.raw.open("a") as file:
                         file.write(json.dumps(runs[-1]) + "\n")
         print("\n".join(rows(variant.name, runs)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
