@@ -22,7 +22,8 @@ FROM = {
     "published": "from the host, over a published port",
     "balancer": "from a load balancer",
 }
-NUMBERS = ("lost", "at most", "of")
+AT_MOST = "at most (95 %)"
+NUMBERS = ("lost", AT_MOST, "of")
 ENOUGH, UNEVEN = 20, 1.5
 """Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
 SHOWN = 12
@@ -47,7 +48,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print(Text(f"  {line}", style="yellow"))
     if found.lost:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for name in ("lost", "at most", "kind of request", "how", "why"):
+        for name in ("lost", AT_MOST, "kind of request", "how", "why"):
             table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "why")
         counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
         for (kind, how, cause), count in counts.most_common():
@@ -56,7 +57,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print(table)
         console.print()
         pods = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for name in ("lost", "at most", "of", "Pod"):
+        for name in ("lost", AT_MOST, "of", "Pod"):
             pods.add_column(name, justify="right" if name in NUMBERS else "left")
         left = {life.name: tell_left(life) for life in result.lives}
         for share in found.pods:
@@ -169,6 +170,7 @@ def _experiment(result: Result) -> dict[str, Any]:
             for each in found.balance
         ],
         "control": {"total": found.control_total, "lost": found.control_lost},
+        "neverAnswered": [each.kind for each in found.never_answered],
         "unmeasured": len(found.unmeasured),
         "unaccounted": list(found.unaccounted),
         "withoutOutcome": list(found.without_outcome),

@@ -94,6 +94,15 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
+class NeverAnswered:
+    """A kind of which no request at all had a good answer, and how most of them were lost."""
+
+    kind: Kind
+    count: int
+    lost: str
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """`totals` and `losses` are by kind, without the `unmeasured`: losses of a client that was itself held up, which
     no Pod's end explains.
@@ -102,8 +111,8 @@ class Account:
     `without_outcome`, that the client began and says nothing of; `answered_unseen`, that the client got an answer to
     and no application printed, though it prints others of that kind. `seen`: how many the applications printed;
     `whole_output`: all that they printed is known, so that "never saw it" can be said. `control_losses`: those before
-    the disruption, by kind and class, the most frequent first. `longest`: what a good answer took at most, in seconds,
-    by kind.
+    the disruption, by kind and class, the most frequent first. `never_answered` are
+    kinds that the application seems not to speak. `longest`: what a good answer took at most, in seconds, by kind.
     """
 
     totals: Mapping[Kind, int]
@@ -122,6 +131,7 @@ class Account:
     moved: tuple[Outcome, ...] = ()
     pods: tuple[PodShare, ...] = ()
     balance: tuple[Balance, ...] = ()
+    never_answered: tuple[NeverAnswered, ...] = ()
 
     @property
     def total(self) -> int:
@@ -194,7 +204,23 @@ def account(
         moved=tuple(each for each in counted if each.moved and not each.lost),
         pods=_shares(counted, lost, addresses),
         balance=_balance(control, lives, addresses, disrupted),
+        never_answered=_never_answered([*control, *counted], control, lost),
     )
+
+
+def _never_answered(
+    outcomes: Sequence[Outcome], control: Sequence[Outcome], lost: Sequence[LostRequest]
+) -> tuple[NeverAnswered, ...]:
+    """Those for which no Pod's end is the reason: some were lost before any, or without one."""
+    answered = {each.kind for each in outcomes if not each.lost}
+    for_another_reason = {each.kind for each in control}
+    for_another_reason |= {each.outcome.kind for each in lost if each.cause in ("unexplained", "server error")}
+    kinds = dict.fromkeys(each.kind for each in outcomes)
+    found = []
+    for kind in (each for each in kinds if each not in answered and each in for_another_reason):
+        ways = Counter(str(each.lost) for each in outcomes if each.kind == kind)
+        found.append(NeverAnswered(kind, ways.total(), ", ".join(way for way, _ in ways.most_common(3))))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

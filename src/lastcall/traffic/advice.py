@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lastcall.traffic.account import WHY, Account, LostRequest
+from lastcall.traffic.account import WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.bounds import percentage
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, Kind
+from lastcall.traffic.patches import merged
 
 SPARE_SECONDS = 1.0
 """Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
@@ -35,8 +36,8 @@ class Judgement:
 
     @property
     def patch(self) -> dict[str, Any]:
-        """Of the advice that saves the most of what a manifest can save; {} when none can."""
-        return next((each.patch for each in self.advice if each.patch), {})
+        """All that a manifest can do, as one; {} when it can do nothing."""
+        return merged(each.patch for each in self.advice)
 
 
 def judge(
@@ -51,11 +52,14 @@ def judge(
     """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service;
     `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in seconds, a
     change of endpoints may usually be, which may be more than what was seen."""
+    never = "; ".join(map(_never_answered, account.never_answered))
+    if never and not account.control_lost:
+        return Judgement("inconclusive", never, ())
     if account.control_lost:
         return Judgement(
             "inconclusive",
             f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted "
-            f"({_control_losses(account)}): mend that first",
+            f"({_control_losses(account)}): mend that first{f'; {never}' if never else ''}",
             (),
         )
     unmeasured = _unmeasured(account)
@@ -73,6 +77,27 @@ def judge(
     sentence += f"{whose} {WHY[most]}"
     sentence += f"; {unmeasured}" if unmeasured else ""
     return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
+
+
+_ASKS: dict[Kind, str] = {
+    "fresh": "--path says what they ask for, --port where",
+    "keep-alive": "--path says what they ask for, --port where",
+    "slow": "--slow-path says what they ask for",
+    "tcp": "each sends a line and wants the same line back, without HTTP",
+    "stream": "--stream-path says what they ask for",
+    "websocket": "--websocket-path says where they are opened",
+    "http2": "they are HTTP/2 with prior knowledge (h2c)",
+}
+
+
+def _never_answered(never: NeverAnswered) -> str:
+    all_ = (
+        f"the only {never.kind} request was not" if never.count == 1 else f"none of {never.count} {never.kind} ones was"
+    )
+    return (
+        f"{all_} answered ({never.lost}), not even by Pods that nothing ended: does the application speak that kind? "
+        f"({_ASKS[never.kind]})"
+    )
 
 
 def _control_losses(account: Account) -> str:
@@ -171,7 +196,7 @@ def _sleep_before_stop(
     hook = f"sleep: {{seconds: {seconds}}}" if sleep_hooks else f'exec: {{command: [sleep, "{seconds}"]}}'
     later = f" (it may be {longest_lag:.3g} s)" if longest_lag > lag else ""
     sentence = (
-        f"A preStop hook `{hook}`{more} would have saved them: the rules changed up to "
+        f"A preStop hook `{hook}`{more} would have saved {'it' if count == 1 else 'them'}: the rules changed up to "
         f"{lag:.2f} s after the DELETE{later}, and the Pod would have gone on serving so long."
     )
     return Advice(sentence, count, patch)

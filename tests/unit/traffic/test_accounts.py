@@ -14,6 +14,7 @@ from lastcall.traffic.advice import judge
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.lives import PodLife, pod_lives
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.patches import merged
 
 
 def life(**times: Any) -> PodLife:
@@ -444,3 +445,32 @@ def test_a_new_connection_that_a_stalled_client_left_silent_until_the_pods_end_i
     assert account([stalled], [ended], ["lc-1 begun"], 5.0).unmeasured == (), "the application has seen it"
     on_time = request(12.9, 13.1, "closed before bytes", held_up=0.1)
     assert account([on_time], [ended], [], 5.0).unmeasured == ()
+
+
+def test_several_advices_are_one_patch() -> None:
+    hook = {"preStop": {"sleep": {"seconds": 3}}}
+    one = {"spec": {"template": {"spec": {"containers": [{"name": "app", "lifecycle": hook}],
+                                          "terminationGracePeriodSeconds": 5}}}}  # fmt: skip
+    other = {"spec": {"strategy": {"type": "RollingUpdate"}, "template": {"spec": {
+        "containers": [{"name": "app", "readinessProbe": {}}, {"name": "proxy", "lifecycle": hook}],
+        "terminationGracePeriodSeconds": 9}}}}  # fmt: skip
+    assert merged([one, other]) == {"spec": {"strategy": {"type": "RollingUpdate"}, "template": {"spec": {
+        "containers": [{"name": "app", "lifecycle": hook, "readinessProbe": {}}, {"name": "proxy", "lifecycle": hook}],
+        "terminationGracePeriodSeconds": 9}}}}  # fmt: skip
+    assert merged([]) == {} and merged([one]) == merged([one, one]) == one
+
+
+def test_a_kind_that_nobody_answers_is_no_loss_of_the_rollout() -> None:
+    owner = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": {"spec": {"containers": []}}}}
+    silent = [request(5 + n, 15 + n, "timeout", "tcp", id=n + 1) for n in range(3)]
+    good = [request(5.0, id=10), request(10.5, id=11)]
+    whole = life(deleted=None, hook=None, term=None, exited=None, unrouted=None)
+    told = judge(account([*good, *silent], [whole], [], 10.0), [whole], owner, 80)
+    assert told.verdict == "inconclusive" and told.advice == ()
+    assert told.sentence.startswith("none of 3 tcp ones was answered (timeout), not even by Pods that nothing ended")
+    # Where one was answered, or all were lost to a Pod's end, they are lost.
+    one = [*good, *silent, request(6.0, kind="tcp", id=20)]
+    assert judge(account(one, [whole], [], 10.0), [whole], owner, 80).verdict == "requests lost"
+    ended = [request(14, 15, "reset after bytes", "tcp", id=30)]
+    containers = {**owner, "spec": {"template": {"spec": {"containers": [{"name": "app"}]}}}}
+    assert judge(account([*good, *ended], [life()], [], 10.0), [life()], containers, 80).verdict == "requests lost"
