@@ -110,12 +110,12 @@ def _fail(message: str) -> StatusError:
     return errors.plain_failure(message)
 
 
-def _go_map(value: Any) -> str:
+def go_map(value: Any) -> str:
     """As Go's `%v` prints decoded JSON: `map[image:noname]`."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_go_map(value[key])}" for key in sorted(value)) + "]"
+        return "map[" + " ".join(f"{key}:{go_map(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(_go_map(item) for item in value) + "]"
+        return "[" + " ".join(go_map(item) for item in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     return "<nil>" if value is None else str(value)
@@ -130,12 +130,12 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
         if directive == "delete":
             return {}
         if directive != "merge":
-            raise _fail(f"unknown patch type: {_go_map(directive)} in map: {_go_map(patch)}")
+            raise _fail(f"unknown patch type: {go_map(directive)} in map: {go_map(patch)}")
     result = dict(original)
     if _RETAIN_KEYS in patch:
         retained = patch[_RETAIN_KEYS]
         if not isinstance(retained, list):
-            raise _fail(f"wrong type for value of {_RETAIN_KEYS}: {_go_map(retained)}")
+            raise _fail(f"wrong type for value of {_RETAIN_KEYS}: {go_map(retained)}")
         missing = [key for key in patch if not key.startswith("$") and patch[key] is not None and key not in retained]
         if missing:
             raise _fail("the retainKeys list must contain all keys of the patch")
@@ -144,7 +144,7 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
         if key in (_DIRECTIVE, _RETAIN_KEYS):
             continue
         if key.startswith((_DELETE_PRIMITIVES, _ORDER)) and not isinstance(value, list | None):
-            raise _fail(f"wrong type for value of {key}: {_go_map(value)}")
+            raise _fail(f"wrong type for value of {key}: {go_map(value)}")
         if key.startswith(_DELETE_PRIMITIVES):
             name = key[len(_DELETE_PRIMITIVES) :]
             if isinstance(result.get(name), list):
@@ -192,7 +192,7 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
     replace = False
     for item in patch:
         if not isinstance(item, dict):
-            raise _fail(f"expected a map in a list with merge key {key}, got {_go_map(item)}")
+            raise _fail(f"expected a map in a list with merge key {key}, got {go_map(item)}")
         directive = item.get(_DIRECTIVE)
         if directive == "replace":
             if len(item) == 1 or key not in item:
@@ -203,12 +203,12 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
             continue
         if key not in item:
             shown = {name: value for name, value in item.items() if name != _DIRECTIVE}
-            raise _fail(f"map: {_go_map(shown if directive else item)} does not contain declared merge key: {key}")
+            raise _fail(f"map: {go_map(shown if directive else item)} does not contain declared merge key: {key}")
         if directive == "delete":
             result = [entry for entry in result if entry.get(key) != item[key]]
             continue
         if directive not in (None, "merge"):
-            raise _fail(f"unknown patch type: {_go_map(directive)} in map: {_go_map(item)}")
+            raise _fail(f"unknown patch type: {go_map(directive)} in map: {go_map(item)}")
         additions.append(item)
     if replace:
         return [_strip(item) for item in additions]

@@ -5,6 +5,7 @@ pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,13 +15,14 @@ from lastcall.api.custom import CustomResource
 from lastcall.api.decoding import decode_fields
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import invalid
+from lastcall.api.field import go_quote, invalid
 from lastcall.api.meta import Object
 from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema import DecodeError, known_kind
 from lastcall.api.structural import prune_unknown, set_schema_defaults
 from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.negotiation import PROTOBUF, YAML
+from lastcall.apiserver.negotiation import JSON, PROTOBUF, YAML
+from lastcall.apiserver.repeated_fields import repeated_fields
 from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
 
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
@@ -28,8 +30,8 @@ SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
-def decode(body: bytes, media_type: str) -> Any:
-    """JSON, YAML or protobuf as plain data. Raises ValueError."""
+def decode(body: bytes, media_type: str, yaml_problems: list[str] | None = None) -> Any:
+    """JSON, YAML or protobuf as plain data; `yaml_problems` gets the keys that are there twice. Raises ValueError."""
     if media_type == PROTOBUF:
         from lastcall.api.protobuf import decode_envelope
 
@@ -38,10 +40,33 @@ def decode(body: bytes, media_type: str) -> Any:
         return orjson.loads(body)
     import yaml
 
+    loader = _yaml_loader()(body)
     try:
-        return yaml.load(body, Loader=_yaml_loader())  # noqa: S506 (a safe loader)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if yaml_problems is not None:
+            _repeated_keys(node, yaml_problems)
+        return loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise ValueError(str(error).replace("\n", " ")) from None
+        raise ValueError(_yaml_error(error)) from None
+    finally:
+        loader.dispose()
+
+
+def _repeated_keys(node: Any, problems: list[str]) -> None:
+    """The keys below a YAML node that a map has twice, in Go's words."""
+    if node.id == "sequence":
+        for item in node.value:
+            _repeated_keys(item, problems)
+    if node.id != "mapping":
+        return
+    seen: list[str] = []
+    for key, value in node.value:
+        _repeated_keys(value, problems)
+        if key.id == "scalar" and key.value in seen:
+            problems.append(f"line {value.start_mark.line + 1}: key {go_quote(key.value)} already set in map")
+        seen.append(key.value if key.id == "scalar" else "")
 
 
 @cache
@@ -68,32 +93,64 @@ def decode_optional(body: bytes, media_type: str, default: Any) -> Any:
 
 
 def decode_object(body: bytes, media_type: str, resource: Resource, context: RequestContext) -> Object:
-    """The body of a POST or PUT. Raises the 400 StatusError of what is no object of this kind."""
+    """The body of a POST or PUT; `context` learns what it says twice. Raises 400 for what is no object of this kind."""
+    yaml_problems: list[str] = []
     try:
-        obj = decode(body, media_type)
+        obj = decode(body, media_type, yaml_problems)
     except ValueError as error:
         if media_type == PROTOBUF:
             text = (
                 f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({body[:1000].hex()})"
             )
             raise bad_request(text) from None
-        shown = body[:1000].decode(errors="replace") or "<empty>"
-        raise _unrecognized(resource, _json_error(body), shown) from None
+        if media_type == YAML:
+            why = f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({_summary(body)})"
+            raise bad_request(why) from None
+        raise _unrecognized(resource, _json_error(body), _summary(body)) from None
     if obj is None:
         return {"metadata": {}}
     if isinstance(obj, dict):
+        if context.field_validation != "Ignore":
+            if media_type == JSON:
+                context.repeated = repeated_fields(body, obj)
+            elif yaml_problems:
+                _say_of_yaml(resource, context, yaml_problems)
         return obj
     type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
     why = f"json: cannot unmarshal {type_} into Go value of type {_STRUCT}"
-    raise _unrecognized(resource, why, body[:1000].hex())
+    raise _unrecognized(resource, why, _summary(body))
 
 
-def decode_patch(body: bytes, content_type: str) -> Any:
+MAX_SHOWN_BYTES = 30
+
+
+def _summary(body: bytes) -> str:
+    """The beginning of a body that cannot be read. (`summarizeData`)"""
+    if not body:
+        return "<empty>"
+    more = " ..." if len(body) > MAX_SHOWN_BYTES else ""
+    start = body[:MAX_SHOWN_BYTES]
+    return (start.decode(errors="replace") if body.startswith(b"{") else start.hex()) + more
+
+
+def _say_of_yaml(resource: Resource, context: RequestContext, problems: list[str]) -> None:
+    """Keys that a YAML text has twice: warnings, or the 400 StatusError. (`parseYAMLWarnings`)"""
+    if context.field_validation == "Warn":
+        context.warnings.extend(problems)
+        return
+    why = "strict decoding error: yaml: unmarshal errors:" + "".join(f"\n  {problem}" for problem in problems)
+    raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
+
+
+def decode_patch(body: bytes, content_type: str, context: RequestContext | None = None) -> Any:
     """The decoded patch, an empty one for an empty body. Raises the 400 StatusError."""
     if content_type == APPLY_PATCH:
         return _decode_applied(body)
     try:
-        return orjson.loads(body) if body else {}
+        patch = orjson.loads(body) if body else {}
+        if context is not None and context.field_validation != "Ignore" and isinstance(patch, dict):
+            context.repeated = repeated_fields(body, patch)
+        return patch
     except ValueError:
         why = _json_error(body)
         raise bad_request(why if content_type == STRATEGIC_MERGE_PATCH else f"error decoding patch: {why}") from None
@@ -162,32 +219,44 @@ def _literal_error(text: str, literal: str) -> str:
 
 
 def prepare(
-    context: RequestContext, resource: Resource, obj: Object, *, patch: Any = None, old: Object | None = None
+    context: RequestContext,
+    resource: Resource,
+    obj: Object,
+    *,
+    patch: Callable[[], str] | None = None,
+    old: Object | None = None,
 ) -> Object:
     """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
 
-    `patch` is given when the object came from a PATCH, whose strict errors have another form; `old` is what was
-    patched: what is the same in both has been looked at before. Raises StatusError.
+    `patch` is given when the object came from a PATCH, whose errors have another form and show what it answers; `old`
+    is what was patched: what is the same in both has been looked at before. Raises StatusError.
     """
     check_kind(resource, obj)
     if not isinstance(obj.get("metadata", {}), dict | None):
-        why = "json: cannot unmarshal a value that is no object into Go struct field .metadata of type v1.ObjectMeta"
+        type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj["metadata"]), "number")
+        why = f"json: cannot unmarshal {type_} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
     obj["metadata"] = obj.get("metadata") or {}
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
     looked_at = [key for key, value in obj.items() if old is None or not _same(value, old.get(key))]
     part = obj if old is None else {key: obj[key] for key in looked_at}
     forget = obj["metadata"].get("managedFields") == []
-    if patch is not None and old is not None and isinstance(resource, CustomResource):
-        # What a declared kind's error shows is the patched object.
-        patch = orjson.dumps(_with_managers(obj, old), option=orjson.OPT_SORT_KEYS).decode()
     try:
         if isinstance(resource, CustomResource):
             problems = _decode_custom(resource, part)
         else:
             problems = decode_fields(resource, part)
     except DecodeError as error:
+        if patch is not None:
+            shown = patch()
+            why = _unconverted(str(error)) if shown.startswith("map[") else str(error)
+            raise invalid_object("", "", [invalid("patch", shown, why)]) from None
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
+    if context.repeated is not None:
+        # Those of a patch are found when it is read, before it is applied.
+        said = context.repeated
+        problems = said.merged(problems) if patch is None else [*said.problems(), *problems]
+        context.repeated = None
     if problems:
         if context.field_validation == "Strict":
             raise _strict(resource, problems, patch)
@@ -204,9 +273,22 @@ def prepare(
     return obj
 
 
-def _with_managers(obj: Object, old: Object) -> Object:
-    entries = old["metadata"].get("managedFields")
-    return {**obj, "metadata": {**({"managedFields": entries} if entries else {}), **obj["metadata"]}}
+_KINDS = {"number": "int64", "string": "string", "bool": "bool", "array": "slice", "object": "map"}
+
+
+def _unconverted(why: str) -> str:
+    """A value of the wrong type in the words of a strategic merge, which makes no JSON in between.
+
+    (`runtime.DefaultUnstructuredConverter`)
+    """
+    found = re.fullmatch(r"json: cannot unmarshal (\w+)(?: \S+)? into Go .* of type (\S+)", why)
+    if found is None:
+        return why
+    kind, target = _KINDS.get(found.group(1), found.group(1)), found.group(2)
+    for what, start in (("slice", "[]"), ("map", "map[")):
+        if target.startswith(start):
+            return f"cannot restore {what} from {kind}"
+    return f"cannot restore struct from: {kind}" if target.startswith("v1.") else f"unrecognized type: {kind}"
 
 
 def _decode_custom(resource: CustomResource, obj: Object) -> list[str]:
@@ -226,11 +308,11 @@ def _same(value: Any, before: Any) -> bool:
     return value is before or (bool(value == before) and orjson.dumps(value) == orjson.dumps(before))
 
 
-def _strict(resource: Resource, problems: list[str], patch: Any) -> StatusError:
+def _strict(resource: Resource, problems: list[str], patch: Callable[[], str] | None) -> StatusError:
     why = f"strict decoding error: {', '.join(problems)}"
     if patch is None:
         return cannot_be_handled(resource.kind, resource.version, resource.kind, why)
-    return invalid_object("", "", [invalid("patch", patch, why)])
+    return invalid_object("", "", [invalid("patch", patch(), why)])
 
 
 def _check_custom_kind(resource: CustomResource, obj: Object) -> None:

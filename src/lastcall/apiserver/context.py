@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.repeated_fields import RepeatedFields
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
@@ -20,4 +21,6 @@ class RequestContext:
     field_validation: FieldValidation = "Ignore"
     in_process: bool = False
     """Who asks is in this process and takes the object of the answer: nobody has asked for JSON yet."""
+    repeated: RepeatedFields | None = None
+    """What the body says more than once."""
     warnings: list[str] = field(default_factory=list)

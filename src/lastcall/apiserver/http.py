@@ -9,14 +9,13 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
 from lastcall.api.custom import CustomResource
 from lastcall.api.errors import (
     StatusError,
-    bad_request,
     internal,
     method_not_allowed,
     resource_not_found,
@@ -344,7 +343,7 @@ class HTTPFace:
         media_type = self._media_type(request, list_=False)
         apply = content_type == APPLY_PATCH
         context = self._context(request, user, "PatchOptions", apply=apply)
-        patch = decode_patch(await self._body(request), content_type)
+        patch = decode_patch(await self._body(request), content_type, context)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.patch(
             context,
@@ -429,7 +428,7 @@ class HTTPFace:
             request.headers.get("User-Agent", ""),
             field_manager=query.get("fieldManager", ""),
             dry_run=parse_dry_run(options_kind, query, query.getall("dryRun", []), apply=apply),
-            field_validation=_field_validation(query.get("fieldValidation", "")),
+            field_validation=cast(FieldValidation, query.get("fieldValidation") or "Warn"),  # looked at with dryRun
             warnings=_warnings(request),
         )
 
@@ -521,16 +520,6 @@ async def _pump(response: web.StreamResponse, first: bytes, chunks: AsyncIterato
     async for chunk in chunks:
         await response.write(chunk)
     await response.write_eof()
-
-
-def _field_validation(text: str) -> FieldValidation:
-    if text in ("", "Warn"):
-        return "Warn"
-    if text == "Strict":
-        return "Strict"
-    if text == "Ignore":
-        return "Ignore"
-    raise bad_request(f'fieldValidation: Unsupported value: "{text}": supported values: "Ignore", "Strict", "Warn"')
 
 
 def _body_kind(resource: Resource, info: RequestInfo) -> Resource:

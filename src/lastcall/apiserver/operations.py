@@ -7,6 +7,7 @@ told apart, and the answer of a DELETE gets its form.
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -46,7 +47,7 @@ from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, mana
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
-from lastcall.apiserver.patching import patcher
+from lastcall.apiserver.patching import patched, patcher
 from lastcall.apiserver.registry import Answer, GenericStore, Track, Transform, check_names
 from lastcall.apiserver.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.repeated_pods import RepeatedPods
@@ -58,7 +59,7 @@ from lastcall.apiserver.streaming.location import stream_location
 from lastcall.apiserver.subresources import bind, open_log, request_token
 from lastcall.apiserver.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.watch import EventStream, open_watch
-from lastcall.client.api import APPLY_PATCH, JSON_PATCH
+from lastcall.client.api import APPLY_PATCH
 from lastcall.store.value import Value
 from lastcall.world.clock import now, rfc3339_now
 
@@ -413,7 +414,8 @@ class Operations:
             meta = new["metadata"]
             if meta is not shown["metadata"] and meta.get("managedFields") is old["metadata"].get("managedFields"):
                 meta.pop("managedFields", None)  # untouched: they need no checking
-            new = prepare(context, resource, new, patch=patch if content_type != JSON_PATCH else None, old=shown)
+            told = partial(patched, resource, name, content_type, patch, shown)
+            new = prepare(context, resource, new, patch=told, old=shown)
             if resource is PODS and "status" in new and new.get("spec") is shown["spec"]:
                 return new  # a Pod's defaults are in its spec, and what is stored has them
             return self._stored(resource, new)

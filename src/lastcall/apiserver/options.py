@@ -226,6 +226,7 @@ def validate_dry_run(values: Sequence[str]) -> list[FieldError]:
 
 
 MAX_FIELD_MANAGER_BYTES = 128
+FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 def validate_field_manager(name: str) -> list[FieldError]:
@@ -253,6 +254,9 @@ def parse_dry_run(kind: str, query: Mapping[str, str], values: Sequence[str], *,
         errors.append(forbidden("force", "may not be specified for non-apply patch"))
     errors += validate_field_manager(query.get("fieldManager", ""))
     errors += validate_dry_run(values)
+    validation = query.get("fieldValidation", "")
+    if validation not in FIELD_VALIDATIONS:
+        errors.append(not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
     if errors:
         raise invalid_options(kind, errors)
     return bool(values)

@@ -5,6 +5,8 @@ Source: apiserver pkg/endpoints/handlers/patch.go.
 
 from typing import Any
 
+import orjson
+
 from lastcall.api import patch as patches
 from lastcall.api.custom import CustomResource
 from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
@@ -20,6 +22,7 @@ from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 
+OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 NO_STRATEGIC = (
     "the body of the request was in an unknown format - accepted media types include: "
     f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
@@ -51,6 +54,8 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
             raise _unprocessable(resource, name, "the patched object has no metadata")
         if new.get("kind") != resource.kind or new.get("apiVersion") != resource.api_version:
             raise _another_kind(resource, name, new)
+        if (new["metadata"].get("namespace") or "") not in ("", old["metadata"].get("namespace") or ""):
+            raise bad_request(OTHER_NAMESPACE)
         if new["metadata"].get("name") != name:
             given = new["metadata"].get("name")
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
@@ -61,6 +66,14 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
         return {**new, **copy_object(own)}
 
     return transform
+
+
+def patched(resource: Resource, name: str, content_type: str, patch: Any, old: Object) -> str:
+    """What an error of a patch shows: the patch itself as a Go map, or the patched object as JSON."""
+    if content_type == STRATEGIC_MERGE_PATCH:
+        return patches.go_map(patch)
+    new = patcher(resource, name, content_type, patch)(old)
+    return orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _is_untouched(new: Object, old: Object) -> bool:

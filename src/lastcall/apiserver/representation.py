@@ -8,6 +8,8 @@ from datetime import datetime
 
 import orjson
 
+from lastcall.api.errors import bad_request
+from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.negotiation import YAML, MediaType
@@ -30,6 +32,9 @@ def table(
     from lastcall.api.table import IncludeObject, table_for
 
     asked = query.get("includeObject", "")
+    if asked not in ("", "None", "Metadata", "Object"):
+        why = f"includeObject: Invalid value: {go_quote(asked)}: must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
     include: IncludeObject = "Object" if asked == "Object" else "None" if asked == "None" else "Metadata"
     return {
         **table_for(resource, objects, moment, include, meta),

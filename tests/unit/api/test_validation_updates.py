@@ -90,7 +90,7 @@ def test_scheduling_gates_may_only_be_removed() -> None:
     gated = pod(schedulingGates=[{"name": "a/b"}])
     assert texts(pod(), gated) == []
     assert texts(gated, pod()) == [
-        "spec.schedulingGates[0]: Forbidden: only deletion is allowed, but found new scheduling gate 'a/b'"
+        "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a/b'"
     ]
 
 

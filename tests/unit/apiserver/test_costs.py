@@ -167,7 +167,7 @@ def test_what_a_patch_brings_is_checked_although_the_rest_is_known(virtual: Call
         await api.admin.create(PODS, pod("p"), "default")
         with pytest.raises(StatusError) as refused:
             await api.admin.patch(PODS, "p", {"status": {"phase": 7}}, "default", subresource="status")
-        assert refused.value.code == 400
+        assert refused.value.code == 422
         patch = {"status": {"phase": "Running", "nonsense": 1, "podIPs": []}}
         await api.admin.patch(PODS, "p", patch, "default", subresource="status")
         status = (await api.admin.get(PODS, "p", "default"))["status"]

@@ -85,7 +85,7 @@ def _only_deleted_gates(new: list[Object], old: list[Object]) -> list[FieldError
     names = [gate.get("name") for gate in old]
     return [
         forbidden(
-            f"spec.schedulingGates[{index}]",
+            f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
         for index, gate in enumerate(new)

@@ -242,6 +242,11 @@ def validate_update(new: Object, old: Object) -> list[FieldError]:
         now, before = cluster_ips(spec), cluster_ips(stored)
         if now and before and now[0] != before[0]:
             errors.append(invalid("spec.clusterIPs[0]", now, "may not change once set"))
+        headless = [addresses[:1] == ["None"] for addresses in (now, before)]
+        families, had = spec.get("ipFamilies") or [], stored.get("ipFamilies") or []
+        if not any(headless) and families and had and families[0] != had[0]:
+            shown = families if len(families) == len(had) else now
+            errors.append(invalid("spec.ipFamilies[0]", shown, "may not change once set"))
     name = spec.get("loadBalancerClass")
     if spec.get("type") == stored.get("type") == "LoadBalancer" and name != stored.get("loadBalancerClass"):
         errors.append(invalid("spec.loadBalancerClass", name, "may not change once set"))

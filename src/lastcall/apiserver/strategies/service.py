@@ -56,6 +56,7 @@ class ServiceStrategy(Strategy):
             return
         # A replacement that does not name them keeps addresses and ports (patchAllocatedValues).
         new_spec, old_spec = new["spec"], old["spec"]
+        _normalize_cluster_ips(new_spec, old_spec)
         if needs_cluster_ip(new_spec) and needs_cluster_ip(old_spec):
             for key in ("clusterIP", "clusterIPs"):
                 if not new_spec.get(key) and old_spec.get(key):
@@ -162,6 +163,13 @@ class ServiceStrategy(Strategy):
         except AllocationError as error:
             raise _refused(service, "spec.healthCheckNodePort", number, error) from None
         taken.append(number)
+
+
+def _normalize_cluster_ips(new: Object, old: Object) -> None:
+    """Who changes clusterIP and leaves clusterIPs alone means both. (`normalizeClusterIPs`)"""
+    address, had = new.get("clusterIP") or "", old.get("clusterIP") or ""
+    if address and had and address != had and new.get("clusterIPs") == old.get("clusterIPs"):
+        new["clusterIPs"] = [address, *(old.get("clusterIPs") or [])[1:]]
 
 
 def _drop_type_dependent_fields(new: Object, old: Object) -> None:

@@ -1,0 +1,113 @@
+"""What a body says twice or in the wrong place, and how that is told: as warnings, or as a refusal."""
+
+import pytest
+
+from lastcall.api.errors import StatusError
+from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
+from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.bodies import decode_object, decode_patch, prepare
+from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.negotiation import JSON, YAML
+from lastcall.apiserver.options import parse_dry_run
+from lastcall.apiserver.patching import patched, patcher
+from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
+BODY = (
+    b'{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"unknown":1,"gone":{"x":1,"x":2},'
+    b'"gone":2,"paused":true,"paused":false,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":'
+    b'[{"name":"m","image":"x","nested":1,"image":"y"}]}}}}'
+)
+PROBLEMS = [
+    'unknown field "spec.unknown"',
+    'unknown field "spec.gone"',
+    'duplicate field "spec.paused"',
+    'unknown field "spec.template.spec.containers[0].nested"',
+    'duplicate field "spec.template.spec.containers[0].image"',
+]
+
+
+def context(validation: str) -> RequestContext:
+    return RequestContext(UserInfo("u", ()), field_validation=validation)  # type: ignore[arg-type]
+
+
+def read(body: bytes, validation: str, resource=DEPLOYMENTS, media_type: str = JSON) -> list[str]:
+    asked = context(validation)
+    prepare(asked, resource, decode_object(body, media_type, resource, asked))
+    return asked.warnings
+
+
+def test_what_is_repeated_and_what_is_unknown_comes_in_the_order_of_the_document() -> None:
+    assert read(BODY, "Warn") == PROBLEMS
+    assert read(BODY, "Ignore") == []
+    with pytest.raises(StatusError) as refused:
+        read(BODY, "Strict")
+    assert refused.value.message == (
+        'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: ' + ", ".join(PROBLEMS)
+    )
+
+
+def test_a_body_with_spaces_repeats_nothing_for_that() -> None:
+    assert read(b'{ "metadata" : { "name" : "c" } , "data" : { "a" : "1.0" } }  ', "Strict", CONFIGMAPS) == []
+
+
+def test_keys_that_a_yaml_text_has_twice_are_told_with_their_lines() -> None:
+    body = b"metadata:\n  name: c\ndata:\n  a: b\n  a: c\nfoo: 1\n"
+    assert read(body, "Warn", CONFIGMAPS, YAML) == ['line 5: key "a" already set in map', 'unknown field "foo"']
+    with pytest.raises(StatusError) as refused:
+        read(body, "Strict", CONFIGMAPS, YAML)
+    assert 'strict decoding error: yaml: unmarshal errors:\n  line 5: key "a" already set in map' in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "patch", "words"),
+    [
+        (MERGE_PATCH, b'{"data":{"b":1}}', '"{\\"apiVersion\\":\\"v1\\",\\"data\\":{\\"a\\":\\"x\\",\\"b\\":1},'),
+        (JSON_PATCH, b'[{"op":"add","path":"/data/b","value":1}]', '"{\\"apiVersion\\":\\"v1\\",\\"data\\":{'),
+        (STRATEGIC_MERGE_PATCH, b'{"data":{"b":1}}', '"map[data:map[b:1]]": unrecognized type: int64'),
+        (STRATEGIC_MERGE_PATCH, b'{"data":["b"]}', '"map[data:[b]]": cannot restore map from slice'),
+        (STRATEGIC_MERGE_PATCH, b'{"metadata":{"labels":3}}', "cannot restore map from int64"),
+        (STRATEGIC_MERGE_PATCH, b'{"bogus":2}', '"map[bogus:2]": strict decoding error: unknown field "bogus"'),
+        (MERGE_PATCH, b'{"data":{"b":"1"},"data":{"b":"1"}}', 'strict decoding error: duplicate field "data"'),
+    ],
+)
+def test_a_patch_that_makes_no_object_is_a_422_that_shows_what_it_made(content_type, patch, words) -> None:
+    old = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c", "namespace": "n"}, "data": {"a": "x"}}
+    asked = context("Strict")
+    change = decode_patch(patch, content_type, asked)
+    new = patcher(CONFIGMAPS, "c", content_type, change)(old)
+    with pytest.raises(StatusError) as refused:
+        prepare(asked, CONFIGMAPS, new, patch=lambda: patched(CONFIGMAPS, "c", content_type, change, old), old=old)
+    assert refused.value.code == 422
+    assert refused.value.message.startswith(' "" is invalid: patch: Invalid value: "')
+    assert words in refused.value.message
+
+
+def test_a_patch_does_not_move_an_object_to_another_namespace() -> None:
+    old = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c", "namespace": "n"}}
+    with pytest.raises(StatusError, match="the namespace of the provided object does not match") as refused:
+        patcher(CONFIGMAPS, "c", MERGE_PATCH, {"metadata": {"namespace": "other"}})(old)
+    assert refused.value.code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "words"),
+    [
+        (b'{"metadata":"x"}', JSON, "cannot unmarshal string into Go struct field Pod.metadata of type v1.ObjectMeta"),
+        (b"{" + b" " * 40 + b"bad", JSON, "({" + " " * 29 + " ...)"),
+        (b"a: [", YAML, "(613a205b)"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_shown_by_its_beginning(body: bytes, media_type: str, words: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        read(body, "Warn", PODS, media_type)
+    assert words in refused.value.message
+
+
+def test_an_unknown_field_validation_is_an_invalid_option() -> None:
+    with pytest.raises(StatusError) as refused:
+        parse_dry_run("CreateOptions", {"fieldValidation": "Foo"}, [])
+    assert refused.value.code == 422
+    assert refused.value.message == (
+        'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Foo": supported values: "", '
+        '"Ignore", "Strict", "Warn"'
+    )
