@@ -20,6 +20,7 @@ ONLY_ON = {
     "clients/test_example_apps.py": "3.13",
     "clients/test_images_from_registries.py": "3.11",
     "clients/test_kubectl_exec.py": "3.13",
+    "clients/test_kubectl_limits_of_namespaces.py": "3.13",
     "clients/test_kubectl_matrix.py": "3.11",
     "clients/test_run_bad_input.py": "3.13",
     "clients/test_pod_egress.py": "3.11",

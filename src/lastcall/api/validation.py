@@ -55,6 +55,33 @@ class KindRules:
     meta: bool = True
 
 
+# Most clusters have neither quotas nor limit ranges: their rules are imported with the first.
+
+
+def _resource_quota(obj: Object) -> list[FieldError]:
+    from lastcall.api.validators import limits
+
+    return limits.validate_resource_quota(obj)
+
+
+def _resource_quota_update(new: Object, old: Object) -> list[FieldError]:
+    from lastcall.api.validators import limits
+
+    return limits.update_resource_quota(new, old)
+
+
+def _resource_quota_status(new: Object, old: Object) -> list[FieldError]:
+    from lastcall.api.validators import limits
+
+    return limits.update_resource_quota_status(new, old)
+
+
+def _limit_range(obj: Object) -> list[FieldError]:
+    from lastcall.api.validators import limits
+
+    return limits.validate_limit_range(obj)
+
+
 RULES: dict[tuple[str, str], KindRules] = {
     ("", "pods"): KindRules(
         create=pod.validate_create,
@@ -101,6 +128,10 @@ RULES: dict[tuple[str, str], KindRules] = {
     ),
     ("", "replicationcontrollers"): KindRules(obj=workloads.validate_replication_controller),
     ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
+    ("", "limitranges"): KindRules(obj=_limit_range),
+    ("", "resourcequotas"): KindRules(
+        obj=_resource_quota, update=_resource_quota_update, subresources=(("status", _resource_quota_status),)
+    ),
     ("batch", "jobs"): KindRules(
         obj=batch.validate_job, then=batch.update_job, subresources=(("status", batch.update_job_status),)
     ),

@@ -1,0 +1,179 @@
+"""Quotas, limit ranges and the Pod Security Standards as kubectl shows them, on the real kernel."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from kept_cluster import kept_cluster, make_images
+from kubectls import CURRENT, DEBIAN, Kubectl
+
+pytestmark = pytest.mark.real_kernel
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    data = tmp_path_factory.mktemp("data")
+    make_images(data)
+    with kept_cluster(data) as path:
+        yield path
+
+
+@pytest.fixture(scope="module", params=[CURRENT, DEBIAN])
+def admin(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    return Kubectl(request.param, kubeconfig, str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture
+def kubectl(admin: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
+    """kubectl in a namespace of the test's own."""
+    name = "l-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-50:].strip("-")
+    admin("create", "namespace", name)
+    scoped = Kubectl(admin.which, admin.kubeconfig, admin.environment["HOME"], name)
+    wait_until(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
+    wait_until(lambda: scoped.run("get", "configmap", "kube-root-ca.crt")[0] == 0)
+    yield scoped
+    admin("delete", "namespace", name, "--wait=false")
+    admin.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not come true"
+        time.sleep(0.05)
+
+
+def rows(text: str, first: str) -> dict[str, list[str]]:
+    """The rows of describe's table that begins with the column `first`."""
+    lines = [line.split() for line in text.splitlines()]
+    begin = next(number for number, line in enumerate(lines) if line[:1] == [first])
+    return {line[0]: line[1:] for line in lines[begin + 2 :] if len(line) == 3}
+
+
+def counted(kubectl: Kubectl, **used: str) -> None:
+    def is_so() -> bool:
+        return kubectl.get("quota", "few").get("status", {}).get("used") == used
+
+    wait_until(is_so)
+
+
+def test_a_quota_refuses_what_is_too_much_and_describe_shows_what_is_used(kubectl: Kubectl) -> None:
+    assert kubectl("create", "quota", "few", "--hard=pods=2,configmaps=3") == "resourcequota/few created\n"
+    counted(kubectl, pods="0", configmaps="1")
+    for name in ("a", "b"):
+        kubectl("run", name, "--image=quick:1", "--restart=Never")
+    code, _, error = kubectl.run("run", "c", "--image=quick:1", "--restart=Never")
+    assert code == 1
+    assert error == (
+        'Error from server (Forbidden): pods "c" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, '
+        "limited: pods=2\n"
+    )
+    assert kubectl("create", "configmap", "one") == "configmap/one created\n"
+    table = rows(kubectl("describe", "quota", "few"), "Resource")
+    assert (table["configmaps"], table["pods"]) == (["2", "3"], ["2", "2"])
+    text = kubectl("describe", "namespace", kubectl.get("quota", "few")["metadata"]["namespace"])
+    assert rows(text[text.index("Resource Quotas") :], "Resource")["configmaps"] == ["2", "3"]
+    kubectl("delete", "configmap", "one")
+    counted(kubectl, pods="2", configmaps="1")
+    kubectl("delete", "pods", "--all", "--grace-period=1")
+    counted(kubectl, pods="0", configmaps="1")
+
+
+def test_a_deployment_whose_pods_a_quota_refuses_says_why(kubectl: Kubectl) -> None:
+    kubectl("create", "quota", "few", "--hard=pods=1")
+    counted(kubectl, pods="0")
+    kubectl("create", "deployment", "web", "--image=quick:1")
+    kubectl("scale", "deployment", "web", "--replicas=2")
+    why = "is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
+
+    def refused() -> bool:
+        conditions = kubectl.get("deployment", "web")["status"].get("conditions") or []
+        return any(each["type"] == "ReplicaFailure" and why in each["message"] for each in conditions)
+
+    wait_until(refused)
+    assert re.search(r"ReplicaFailure +True +FailedCreate", kubectl("describe", "deployment", "web"))
+    wait_until(lambda: re.search(rf"FailedCreate .*{why}", kubectl("describe", "replicasets")))
+    assert len(kubectl.get("pods")["items"]) == 1
+    kubectl("patch", "quota", "few", "-p", '{"spec":{"hard":{"pods":"2"}}}')
+    # The ReplicaSet tries again by itself, after a back-off as long as it has tried so far.
+    wait_until(lambda: kubectl.get("deployment", "web")["status"].get("availableReplicas") == 2, 180.0)
+    counted(kubectl, pods="2")
+
+
+LIMITS = [
+    {"type": "Container", "default": {"cpu": "200m"}, "defaultRequest": {"cpu": "100m"}, "max": {"cpu": "500m"}},
+    {"type": "Pod", "max": {"cpu": "700m"}},
+]
+
+
+def pod(name: str, *limits: str, **spec: object) -> str:
+    containers = [
+        {"name": f"c{number}", "image": "quick:1", "resources": {"limits": {"cpu": cpu}} if cpu else {}}
+        for number, cpu in enumerate(limits)
+    ]
+    made = {"containers": containers, "terminationGracePeriodSeconds": 1, **spec}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": made})
+
+
+def test_a_limit_range_fills_in_and_refuses_and_describe_shows_it(kubectl: Kubectl) -> None:
+    kind = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    kubectl("create", "-f", "-", stdin=json.dumps({**kind, "spec": {"limits": LIMITS}}))
+    text = kubectl("describe", "limitrange", "l")
+    assert re.search(r"Container +cpu +- +500m +100m +200m +-", text)
+    assert re.search(r"Pod +cpu +- +700m +- +- +-", text)
+    kubectl("create", "-f", "-", stdin=pod("given", ""))
+    made = kubectl.get("pod", "given")
+    assert made["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "200m"}, "requests": {"cpu": "100m"}}
+    assert made["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == (
+        "LimitRanger plugin set: cpu request for container c0; cpu limit for container c0"
+    )
+    for limits, why in (
+        (["600m"], "maximum cpu usage per Container is 500m, but limit is 600m"),
+        (["400m", "400m"], "maximum cpu usage per Pod is 700m, but limit is 800m"),
+    ):
+        code, _, error = kubectl.run("create", "-f", "-", stdin=pod("refused", *limits))
+        assert code == 1
+        assert (
+            error == f'Error from server (Forbidden): error when creating "STDIN": pods "refused" is forbidden: {why}\n'
+        )
+    wrong = {"limits": [{"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1"}}]}
+    error = kubectl("create", "-f", "-", stdin=json.dumps({**kind, "spec": wrong}), status=1)
+    assert "min value 2 is greater than max value 1" in error
+
+
+RESTRICTED = (
+    'would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "c0" must set '
+    'securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c0" must set '
+    'securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "c0" must set '
+    'securityContext.runAsNonRoot=true), seccompProfile (pod or container "c0" must set '
+    'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
+)
+
+
+def test_the_labels_of_a_namespace_refuse_pods_and_warn_of_them(kubectl: Kubectl) -> None:
+    namespace = kubectl.get("serviceaccount", "default")["metadata"]["namespace"]
+    prefix = "pod-security.kubernetes.io"
+    kubectl("label", "namespace", namespace, f"{prefix}/enforce=baseline", f"{prefix}/warn=restricted")
+    code, out, error = kubectl.run("create", "-f", "-", stdin=pod("careless", ""))
+    assert (code, out, error) == (0, "pod/careless created\n", f"Warning: {RESTRICTED}\n")
+    code, _, error = kubectl.run("create", "-f", "-", stdin=pod("host", "", hostNetwork=True))
+    assert code == 1
+    assert error == (
+        'Error from server (Forbidden): error when creating "STDIN": pods "host" is forbidden: violates PodSecurity '
+        '"baseline:latest": host namespaces (hostNetwork=true)\n'
+    )
+    code, _, error = kubectl.run("create", "deployment", "web", "--image=quick:1", "--replicas=0")
+    assert code == 0
+    assert error == f"Warning: {RESTRICTED.replace('c0', 'quick')}\n"
+    code, _, error = kubectl.run("label", "namespace", namespace, f"{prefix}/enforce=restricted", "--overwrite")
+    assert code == 0
+    assert error == (
+        f'Warning: existing pods in namespace "{namespace}" violate the new PodSecurity enforce level '
+        '"restricted:latest"\n'
+        "Warning: careless: allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, "
+        "seccompProfile\n"
+    )
+    error = kubectl("label", "namespace", namespace, f"{prefix}/audit=loud", status=1)
+    assert 'Invalid value: "loud": must be one of privileged, baseline, restricted' in error
