@@ -364,6 +364,20 @@ async def accounts(cluster: VirtualCluster) -> None:
     await cluster.sleep(20)
 
 
+async def token_secrets(cluster: VirtualCluster) -> None:
+    for name in ("robot", "other"):
+        note = {"kubernetes.io/service-account.name": name}
+        meta = {"name": f"{name}-token", "annotations": note}
+        await cluster.create(
+            {"kind": "ServiceAccount", "metadata": {"name": name}},
+            {"kind": "Secret", "metadata": meta, "type": "kubernetes.io/service-account-token"},
+        )
+    await cluster.sleep(5)
+    await cluster.patch("secret/robot-token", {"data": {"ca.crt": None}})
+    await cluster.delete("serviceaccount/other")
+    await cluster.sleep(20)
+
+
 def claim(name: str, **spec: object) -> Object:
     return {**CLAIM, "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {**CLAIM["spec"], **spec}}
 
@@ -492,6 +506,14 @@ STORIES: dict[str, Story] = {
     "endpointslice-mirroring-controller": Story(endpoints_of_a_user, DRAINS),
     "service-lb-controller": Story(load_balancers, DRAINS, {"watched": (SERVICES,)}, check_load_balancers),
     "serviceaccount-controller": Story(accounts, DRAINS),
+    "serviceaccount-token-controller": Story(
+        token_secrets,
+        DRAINS,
+        may_differ={
+            r"Secret .*\.token": "each token has an id of its own",
+            "created serviceaccounts": "a token that was asked for and not stored is asked for again",
+        },
+    ),
     "resourcequota-controller": Story(quotas, DRAINS),
     "persistentvolume-binder-controller": Story(claims, DRAINS),
     "persistentvolumeclaim-protection-controller": Story(claims_in_use, DRAINS),

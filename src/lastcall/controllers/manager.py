@@ -28,6 +28,8 @@ from lastcall.controllers.nodettl import NodeTTLController
 from lastcall.controllers.podgc import PodGarbageCollector
 from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
+from lastcall.controllers.serviceaccount_tokens import COMPONENT as TOKENS
+from lastcall.controllers.serviceaccount_tokens import FirstTokenSecret
 from lastcall.controllers.statefulset import StatefulSetController
 from lastcall.controllers.storage_class import Directories
 from lastcall.controllers.tainteviction import TaintEvictionController
@@ -72,7 +74,7 @@ CONTROLLERS: dict[str, MakeController] = {
 
 VOLUMES = "volumes"
 _OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
-NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, *VOLUME_CONTROLLERS)
+NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, TOKENS, *VOLUME_CONTROLLERS)
 """All that `run_controllers` can run."""
 DISABLED_BY_DEFAULT = ("service-lb-controller",)
 """What `lastcall controller-manager` runs only when it is named: another cluster's load balancers are not ours."""
@@ -123,6 +125,8 @@ async def run_controllers(
             config_maps=config_maps,
             root_ca_pem=root_ca_pem,
         )
+    if TOKENS in names:
+        controllers[TOKENS] = FirstTokenSecret(world, client, informers, root_ca_pem)
     chosen = [name for name in VOLUME_CONTROLLERS if name in names]
     if chosen or volume_directories is not None:
         controllers[VOLUMES] = VolumeControllers(world, client, informers, recorder_for, chosen, volume_directories)
