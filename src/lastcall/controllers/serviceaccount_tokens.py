@@ -19,14 +19,14 @@ from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.world.world import World
 
 COMPONENT = "serviceaccount-token-controller"
-TOKEN_TYPE = "kubernetes.io/service-account-token"
+FILLED_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
 LIFETIME_SECONDS = 2**32
 
 
 def is_token_secret(secret: Object) -> bool:
-    return bool(secret.get("type") == TOKEN_TYPE and annotations_of(secret).get(ACCOUNT_NAME))
+    return bool(secret.get("type") == FILLED_TYPE and annotations_of(secret).get(ACCOUNT_NAME))
 
 
 class FirstTokenSecret:
