@@ -6,7 +6,7 @@ are normal: an event that is not newer than the cache is dropped, and after a re
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
@@ -18,7 +18,8 @@ from lastcall.world.world import World
 Key = tuple[str, str]
 """(namespace, name); namespace "" for a cluster-scoped object."""
 
-IndexFunction = Callable[[Object], Iterable[str]]
+IndexFunction = Callable[[Object], Sequence[str]]
+"""The values under which an object is found; answers that compare equal are the same values."""
 OnAdd = Callable[[Object], None]
 OnUpdate = Callable[[Object, Object], None]
 OnDelete = Callable[[Object], None]
@@ -53,9 +54,12 @@ class Informer:
         self._field_selector = field_selector
         self._world = world or World()
         self._objects: dict[Key, Object] = {}
-        self._index_functions = dict(indexes or {})
-        self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._index_functions}
-        self._handlers: list[tuple[OnAdd | None, OnUpdate | None, OnDelete | None]] = []
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes or ()}
+        self._indexers = [(function, self._indexes[name]) for name, function in (indexes or {}).items()]
+        self._indexed: dict[Key, list[Sequence[str]]] = {}
+        self._on_add: list[OnAdd] = []
+        self._on_update: list[OnUpdate] = []
+        self._on_delete: list[OnDelete] = []
         self._synced = asyncio.Event()
         self._backoff = FIRST_BACKOFF
 
@@ -70,8 +74,12 @@ class Informer:
         `on_update(old, new)`; `on_delete` gets the last state known, which may be older than the real last one when
         the deletion happened while no watch was open.
         """
-        self._handlers.append((on_add, on_update, on_delete))
+        if on_update is not None:
+            self._on_update.append(on_update)
+        if on_delete is not None:
+            self._on_delete.append(on_delete)
         if on_add is not None:
+            self._on_add.append(on_add)
             for obj in list(self._objects.values()):
                 on_add(obj)
 
@@ -156,7 +164,7 @@ class Informer:
                     type_, obj = event
                     if type_ == "ERROR":
                         raise StatusError(obj)
-                    version = resource_version_of(obj) or version
+                    version = obj["metadata"].get("resourceVersion") or version
                     if type_ == "DELETED":
                         self._deleted(obj)
                     elif type_ != "BOOKMARK":
@@ -171,31 +179,24 @@ class Informer:
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
         old = self._objects.get(key)
-        if old is not None and uid_of(old) != meta.get("uid", ""):
-            # Deleted and created again under one name while nobody watched: two lives, told as two.
-            self._remove(key, old)
-            old = None
         if old is not None:
-            version, before = meta.get("resourceVersion", ""), resource_version_of(old)
-            if version == before:
-                return
-            if not listed and _is_older(version, before):
-                return
+            was = old["metadata"]
+            if was.get("uid") != meta.get("uid"):
+                # Deleted and created again under one name while nobody watched: two lives, told as two.
+                self._remove(key, old)
+                old = None
+            else:
+                version, before = meta.get("resourceVersion", ""), was.get("resourceVersion", "")
+                if version == before or (not listed and _is_older(version, before)):
+                    return
         self._objects[key] = obj
-        for name, function in self._index_functions.items():
-            values = function(obj)
-            if old is not None:
-                if (values := list(values)) == (had := list(function(old))):
-                    continue
-                self._unindex(name, key, had)
-            index = self._indexes[name]
-            for value in values:
-                index.setdefault(value, {})[key] = None
-        for on_add, on_update, _ in self._handlers:
-            if old is None:
-                if on_add is not None:
-                    on_add(obj)
-            elif on_update is not None:
+        if self._indexers:
+            self._index(key, obj)
+        if old is None:
+            for on_add in self._on_add:
+                on_add(obj)
+        else:
+            for on_update in self._on_update:
                 on_update(old, obj)
 
     def _deleted(self, obj: Object) -> None:
@@ -208,21 +209,32 @@ class Informer:
         self._remove(key, obj)
 
     def _remove(self, key: Key, last: Object) -> None:
-        old = self._objects.pop(key)
-        for name, function in self._index_functions.items():
-            self._unindex(name, key, function(old))
-        for _, _, on_delete in self._handlers:
-            if on_delete is not None:
-                on_delete(last)
+        del self._objects[key]
+        for values, (_, index) in zip(self._indexed.pop(key, ()), self._indexers, strict=False):
+            _unindex(index, key, values)
+        for on_delete in self._on_delete:
+            on_delete(last)
 
-    def _unindex(self, name: str, key: Key, values: Iterable[str]) -> None:
-        index = self._indexes[name]
-        for value in values:
-            keys = index.get(value)
-            if keys is not None:
-                keys.pop(key, None)
-                if not keys:
-                    del index[value]
+    def _index(self, key: Key, obj: Object) -> None:
+        known = self._indexed.get(key)
+        if known is None:
+            known = self._indexed[key] = [()] * len(self._indexers)
+        for number, (function, index) in enumerate(self._indexers):
+            values = function(obj)
+            if values != (had := known[number]):
+                known[number] = values
+                _unindex(index, key, had)
+                for value in values:
+                    index.setdefault(value, {})[key] = None
+
+
+def _unindex(index: dict[str, dict[Key, None]], key: Key, values: Sequence[str]) -> None:
+    for value in values:
+        keys = index.get(value)
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:
+                del index[value]
 
 
 def _key(obj: Object) -> Key:
@@ -231,6 +243,8 @@ def _key(obj: Object) -> Key:
 
 def _is_older(version: str, than: str) -> bool:
     """resourceVersions are comparable decimals since Kubernetes 1.35; what is not a number counts as newer."""
+    if len(version) == len(than) and version > than:
+        return False  # nearly always, and without two numbers made
     try:
         return int(version) < int(than)
     except ValueError:

@@ -63,7 +63,7 @@ class DaemonSetController:
         self._history = informers.get(CONTROLLERREVISIONS)
         self._worker = Worker(world, COMPONENT, self._sync)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
-        self._pods.add_handler(self._pod_added, self._pod_updated, self._pod_deleted)
+        informers.pod_routes.add_handler(DAEMONSETS.kind, self._pod_added, self._pod_updated, self._pod_deleted)
         self._nodes.add_handler(self._node_changed, self._node_updated, self._node_changed)
 
     async def run(self) -> None:

@@ -76,7 +76,7 @@ class DeploymentController:
         self._worker = Worker(world, COMPONENT, self._sync, max_retries=MAX_RETRIES)
         self._deployments.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         self._replica_sets.add_handler(self._replica_set_changed, self._replica_set_updated, self._replica_set_changed)
-        self._pods.add_handler(None, None, self._pod_deleted)
+        informers.pod_routes.add_handler(REPLICASETS.kind, None, None, self._pod_deleted)
 
     async def run(self) -> None:
         """Work until cancelled."""

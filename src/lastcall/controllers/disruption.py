@@ -93,9 +93,9 @@ class DisruptionController:
             self._stale.queue.add_after(pod_key(pod), stale)
 
     def _enqueue_for(self, pod: Object) -> None:
-        budgets = self._budgets.by_index(NAMESPACE, namespace_of(pod))
-        if not budgets:
+        if not self._budgets.has_any(NAMESPACE, namespace_of(pod)):
             return
+        budgets = self._budgets.by_index(NAMESPACE, namespace_of(pod))
         matching = [each for each in budgets if budget_selector(each).matches(labels_of(pod))]
         for budget in matching:
             self._enqueue(budget)

@@ -19,7 +19,7 @@ from lastcall.controllers.endpointslice_triggers import (
     selector_matches,
 )
 from lastcall.controllers.errors import namespace_is_terminating
-from lastcall.controllers.informers import NAMESPACE, Informers
+from lastcall.controllers.informers import NAMESPACE, SELECTING, Informers
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
@@ -64,7 +64,7 @@ class EndpointsController:
             self._worker.queue.add_after(_key(service), BATCH_SECONDS)
 
     def _pod_updated(self, old: Object, new: Object) -> None:
-        if not any(map(is_managed, self._services.by_index(NAMESPACE, namespace_of(new)))):
+        if not self._services.has_any(SELECTING, namespace_of(new)):
             return
         changed, moved = pod_endpoints_changed(old, new), pod_membership_changed(old, new)
         if changed or moved:
@@ -76,8 +76,8 @@ class EndpointsController:
         labels = labels_of(pod)
         return [
             service
-            for service in self._services.by_index(NAMESPACE, namespace_of(pod))
-            if is_managed(service) and selector_matches(service["spec"].get("selector"), labels)
+            for service in self._services.by_index(SELECTING, namespace_of(pod))
+            if selector_matches(service["spec"].get("selector"), labels)
         ]
 
     async def _sync(self, key: str) -> None:

@@ -31,6 +31,7 @@ from lastcall.controllers.endpointslice_triggers import (
     selector_matches,
 )
 from lastcall.controllers.errors import namespace_is_terminating
+from lastcall.controllers.informers import SELECTING
 from lastcall.timeline.kinds import ENDPOINT_CHANGED, ENDPOINT_REMOVED
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
@@ -122,8 +123,8 @@ class EndpointSliceController:
         labels = labels_of(pod)
         return [
             _key(service)
-            for service in self._services.by_index("namespace", namespace_of(pod))
-            if is_managed(service) and selector_matches(service["spec"].get("selector"), labels)
+            for service in self._services.by_index(SELECTING, namespace_of(pod))
+            if selector_matches(service["spec"].get("selector"), labels)
         ]
 
     def _pod_added(self, pod: Object) -> None:
@@ -131,7 +132,7 @@ class EndpointSliceController:
             self._queue.add_after(key, self._batch_period())
 
     def _pod_updated(self, old: Object, new: Object) -> None:
-        if not any(map(is_managed, self._services.by_index("namespace", namespace_of(new)))):
+        if not self._services.has_any(SELECTING, namespace_of(new)):
             return
         changed = pod_endpoints_changed(old, new)
         moved = pod_membership_changed(old, new)

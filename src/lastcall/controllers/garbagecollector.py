@@ -14,7 +14,7 @@ from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
 from lastcall.controllers.declared import DeclaredKinds
-from lastcall.controllers.garbagecollector_graph import FOREGROUND, ORPHAN, Effects, Graph, Node, Reference
+from lastcall.controllers.garbagecollector_graph import FOREGROUND, NO_EFFECTS, ORPHAN, Effects, Graph, Node, Reference
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.worker import Retry, Worker
 from lastcall.timeline import kinds
@@ -50,7 +50,7 @@ class GarbageCollector:
         self._graph = Graph({(each.api_version, each.kind): each for each in WATCHED})
         self._delete = Worker(world, f"{COMPONENT} delete", self._attempt_to_delete, workers=WORKERS)
         self._orphan = Worker(world, f"{COMPONENT} orphan", self._attempt_to_orphan, workers=WORKERS)
-        self._gone: dict[str, str] = {}
+        self._gone: OrderedDict[str, str] = OrderedDict()
         self._absent: OrderedDict[Coordinates, None] = OrderedDict()
         self._informers = [informers.get(resource) for resource in WATCHED]
         for resource, informer in zip(WATCHED, self._informers, strict=True):
@@ -68,12 +68,14 @@ class GarbageCollector:
         self._graph.unserve(resource)
         cache = self._caches.drop(resource)
         for obj in [] if cache is None else cache.items():
-            self._remember(resource, obj)
+            self._remember(resource, obj, Reference.all_of(obj))
             self._enqueue(self._graph.remove(uid_of(obj)))
 
     def _follow(self, resource: Resource, informer: Informer) -> None:
         def observed(obj: Object) -> None:
             effects = self._graph.observe(resource, obj)
+            if effects is NO_EFFECTS:
+                return
             self._enqueue(effects)
             for reference in effects.wrong_namespace:
                 coordinates = (
@@ -84,8 +86,8 @@ class GarbageCollector:
                 self._events.event(_unversioned(obj), "Warning", "OwnerRefInvalidNamespace", text)
 
         def removed(obj: Object) -> None:
-            self._remember(resource, obj)
             node = self._graph.get(uid_of(obj))
+            self._remember(resource, obj, Reference.all_of(obj) if node is None else node.owners)
             if node is not None and node.dependents:
                 self._note_absent((resource.api_version, resource.kind, namespace_of(obj), name_of(obj), uid_of(obj)))
             self._enqueue(self._graph.remove(uid_of(obj)))
@@ -98,13 +100,13 @@ class GarbageCollector:
         for uid in effects.orphan:
             self._orphan.queue.add(uid)
 
-    def _remember(self, resource: Resource, obj: Object) -> None:
+    def _remember(self, resource: Resource, obj: Object, owners: tuple[Reference, ...]) -> None:
         """Why an owner went, as a chain of names: what a dependent's story tells."""
-        above = next((self._gone[each.uid] for each in Reference.all_of(obj) if each.uid in self._gone), "")
+        above = next((self._gone[each.uid] for each in owners if each.uid in self._gone), "")
         what = f"{resource.kind} {name_of(obj)}"
         self._gone[uid_of(obj)] = f"{what}, which {above} had owned" if above else what
         if len(self._gone) > REMEMBERED:
-            del self._gone[next(iter(self._gone))]
+            self._gone.popitem(last=False)
 
     async def run(self) -> None:
         """Work until cancelled. Nothing is deleted before every cache is filled: an owner may be in the last one."""

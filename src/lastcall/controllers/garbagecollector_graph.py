@@ -4,7 +4,9 @@ Source: pkg/controller/garbagecollector/graph_builder.go (processGraphChanges), 
 yet stands in the graph as a virtual node until the API says whether it exists.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import Resource
@@ -13,8 +15,7 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """One entry of metadata.ownerReferences."""
 
     api_version: str
@@ -26,14 +27,16 @@ class Reference:
     @staticmethod
     def all_of(obj: Object) -> tuple["Reference", ...]:
         return tuple(
-            Reference(
-                each.get("apiVersion", ""),
-                each.get("kind", ""),
-                each.get("name", ""),
-                each.get("uid", ""),
-                bool(each.get("blockOwnerDeletion")),
-            )
-            for each in obj["metadata"].get("ownerReferences") or ()
+            [
+                Reference(
+                    each.get("apiVersion", ""),
+                    each.get("kind", ""),
+                    each.get("name", ""),
+                    each.get("uid", ""),
+                    bool(each.get("blockOwnerDeletion")),
+                )
+                for each in obj["metadata"].get("ownerReferences") or ()
+            ]
         )
 
 
@@ -83,6 +86,12 @@ class Effects:
 NO_EFFECTS = Effects()
 
 
+def _effects(
+    delete: dict[str, None], orphan: tuple[str, ...] = (), wrong_namespace: tuple[Reference, ...] = ()
+) -> Effects:
+    return Effects(tuple(delete), orphan, wrong_namespace) if delete or orphan or wrong_namespace else NO_EFFECTS
+
+
 class Graph:
     """`observe` and `remove` for every event of a watch; lookups by uid."""
 
@@ -120,13 +129,15 @@ class Graph:
         delete: dict[str, None] = {}
         if node is not None and self._is_known(node, resource, obj):
             node.written = written  # the older list need not be kept
-            orphan = self._transitions(node, obj, delete)
-            return Effects(tuple(delete), orphan) if delete or orphan else NO_EFFECTS
+            return _effects(delete, self._transitions(node, obj, delete))
         references = Reference.all_of(obj)
         if node is None:
             node = Node(uid, resource, resource.api_version, resource.kind, namespace_of(obj), name_of(obj), True)
             self._nodes[uid] = node
-        elif not node.observed or node.resource != resource or node.namespace != namespace_of(obj):
+            node.owners, node.written = references, written
+            wrong = self._attach(node, delete)
+            return _effects(delete, self._transitions(node, obj, delete), wrong)
+        if not node.observed or node.resource != resource or node.namespace != namespace_of(obj):
             # A virtual node turns real; who pointed at other coordinates has no such owner.
             node.observed, node.resource = True, resource
             node.api_version, node.kind = resource.api_version, resource.kind
@@ -139,8 +150,7 @@ class Graph:
         node.owners, node.written = references, written
         node.gone = tuple(each for each in node.gone if any(each == kept.uid for kept in references))
         wrong = self._attach(node, delete)
-        orphan = self._transitions(node, obj, delete)
-        return Effects(tuple(delete), orphan, wrong)
+        return _effects(delete, self._transitions(node, obj, delete), wrong)
 
     def _is_known(self, node: Node, resource: Resource, obj: Object) -> bool:
         """True when an object that changed is owned as before, and its owners know it."""
@@ -193,7 +203,7 @@ class Graph:
                     delete[node.uid] = None
         return tuple(wrong)
 
-    def _detach(self, node: Node, references: list[Reference]) -> None:
+    def _detach(self, node: Node, references: Iterable[Reference]) -> None:
         for reference in references:
             owner = self._nodes.get(reference.uid)
             if owner is not None:
@@ -213,19 +223,19 @@ class Graph:
         """An object is gone (or never was): its dependents, and owners that waited for it, deserve a look."""
         node = self._nodes.pop(uid, None)
         if node is None:
-            return Effects()
+            return NO_EFFECTS
         delete = dict.fromkeys(node.dependents)
         if node.observed:
             for each in node.dependents.values():
                 each.gone = (*each.gone, uid)
-        self._detach(node, list(node.owners))
+        self._detach(node, node.owners)
         for reference in node.owners:
             owner = self._nodes.get(reference.uid)
             if owner is not None and owner.deleting_dependents:
                 delete[owner.uid] = None
             elif owner is not None and not owner.observed and not owner.dependents:
                 del self._nodes[owner.uid]  # invented for this one only
-        return Effects(tuple(delete))
+        return _effects(delete)
 
 
 def _fits(reference: Reference, owner: Node, dependent: Node) -> bool:

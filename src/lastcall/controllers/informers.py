@@ -4,14 +4,15 @@ Source: client-go informers.SharedInformerFactory. The indexes are those that co
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
 
 from lastcall.api.meta import Object, namespace_of
-from lastcall.api.resources import PODS, Resource
+from lastcall.api.resources import PODS, SERVICES, Resource
 from lastcall.client.api import Client
-from lastcall.client.informer import Informer
+from lastcall.client.informer import IndexFunction, Informer
+from lastcall.controllers.endpointslice_reconcile import is_managed
 from lastcall.controllers.owned_pods import PodsByOwner
 from lastcall.controllers.ownership import orphans_of, owner_value
+from lastcall.controllers.pod_routes import PodRoutes
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -19,23 +20,32 @@ NAMESPACE = "namespace"
 CONTROLLER = "controller"
 """By the uid of the controlling owner; objects without one stand under ""."""
 NODE = "node"
+SELECTING = "selecting"
+"""Of Services: by the namespace whose Pods they select; those without endpoints of ours stand nowhere."""
 
 
-def by_namespace(obj: Object) -> Iterable[str]:
+def by_namespace(obj: Object) -> tuple[str, ...]:
     return (namespace_of(obj),)
 
 
-def by_controller(obj: Object) -> Iterable[str]:
+def by_controller(obj: Object) -> tuple[str, ...]:
     return (owner_value(obj),)
 
 
-def by_node(pod: Object) -> Iterable[str]:
+def by_node(pod: Object) -> tuple[str, ...]:
     node = (pod.get("spec") or {}).get("nodeName")
     return (node,) if node else ()
 
 
-_INDEXES: Mapping[str, Callable[[Object], Iterable[str]]] = {NAMESPACE: by_namespace, CONTROLLER: by_controller}
-_POD_INDEXES: Mapping[str, Callable[[Object], Iterable[str]]] = {**_INDEXES, NODE: by_node}
+def by_selecting(service: Object) -> tuple[str, ...]:
+    return (namespace_of(service),) if is_managed(service) else ()
+
+
+_INDEXES: dict[str, IndexFunction] = {NAMESPACE: by_namespace, CONTROLLER: by_controller}
+_MORE_INDEXES: dict[Resource, dict[str, IndexFunction]] = {
+    PODS: {**_INDEXES, NODE: by_node},
+    SERVICES: {**_INDEXES, SELECTING: by_selecting},
+}
 
 
 class Informers:
@@ -48,12 +58,13 @@ class Informers:
         self._tasks: Tasks | None = None
         self._running: dict[Resource, asyncio.Task[None]] = {}
         self._pods_by_owner: PodsByOwner | None = None
+        self._pod_routes: PodRoutes | None = None
 
     def get(self, resource: Resource) -> Informer:
-        """The cache of one kind, with the indexes `namespace` and `controller` (Pods: `node` too)."""
+        """The cache of one kind, with the indexes `namespace` and `controller`; Pods: `node`, Services: `selecting`."""
         informer = self._informers.get(resource)
         if informer is None:
-            indexes = _POD_INDEXES if resource == PODS else _INDEXES
+            indexes = _MORE_INDEXES.get(resource, _INDEXES)
             informer = self._informers[resource] = Informer(self._client, resource, indexes=indexes, world=self._world)
             if self._tasks is not None:
                 self._start(resource)
@@ -65,6 +76,13 @@ class Informers:
         if self._pods_by_owner is None:
             self._pods_by_owner = PodsByOwner(self.get(PODS))
         return self._pods_by_owner
+
+    @property
+    def pod_routes(self) -> PodRoutes:
+        """The events of Pods for the controllers that own them."""
+        if self._pod_routes is None:
+            self._pod_routes = PodRoutes(self.get(PODS))
+        return self._pod_routes
 
     def spawn(self, tasks: Tasks) -> None:
         """Run all caches: those asked for so far, and later ones when they are."""

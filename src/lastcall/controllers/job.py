@@ -66,7 +66,9 @@ class JobController:
         self._worker = Worker(world, COMPONENT, self._sync, rate_limit=API_BACK_OFF)
         self._orphans = Worker(world, f"{COMPONENT} orphans", self._sync_orphan, workers=1)
         self._jobs.add_handler(self._enqueue, self._job_updated, self._job_deleted)
-        self._pods.add_handler(self._pod_added, self._pod_updated, lambda pod: self._pod_gone(pod, final=True))
+        informers.pod_routes.add_handler(
+            JOBS.kind, self._pod_added, self._pod_updated, lambda pod: self._pod_gone(pod, final=True)
+        )
 
     async def run(self) -> None:
         """Work until cancelled."""

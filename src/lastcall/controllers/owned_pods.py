@@ -31,8 +31,8 @@ class _State:
 
 @dataclass(slots=True, eq=False)
 class OwnedPods:
-    """`active` Pods neither ended nor ending, `terminating` ones are ending and have not ended; the last to change is
-    the last of each. Read only."""
+    """`active` Pods neither ended nor ending, `terminating` ones are ending and have not ended; the last that came to
+    be so is the last of each. Read only."""
 
     value: str = ""
     active: dict[Key, Object] = field(default_factory=dict)
@@ -74,13 +74,6 @@ class OwnedPods:
         if not state.count:
             del self._states[state.what]
 
-    def _replace(self, key: Key, pod: Object, state: _State) -> None:
-        """It has changed in nothing that is counted."""
-        pods = self._pods(state.what[0])
-        if pods is not None:
-            del pods[key]
-            pods[key] = pod
-
     def _pods(self, group: Group) -> dict[Key, Object] | None:
         if group == "active":
             return self.active
@@ -96,19 +89,27 @@ class PodsByOwner:
     def __init__(self, pods: Informer) -> None:
         self._owners: dict[str, OwnedPods] = {}
         self._states: dict[Key, _State] = {}
-        pods.add_handler(self._changed, lambda _, new: self._changed(new), self._gone)
+        pods.add_handler(self._changed, self._updated, self._gone)
 
     def of(self, value: str) -> OwnedPods:
         return self._owners.get(value, NONE)
+
+    def _updated(self, old: Object, new: Object) -> None:
+        meta, was = new["metadata"], old["metadata"]
+        known = self._states[meta.get("namespace", ""), meta["name"]]
+        group, ready, _ = known.what
+        alike = group == _group(new) and ready == is_pod_ready(new) and meta.get("labels") == was.get("labels")
+        if alike and meta.get("ownerReferences") == was.get("ownerReferences"):
+            if (pods := known.owner._pods(group)) is not None:
+                pods[namespace_of(new), name_of(new)] = new
+        else:
+            self._changed(new)
 
     def _changed(self, pod: Object) -> None:
         key = namespace_of(pod), name_of(pod)
         value, what = owner_value(pod), _what(pod)
         known = self._states.get(key)
         if known is not None:
-            if known.what == what and known.owner.value == value:
-                known.owner._replace(key, pod, known)
-                return
             known.owner._take(key, known)
         owner = self._owners.get(value)
         if owner is None:
@@ -129,7 +130,10 @@ class PodsByOwner:
 
 
 def _what(pod: Object) -> _What:
-    group: Group = "active" if pod["metadata"].get("deletionTimestamp") is None else "terminating"
+    return _group(pod), is_pod_ready(pod), tuple(labels_of(pod).items())
+
+
+def _group(pod: Object) -> Group:
     if is_pod_terminal(pod):
-        group = "ended"
-    return group, is_pod_ready(pod), tuple(labels_of(pod).items())
+        return "ended"
+    return "active" if pod["metadata"].get("deletionTimestamp") is None else "terminating"

@@ -27,10 +27,12 @@ def controller_reference(owner: Object, resource: Resource) -> Object:
 
 def controller_of(obj: Object) -> Object | None:
     """The one reference that is marked as the controller's. (`metav1.GetControllerOf`)"""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            owner: Object = reference
-            return owner
+    references = obj["metadata"].get("ownerReferences")
+    if references:
+        reference: Object
+        for reference in references:
+            if reference.get("controller"):
+                return reference
     return None
 
 

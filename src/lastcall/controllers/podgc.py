@@ -63,12 +63,13 @@ class PodGarbageCollector:
         for kept, holds in ((self._terminated, is_pod_terminated), (self._unscheduled, is_unscheduled_terminating)):
             if holds(pod):
                 kept[pod_key(pod)] = pod
-            else:
+            elif kept:
                 kept.pop(pod_key(pod), None)
 
     def _forget(self, pod: Object) -> None:
-        self._terminated.pop(pod_key(pod), None)
-        self._unscheduled.pop(pod_key(pod), None)
+        for kept in (self._terminated, self._unscheduled):
+            if kept:
+                kept.pop(pod_key(pod), None)
 
     async def run(self) -> None:
         """A round every 20 s until cancelled; starts when the caches are filled."""

@@ -91,7 +91,7 @@ class ReplicaSetController:
         self._owned = informers.pods_by_owner
         self._worker = Worker(world, kind.component, self._sync)
         self._owners.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
-        self._pods.add_handler(self._pod_added, self._pod_updated, self._pod_deleted)
+        informers.pod_routes.add_handler(kind.resource.kind, self._pod_added, self._pod_updated, self._pod_deleted)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -53,7 +53,7 @@ class StatefulSetController:
         self._claims = informers.get(PERSISTENTVOLUMECLAIMS)
         self._worker = Worker(world, COMPONENT, self._sync)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
-        self._pods.add_handler(self._pod_changed, self._pod_updated, self._pod_changed)
+        informers.pod_routes.add_handler(STATEFULSETS.kind, self._pod_changed, self._pod_updated, self._pod_changed)
         self._claims.add_handler(None, None, self._claim_gone)
 
     async def run(self) -> None:

@@ -5,6 +5,7 @@ Every change costs what it changes; nothing here looks through all Pods. Source:
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.scheduling import PREFER_NO_SCHEDULE
@@ -95,7 +96,7 @@ class Cache:
         count = self.version - version
         if count > len(self._changes):
             return None
-        return list(dict.fromkeys(self._changes[index] for index in range(-count, 0)))
+        return list(dict.fromkeys(islice(reversed(self._changes), count)))[::-1]
 
     # -- Pods on nodes
 
@@ -111,10 +112,17 @@ class Cache:
 
     def put_pod(self, pod: PodInfo, node: str) -> None:
         """The Pod is on `node`; what was known of it before is replaced."""
-        self.remove_pod(pod.uid)
-        self._pods[pod.uid] = (pod, node)
-        self._info(node).add(pod)
+        known = self._pods.get(pod.uid)
+        if known is not None and known[1] == node and known[0].requirements is pod.requirements:
+            self._pods[pod.uid] = (pod, node)
+            self._all_nodes[node].replace(pod)
+            self._count_pod(known[0], node, -1)
+        else:
+            self.remove_pod(pod.uid)
+            self._pods[pod.uid] = (pod, node)
+            self._info(node).add(pod)
         self._count_pod(pod, node, 1)
+        self._changed(node)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
         known = self._pods.pop(uid, None)
@@ -124,6 +132,7 @@ class Cache:
         info = self._all_nodes[node]
         info.remove(pod)
         self._count_pod(pod, node, -1)
+        self._changed(node)
         self._forget_empty(info)
         return pod
 
@@ -143,7 +152,6 @@ class Cache:
             self.anti_affinity.change(terms.anti_affinity, node, by)
             self.preferred.change(terms.preferred, node, by)
             self.preferred_anti.change(terms.preferred_anti, node, by)
-        self._changed(node)
 
     def counts(self, *selections: PodSelection, living: bool = False) -> NodeCounts:
         """How many Pods of each node match all selections."""

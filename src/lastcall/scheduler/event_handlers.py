@@ -119,8 +119,8 @@ class EventHandlers:
             self._queue.update(info, gated=is_gated(new), matters=True)
 
     def _has_node(self, pod: Object, node: str) -> None:
-        info = self._cache.infos.of(pod)
-        before = self._cache.pod(info.uid)
+        before = self._cache.pod(uid_of(pod))
+        info = self._cache.infos.of(pod, before)
         self._assumed.pop(info.uid, None)
         self._queue.delete(info.uid)
         self._cache.nominate(info, "")

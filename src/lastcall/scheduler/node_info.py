@@ -48,6 +48,12 @@ class NodeInfo:
         self.pods[pod.uid] = pod
         self._count(pod, 1)
 
+    def replace(self, pod: PodInfo) -> None:
+        """Another state of a Pod that asks for the same."""
+        del self.pods[pod.uid]
+        self.pods[pod.uid] = pod
+        self.generation += 1
+
     def remove(self, pod: PodInfo) -> None:
         del self.pods[pod.uid]
         self._count(pod, -1)

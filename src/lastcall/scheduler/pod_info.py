@@ -112,15 +112,20 @@ class PodInfos:
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Requirements] = OrderedDict()
 
-    def of(self, pod: Object) -> PodInfo:
+    def of(self, pod: Object, known: PodInfo | None = None) -> PodInfo:
+        """`known` is what was read of the Pod before: the same spec need not be read again."""
         namespace, labels = namespace_of(pod), labels_of(pod)
+        if known is not None and known.pod["spec"] is pod["spec"] and known.labels == labels:
+            requirements = known.requirements
+        else:
+            requirements = self.requirements(pod["spec"], namespace, labels)
         return PodInfo(
             pod,
             uid_of(pod),
             namespace,
             name_of(pod),
             labels,
-            self.requirements(pod["spec"], namespace, labels),
+            requirements,
             _spread_owner(pod),
             is_terminating(pod),
             has_claims=_has_claims(pod),

@@ -136,6 +136,8 @@ class SchedulingQueue:
 
     def move(self, plugins: Iterable[str], helps: Callable[[str, PodInfo], bool] | None = None) -> None:
         """An event that may help Pods which one of `plugins` refused; `helps(plugin, pod)` looks closer."""
+        if not self._by_plugin:
+            return
         for plugin in plugins:
             for uid in list(self._by_plugin.get(plugin, ())):
                 entry = self._pods[uid]

@@ -1,0 +1,70 @@
+"""Pods' events for the controllers that own Pods: each hears of those that can concern it.
+
+Every such controller begins with the question whose the Pod is; here it is asked once for all of them.
+"""
+
+from lastcall.api.meta import Object
+from lastcall.client.informer import Informer, OnAdd, OnDelete, OnUpdate
+from lastcall.controllers.ownership import controller_of
+
+
+class PodRoutes:
+    """Handlers for the Pods whose controller is of one kind, and for all that have no controller or change theirs.
+
+    Who finishes what others began looks at finalizers: a Pod that has some concerns all.
+    """
+
+    def __init__(self, pods: Informer) -> None:
+        self._on_add: dict[str, list[OnAdd]] = {}
+        self._on_update: dict[str, list[OnUpdate]] = {}
+        self._on_delete: dict[str, list[OnDelete]] = {}
+        self._every_add: list[OnAdd] = []
+        self._every_update: list[OnUpdate] = []
+        self._every_delete: list[OnDelete] = []
+        self._pods = pods
+        pods.add_handler(self._added, self._updated, self._deleted)
+
+    def add_handler(
+        self,
+        kind: str,
+        on_add: OnAdd | None = None,
+        on_update: OnUpdate | None = None,
+        on_delete: OnDelete | None = None,
+    ) -> None:
+        """As `Informer.add_handler`, for Pods that owners of `kind` may have to look at."""
+        if on_update is not None:
+            self._on_update.setdefault(kind, []).append(on_update)
+            self._every_update.append(on_update)
+        if on_delete is not None:
+            self._on_delete.setdefault(kind, []).append(on_delete)
+            self._every_delete.append(on_delete)
+        if on_add is not None:
+            self._on_add.setdefault(kind, []).append(on_add)
+            self._every_add.append(on_add)
+            for pod in self._pods.items():
+                on_add(pod)
+
+    def _added(self, pod: Object) -> None:
+        kind = _kind_of(pod, controller_of(pod))
+        for on_add in self._every_add if kind is None else self._on_add.get(kind, ()):
+            on_add(pod)
+
+    def _updated(self, old: Object, new: Object) -> None:
+        controller = controller_of(new)
+        kind = _kind_of(new, controller)
+        if kind is not None and controller_of(old) != controller:
+            kind = None
+        for on_update in self._every_update if kind is None else self._on_update.get(kind, ()):
+            on_update(old, new)
+
+    def _deleted(self, pod: Object) -> None:
+        kind = _kind_of(pod, controller_of(pod))
+        for on_delete in self._every_delete if kind is None else self._on_delete.get(kind, ()):
+            on_delete(pod)
+
+
+def _kind_of(pod: Object, controller: Object | None) -> str | None:
+    """The kind whose controllers alone the Pod concerns; None when it concerns all."""
+    if controller is None or pod["metadata"].get("finalizers"):
+        return None
+    return str(controller["kind"])
