@@ -46,6 +46,7 @@ from lastcall.node.shutdown import ShutdownNotSupported
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.proxy.first_service import first_service, left_rules
+from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world.clock import monotonic
 from lastcall.world.netlink import new_local_network
@@ -71,7 +72,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     has_static_pods = plan.options.static_pods != "" and layout.number == 1
     directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
     kubelet_client, kubelet_server = credentials.kubelet_client[layout.name], credentials.kubelet_server[layout.name]
-    recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock)
+    recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock, encode_record)
     runtime_recorder = recorder.for_actor("runtime")
     client = HTTPClient(
         "https://{}:{}".format(*layout.api_server),

@@ -56,7 +56,11 @@ def _encoder() -> Callable[[Any], str]:
     return lambda value: "".join(chunks(value, 0))
 
 
-_encode = _encoder()
+_encoded = _encoder()
+
+
+def _encode(value: Any) -> bytes:
+    return _encoded(value).encode("utf-8", "replace")
 
 
 class Ring:
@@ -158,19 +162,23 @@ class Ring:
 class RingRecorder:
     """`lastcall.timeline.record.Recorder` into a ring. Ids are `<actor>-<boot>-<sequence>`."""
 
-    def __init__(self, ring: Ring, actor: str, clock: Stamps) -> None:
-        """A process makes its recorder after it was forked: the boot id is drawn here."""
+    def __init__(self, ring: Ring, actor: str, clock: Stamps, encode: Callable[[Any], bytes] | None = None) -> None:
+        """A process makes its recorder after it was forked: the boot id is drawn here.
+
+        `encode` answers the JSON of what this module's own encoder would take, or raises TypeError: then that is asked.
+        """
         self._ring = ring
         self._actor = actor
         self._clock = clock
         self._boot = os.urandom(4).hex()
         self._lock = _thread.allocate_lock()
+        self._encode = encode or _encode
 
     def for_actor(self, actor: str) -> RingRecorder:
         """A recorder for another actor of this process, into the same ring."""
         other = RingRecorder.__new__(RingRecorder)
         other._ring, other._actor, other._clock = self._ring, actor, self._clock
-        other._boot, other._lock = self._boot, self._lock
+        other._boot, other._lock, other._encode = self._boot, self._lock, self._encode
         return other
 
     def record(
@@ -194,14 +202,17 @@ class RingRecorder:
 
     def _payload(self, fields: list[Any]) -> bytes:
         try:
-            payload = _encode(fields).encode("utf-8", "replace")
+            try:
+                payload = self._encode(fields)
+            except TypeError:
+                payload = _encode(fields)
             reason = f"{len(payload)} bytes are too long for a record"
         except (TypeError, ValueError, RecursionError) as error:
             payload, reason = b"", f"the facts are no JSON: {error}"
         if payload and len(payload) <= self._ring.largest:
             return payload
         fields[8] = {"omitted": reason}
-        return _encode(fields).encode("utf-8", "replace")
+        return _encode(fields)
 
 
 class RingReader:

@@ -3,9 +3,14 @@ import os
 import select
 import signal
 import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import Ring, RingReader, RingRecorder
 from lastcall.world.clock import RealClock
 
@@ -151,3 +156,25 @@ def test_a_writer_killed_under_load_loses_nothing_it_committed(round_):
     ring.close()
     os.close(ring.fd)
     os.close(count)
+
+
+class Point(NamedTuple):
+    x: int
+    y: str
+
+
+@dataclass
+class Plain:
+    text: str
+
+
+ODD = ({1: "a", "b": None}, "\ud800", 2**80, (1, (2, 3)), Point(1, "ü"), Path("/x"), Plain("t"), b"\xff", datetime.min)
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_a_record_reads_the_same_whichever_encoder_wrote_it(ring, value):
+    reader = RingReader(ring)
+    RingRecorder(ring, "a", RealClock()).record("Fact", facts={"value": value})
+    RingRecorder(ring, "a", RealClock(), encode_record).record("Fact", facts={"value": value})
+    one, other = reader.read_new()
+    assert one.facts == other.facts
