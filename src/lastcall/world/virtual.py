@@ -9,18 +9,23 @@ socket, a thread) while the world runs. A coroutine that waits for something no 
 """
 
 import asyncio
+import contextvars
 import heapq
 import math
 import random
 import selectors
 import sys
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from lastcall.world.world import World
 
 T = TypeVar("T")
+
+FEW_CANCELLED = 100
+"""Cancelled timers that are left where they are; with more of them the stock loop looks whether to sweep its heap."""
 
 EPOCH_NS = 1_893_456_000 * 1_000_000_000  # 2030-01-01T00:00:00Z
 
@@ -83,6 +88,27 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         raise VirtualWorldError(f"the virtual world has no {_REFUSED[event]}")
 
 
+class _Handle(asyncio.Handle):
+    """One that does not ask its loop whether it is being debugged."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: contextvars.Context | None,
+    ) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose `time()` is virtual seconds and jumps when idle."""
 
@@ -97,6 +123,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def virtual_ns(self) -> int:
         """Nanoseconds since the loop was made."""
         return self._virtual_ns
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        if self._closed or self._debug:  # type: ignore[attr-defined]
+            return super().call_soon(callback, *args, context=context)
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
 
     def _run_once(self) -> None:
         scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
@@ -117,7 +152,26 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         # What is due a nanosecond later is not due now: two waiters that are woken too early and wait again for the
         # rest would keep each other ready, and time would never move on.
         self._clock_resolution = math.ulp(self.time())
-        super()._run_once()  # type: ignore[misc]
+        if self._debug or self._timer_cancelled_count > FEW_CANCELLED:  # type: ignore[attr-defined]
+            super()._run_once()  # type: ignore[misc]
+            return
+        # What the stock loop does where there is no selector to ask, a fifth faster a step.
+        ready: deque[Any] = self._ready  # type: ignore[attr-defined]
+        end = self.time() + self._clock_resolution
+        while scheduled and scheduled[0].when() < end:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False  # type: ignore[attr-defined]
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    context = {"message": "Exception in a callback", "exception": error, "handle": handle}
+                    self.call_exception_handler(context)
 
     def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise VirtualWorldError("the virtual world has no threads")
