@@ -25,7 +25,9 @@ from lastcall.client.api import Client
 from lastcall.controllers.manager import run_controllers
 from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.memory import MemoryStore
+from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import Ring, RingRecorder
+from lastcall.world.huge_pages import keep_in_huge_pages
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -100,7 +102,7 @@ class Run:
     def __init__(self, world: World, arguments: argparse.Namespace) -> None:
         self._world = world
         self._arguments = arguments
-        self._recorder = RingRecorder(Ring.create("records"), "apiserver", world.clock)
+        self._recorder = RingRecorder(Ring.create("records"), "apiserver", world.clock, encode_record)
         self.server = APIServer(
             world=world,
             store=MemoryStore(),
@@ -118,6 +120,7 @@ class Run:
 
     async def main(self) -> None:
         async with Tasks() as tasks:
+            tasks.spawn(keep_in_huge_pages(self._world), name="huge pages")  # as a control plane does
             await self._phase("start", self._start(tasks))
             await self._phase("create", self._create())
             await self._phase("roll", self._roll())

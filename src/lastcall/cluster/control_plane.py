@@ -17,8 +17,10 @@ from lastcall.controllers.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore
+from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world.clock import monotonic
+from lastcall.world.huge_pages import keep_in_huge_pages
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -43,7 +45,7 @@ def _as_many_connections_as_allowed() -> None:
 async def _run(plan: Plan) -> None:
     world = World()
     credentials = plan.credentials
-    recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock)
+    recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock, encode_record)
     kubelets = KubeletClient(
         client_context(
             credentials.ca_certificate, credentials.api_server_client.certificate, credentials.api_server_client.key
@@ -76,6 +78,7 @@ async def _run(plan: Plan) -> None:
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
         tasks.spawn(_settle(world, server), name="apiserver tokens")
+        tasks.spawn(keep_in_huge_pages(world), name="huge pages")
         # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
         tasks.spawn(
             run_controllers(

@@ -128,7 +128,21 @@ def _path(path: str | bytes) -> ctypes.c_char_p:
 
 
 _MADV_DONTNEED = 4
+_MADV_HUGEPAGE = 14
+_MADV_COLLAPSE = 25
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+def madvise_huge_pages(address: int, length: int) -> None:
+    """What is touched first from now on gets huge pages where it can. Raises OSError."""
+    if _libc.madvise(address, length, _MADV_HUGEPAGE) != 0:
+        raise _failure("madvise")
+
+
+def madvise_collapse(address: int, length: int) -> None:
+    """Put what is there already into huge pages now. Raises OSError (EINVAL before Linux 6.1)."""
+    if _libc.madvise(address, length, _MADV_COLLAPSE) != 0:
+        raise _failure("madvise")
 
 
 def madvise_dontneed(address: int, length: int) -> None:

@@ -1,0 +1,68 @@
+"""Which memory of a large process is put into huge pages."""
+
+import asyncio
+import ctypes
+import mmap
+from pathlib import Path
+
+import pytest
+
+from lastcall.world import huge_pages, linux
+from lastcall.world.huge_pages import huge_page_bytes, keep_in_huge_pages, private_areas
+from lastcall.world.world import World
+
+MAPS = """\
+00400000-00c00000 r-xp 00000000 fe:00 1 /usr/bin/python3
+01100000-01900000 rw-p 00000000 00:00 0                                  [heap]
+20000000-20100000 rw-p 00000000 00:00 0
+30000000-30400000 rw-p 00000000 00:00 0
+40000000-40400000 rw-s 00000000 00:01 7                                  /memfd:ring (deleted)
+50000000-50400000 rw-p 00000000 fe:00 2                                  /usr/lib/library.so
+60000000-60400000 ---p 00000000 00:00 0
+70000000-70800000 rw-p 00000000 00:00 0                                  [stack]
+"""
+
+
+def test_only_whole_huge_pages_of_private_memory_count() -> None:
+    assert list(private_areas(MAPS.splitlines(), 2 << 20)) == [(0x1200000, 0x1800000), (0x30000000, 0x30400000)]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "size"), [("always [madvise] never", 2 << 20), ("[always] madvise never", 2 << 20), ("[never]", 0)]
+)
+def test_the_machine_s_owner_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, size: int) -> None:
+    (tmp_path / "enabled").write_text(enabled)
+    (tmp_path / "hpage_pmd_size").write_text(f"{2 << 20}\n")
+    monkeypatch.setattr(huge_pages, "_SETTINGS", tmp_path)
+    assert huge_page_bytes() == size
+    monkeypatch.setattr(huge_pages, "_SETTINGS", tmp_path / "none")
+    assert huge_page_bytes() == 0
+
+
+async def test_a_large_process_is_moved_and_keeps_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the kernel has huge pages to give is its own affair; it is asked for all of them."""
+    huge, size = 2 << 20, 32 << 20
+    wanted: set[int] = set()
+    all_asked = asyncio.Event()
+    advise = linux.madvise_huge_pages
+
+    def note(address: int, length: int) -> None:
+        wanted.discard(address)
+        if not wanted:
+            all_asked.set()
+        advise(address, length)
+
+    monkeypatch.setattr(linux, "madvise_huge_pages", note)
+    monkeypatch.setattr(huge_pages, "huge_page_bytes", lambda: huge)
+    monkeypatch.setattr(huge_pages, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(huge_pages, "FROM_BYTES", 1 << 20)
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        for number in range(0, size, 4096):
+            memory[number] = number // 4096 % 251
+        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        wanted |= set(range(-(-start // huge) * huge, start + size - huge + 1, huge))
+        task = asyncio.ensure_future(keep_in_huge_pages(World()))
+        async with asyncio.timeout(60):
+            await all_asked.wait()
+        task.cancel()
+        assert all(memory[number] == number // 4096 % 251 for number in range(0, size, 4096))
