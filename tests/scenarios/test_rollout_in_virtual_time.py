@@ -143,7 +143,9 @@ def test_pods_that_never_get_ready_are_named_with_the_reason(
     with pytest.raises(WorldError) as error:
         run_virtual(main)
     text = str(error.value)
-    assert "not within 40 s (--timeout): its Pods are Ready" in text
+    assert "waited 40 s (--timeout) in vain until its Pods are Ready" in text
     assert [word for word in words if word not in text] == []
     waited = [line for line in said if line.startswith("still waiting after ")]
-    assert len(waited) == 2 and waited[0].startswith("still waiting after 15 s (its Pods are Ready): 0 of 3 Pods are")
+    assert len(waited) == 2 and waited[0].startswith(
+        "still waiting after 15 s until its Pods are Ready: 0 of 3 Pods are"
+    )

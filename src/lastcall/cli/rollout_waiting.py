@@ -53,15 +53,17 @@ class Waiting:
                 raise WorldError(self.death())
             if now >= began + self.limit:
                 why = await self._why()
-                raise WorldError("\n".join([f"not within {self.limit:g} s (--timeout): {what}: {missing}", *why]))
+                raise WorldError(
+                    "\n".join([f"waited {self.limit:g} s (--timeout) in vain until {what}: {missing}", *why])
+                )
             if now >= next_look:
                 next_look = now + 1.0
                 if hopeless := [pod for pod in await self.pods() if hopeless_reason(pod)]:
                     why = await self._why_not_ready(hopeless)
-                    raise WorldError("\n".join([f"waiting makes no sense ({what}): {missing}", *why]))
+                    raise WorldError("\n".join([f"it makes no sense to wait until {what}: {missing}", *why]))
             if now >= next_line:
                 next_line = now + PATIENCE_SECONDS
-                self.say(f"still waiting after {now - began:.0f} s ({what}): {await self._in_short(missing)}")
+                self.say(f"still waiting after {now - began:.0f} s until {what}: {await self._in_short(missing)}")
             await self.clock.sleep(LOOK_SECONDS)
 
     async def settled(self) -> str:
@@ -115,7 +117,7 @@ class Waiting:
         """In one line: the first Pods that are waited for."""
         late = [pod for pod in await self.pods() if "deletionTimestamp" in pod["metadata"] or not is_ready(pod)]
         told = [in_short(pod, await self._events_of(pod)) for pod in late[:2]]
-        more = [f"{len(late) - 2} more Pods"] if len(late) > 2 else []
+        more = [f"{len(late) - 2} more"] if len(late) > 2 else []
         return "; ".join([missing, *told, *more])
 
     async def _why(self) -> list[str]:

@@ -241,7 +241,7 @@ class Session:
             await self.clock.sleep(PATIENCE_SECONDS)
             late = [p for p in follower.pods.values() if not (p.ready or p.ended_by_itself or p.gone)]
             told = [in_short(pod.obj, await self._events_of(client, pod)) for pod in late[:2]]
-            told += [f"{len(late) - 2} more Pods"] if len(late) > 2 else []
+            told += [f"{len(late) - 2} more"] if len(late) > 2 else []
             self._note(started, f"still waiting: {'; '.join(told) or 'for Pods to be made and available'}")
 
     async def _events_of(self, client: Client, pod: FollowedPod) -> list[Object]:
