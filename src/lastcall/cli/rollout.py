@@ -216,7 +216,8 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     "--find-safe",
     is_flag=True,
     help="Search the largest endpoint lag without a lost request (with --from balancer, the balancer's), and, for a "
-    "--propagation given, the smallest preStop sleep: predicted from one run, then confirmed on the kernel.",
+    "--propagation given, the smallest preStop sleep and grace period: predicted for each kind of load, then confirmed "
+    "on the kernel with all of them.",
 )
 @click.option(
     "--confirm",

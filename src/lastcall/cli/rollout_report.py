@@ -179,6 +179,7 @@ def _experiment(result: Result) -> dict[str, Any]:
         "during": _during(result),
         "lateness": _lateness(result),
         "advice": [{"sentence": a.sentence, "saves": a.saves, "patch": a.patch} for a in result.judgement.advice],
+        "patch": result.judgement.patch,
         "lostRequests": [_lost(each) for each in found.lost],
         "pods": [
             {
