@@ -76,6 +76,37 @@ def test_with_surge_the_new_pod_is_available_before_the_old_one_goes():
     run_cluster(scenario, DRAINS)
 
 
+SURGE = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+def test_with_surge_a_deleted_pod_is_replaced_while_it_ends():
+    async def scenario(cluster):
+        await cluster.create(workload("DaemonSet", updateStrategy=SURGE))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        old = name_of((await pods(cluster))[0])
+        at = cluster.now
+        await cluster.delete(f"pod/{old}")
+        await cluster.sleep(1)
+        new_at = next(s.at for s in cluster.history[PODS] if s.type == "ADDED" and s.name != old)
+        assert new_at - at < 0.5
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_with_surge_an_old_pod_that_is_not_ready_goes_as_soon_as_it_has_a_successor():
+    async def scenario(cluster):
+        bad = template()
+        bad["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["false"]}, "periodSeconds": 1}
+        await cluster.create(workload("DaemonSet", updateStrategy=SURGE, pods=bad, minReadySeconds=30))
+        await cluster.sleep(3)
+        await cluster.patch("daemonset/web", {"spec": {"template": {"metadata": {"labels": {"app": "web", "v": "2"}}}}})
+        await cluster.sleep(5)
+        (left,) = await pods(cluster)
+        assert labels_of(left)["v"] == "2"
+
+    run_cluster(scenario, DRAINS)
+
+
 def test_on_delete_waits_for_the_user():
     async def scenario(cluster):
         await cluster.create(workload("DaemonSet", updateStrategy={"type": "OnDelete"}))

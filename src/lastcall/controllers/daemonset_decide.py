@@ -26,6 +26,7 @@ _TOLERATED: tuple[tuple[str, str], ...] = (
     ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
     ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
 )
+ENDED = ("Failed", "Succeeded")
 _NETWORK_UNAVAILABLE = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
@@ -161,6 +162,8 @@ def manage(
             create.append(name_of(node))
         elif stay:
             remove += _surplus(owner, here, revision, now)
+            if start and _surges(owner) and not any(map(_is_running, here)):
+                create.append(name_of(node))
         else:
             why = f"node {name_of(node)} does not fit DaemonSet {name_of(owner)} any more"
             remove += [Removal(pod, why) for pod in here if not is_terminating(pod)]
@@ -175,23 +178,19 @@ def manage(
 def _surplus(owner: Object, here: Sequence[Object], revision: str, now: float) -> list[Removal]:
     """Pods that have ended, and all but one of those that run."""
     remove: list[Removal] = []
-    running: list[Object] = []
     for pod in here:
-        phase = (pod.get("status") or {}).get("phase", "")
-        if is_terminating(pod):
-            continue
-        if phase in ("Failed", "Succeeded"):
+        phase = _phase(pod)
+        if phase in ENDED and not is_terminating(pod):
             remove.append(Removal(pod, f"it has ended ({phase}), and DaemonSet {name_of(owner)} makes it anew", phase))
-        else:
-            running.append(pod)
-    running.sort(key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", name_of(pod)))
+    running = sorted(filter(_is_running, here), key=_age)
     why = f"one Pod of DaemonSet {name_of(owner)} is enough on a node"
     if not _surges(owner):
         return [*remove, *(Removal(pod, why) for pod in running[1:])]
     # While surging a node may have one old and one new Pod; of each kind the oldest stays.
-    for updated in (True, False):
-        same = [pod for pod in running if is_updated(owner, pod, revision) is updated]
-        remove += [Removal(pod, why) for pod in same[1:]]
+    new, old = ([pod for pod in running if is_updated(owner, pod, revision) is updated] for updated in (True, False))
+    remove += [Removal(pod, why) for pod in (*new[1:], *old[1:])]
+    if new and old and (not _is_ready(old[0]) or _is_available(owner, new[0], now)):
+        remove.append(Removal(old[0], f"DaemonSet {name_of(owner)} rolls out revision {revision}", rollout=True))
     return remove
 
 
@@ -273,7 +272,7 @@ def status_of(
         if not here:
             continue
         counts["current"] += 1
-        pod = min(here, key=lambda each: (not _is_ready(each), each["metadata"].get("creationTimestamp") or ""))
+        pod = min(here, key=_age)
         counts["ready"] += _is_ready(pod)
         counts["available"] += _is_available(owner, pod, now)
         counts["updated"] += is_updated(owner, pod, revision)
@@ -296,6 +295,19 @@ def status_of(
         "conditions": old.get("conditions"),
     }
     return status | {key: value for key, value in more.items() if value}
+
+
+def _phase(pod: Object) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+def _is_running(pod: Object) -> bool:
+    return not is_terminating(pod) and _phase(pod) not in ENDED
+
+
+def _age(pod: Object) -> tuple[bool, str, str]:
+    """Those that have a node first, then the oldest. (`podByCreationTimestampAndPhase`)"""
+    return not pod["spec"].get("nodeName"), pod["metadata"].get("creationTimestamp") or "", name_of(pod)
 
 
 def _is_ready(pod: Object) -> bool:
