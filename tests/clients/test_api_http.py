@@ -120,11 +120,12 @@ async def test_pages_go_on_where_the_last_one_ended_at_the_same_moment(running: 
 
 
 async def test_a_watch_streams_a_line_per_event_and_ends_on_time(running: RunningServer) -> None:
-    path = "/api/v1/configmaps?watch=1&timeoutSeconds=4&allowWatchBookmarks=true&labelSelector=app%3Dx"
-    async with session(running) as http, http.get(path) as response:
+    path = "/api/v1/configmaps?watch=1&timeoutSeconds=2&allowWatchBookmarks=true&labelSelector=app%3Dx"
+    version = (await running.admin.list(CONFIGMAPS, "default")).resource_version
+    await running.admin.create(CONFIGMAPS, {"metadata": {"name": "c", "labels": {"app": "x"}}}, "default")
+    await running.admin.patch(CONFIGMAPS, "c", {"metadata": {"labels": {"app": "y"}}}, "default")
+    async with session(running) as http, http.get(f"{path}&resourceVersion={version}") as response:
         assert response.status == 200
-        await running.admin.create(CONFIGMAPS, {"metadata": {"name": "c", "labels": {"app": "x"}}}, "default")
-        await running.admin.patch(CONFIGMAPS, "c", {"metadata": {"labels": {"app": "y"}}}, "default")
         added, deleted = await lines(response, 2)
         assert (added["type"], deleted["type"]) == ("ADDED", "DELETED")
         assert added["object"]["kind"] == "ConfigMap"

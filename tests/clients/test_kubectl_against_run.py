@@ -17,6 +17,7 @@ import ordinary_user
 import pytest
 from pods import EXITS_ON_TERM, IGNORES_TERM, Manifest, container, pod, service
 from run_command import Lastcall
+from staying import eventually
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = [
@@ -59,8 +60,14 @@ class Kubectl:
         self("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", f"pod/{name}")
         return self("logs", name)
 
+    def begun(self, *names: str) -> None:
+        """Wait until they are Ready and have printed `start`, by when their handler is there."""
+        self.ready(*names)
+        for name in names:
+            eventually(lambda name=name: self("logs", name).startswith("start\n"), f"{name} has its handler")
+
     def events(self, name: str) -> list[str]:
-        """Without the one that only lastcall has."""
+        """Without the one that only lastcall has. They are written beside what they tell of, and soon after."""
         items = self.get("events", "--field-selector", f"involvedObject.name={name}")["items"]
         items.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
         told = [f"{event['type']} {event['reason']}: {event['message']}" for event in items]
@@ -69,7 +76,7 @@ class Kubectl:
 
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    arguments = ["run", "-", "--keep", "--after", "0"]
+    arguments = ["run", "-", "--keep", "--after", "1"]
     with Lastcall(arguments, manifests=[pod("first")], user=request.param) as command:
         command.tree()
         line = command.wait_for("The cluster stays up until Ctrl-C").text
@@ -97,52 +104,55 @@ def test_the_kubeconfig_is_of_one_user_and_never_on_disk(cluster: Kubectl) -> No
 
 def test_create_get_logs_events_delete(cluster: Kubectl) -> None:
     cluster.create(pod("basic"), service("basic"))
-    cluster.ready("basic")
+    cluster.begun("basic")
     name, ready, status, restarts, _ = cluster("get", "pod", "basic", "--no-headers").split()
     assert (name, ready, status, restarts) == ("basic", "1/1", "Running", "0")
     wide = cluster("get", "pod", "basic", "-o", "wide", "--no-headers")
     assert " 10.244.0." in wide and " node-1 " in wide
     assert cluster("logs", "basic") == "start\n"
+    eventually(lambda: len(cluster.events("basic")) == 4, "four Events")
     assert cluster.events("basic") == [
         "Normal Scheduled: Successfully assigned default/basic to node-1",
         'Normal Pulled: Container image "busybox:1.36" already present on machine and can be accessed by the pod',
         "Normal Created: Container created",
         "Normal Started: Container started",
     ]
-    assert "ImageSubstituted" in cluster("get", "events"), "the substitute is named in an Event of its own"
-    (endpoint,) = slice_of(cluster, "basic").get("endpoints") or [None]
+    eventually(lambda: "ImageSubstituted" in cluster("get", "events"), "the substitute is named in an Event of its own")
+    eventually(lambda: [e["conditions"]["ready"] for e in endpoints_of(cluster, "basic")] == [True], "an endpoint")
+    (endpoint,) = endpoints_of(cluster, "basic")
     assert endpoint["conditions"] == {"ready": True, "serving": True, "terminating": False}
     assert cluster("delete", "pod", "basic") == 'pod "basic" deleted\n'
     assert "NotFound" in cluster("get", "pod", "basic", status=1)
-    assert cluster.events("basic")[-1] == "Normal Killing: Stopping container app"
-    assert not slice_of(cluster, "basic").get("endpoints")
+    eventually(lambda: cluster.events("basic")[-1] == "Normal Killing: Stopping container app", "the Event")
+    eventually(lambda: not endpoints_of(cluster, "basic"), "the endpoint is gone")
     assert "NotFound" in cluster("logs", "basic", status=1)
     cluster("delete", "service", "basic")
 
 
-def slice_of(cluster: Kubectl, name: str) -> dict[str, Any]:
-    (found,) = cluster.get("endpointslices", "-l", f"kubernetes.io/service-name={name}")["items"]
-    return dict(found)
+def endpoints_of(cluster: Kubectl, name: str) -> list[dict[str, Any]]:
+    slices = cluster.get("endpointslices", "-l", f"kubernetes.io/service-name={name}")["items"]
+    return [endpoint for each in slices for endpoint in each.get("endpoints") or ()]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "least", "most"),
+    ("arguments", "grace", "least"),
     [
-        ([], 4.0, 12.0),
-        (["--grace-period=3"], 3.0, 11.0),
-        (["--now"], 2.0, 10.0),  # grace 1, which StopContainer raises to 2 s
-        (["--force", "--grace-period=0"], 0.0, 3.9),
+        ([], 4, 4.0),
+        (["--grace-period=3"], 600, 3.0),
+        (["--now"], 600, 2.0),  # grace 1, which StopContainer raises to 2 s
+        (["--force", "--grace-period=0"], 600, 0.0),
     ],
     ids=["default", "grace period", "now", "force"],
 )
 def test_delete_takes_what_its_grace_period_gives(
-    cluster: Kubectl, arguments: Sequence[str], least: float, most: float
+    cluster: Kubectl, arguments: Sequence[str], grace: int, least: float
 ) -> None:
-    cluster.create(pod("stubborn", container("app", IGNORES_TERM), grace=4))
-    cluster.ready("stubborn")
+    """Never earlier; and not the Pod's own ten minutes where less was asked for: a kubectl has 60 s here."""
+    cluster.create(pod("stubborn", container("app", IGNORES_TERM), grace=grace))
+    cluster.begun("stubborn")
     began = time.monotonic()
     cluster("delete", "pod", "stubborn", *arguments)
-    assert least <= time.monotonic() - began <= most
+    assert time.monotonic() - began >= least
     assert "NotFound" in cluster("get", "pod", "stubborn", status=1)
 
 
@@ -158,7 +168,7 @@ def test_a_name_is_free_again_at_once(cluster: Kubectl) -> None:
 ENDS: dict[str, tuple[Manifest, str, str, list[str]]] = {
     "graceful": (pod("graceful"), "Succeeded", "Completed 0", []),
     "exits-3": (
-        pod("exits-3", container("app", "trap 'exit 3' TERM; while true; do sleep 0.05; done")),
+        pod("exits-3", container("app", "trap 'exit 3' TERM; echo start; while true; do sleep 0.05; done")),
         "Failed", "Error 3", [],
     ),
     "ignores-term": (pod("ignores-term", container("app", IGNORES_TERM), grace=2), "Failed", "Error 137", []),
@@ -180,7 +190,7 @@ def watched(process: "subprocess.Popen[str]", names: set[str]) -> dict[str, list
     assert process.stdout is not None
     left = set(names)
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    give_up = threading.Timer(30, process.kill)
+    give_up = threading.Timer(120, process.kill)
     give_up.start()
     try:
         while left:
@@ -215,7 +225,7 @@ def brief(event: dict[str, Any]) -> str:
 
 def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster: Kubectl) -> None:
     cluster.create(*(manifest for manifest, *_ in ENDS.values()))
-    cluster.ready(*ENDS)
+    cluster.begun(*ENDS)
     watch = cluster.start("get", "pods", "-w", "-o", "json", "--output-watch-events")
     try:
         assert watch.stdout is not None
@@ -244,12 +254,13 @@ def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster:
             "ContainersReady": f"False {reason}",
             "PodScheduled": "True",
         }, name
-        assert cluster.events(name)[4:] == ["Normal Killing: Stopping container app", *warnings], name
+        told = ["Normal Killing: Stopping container app", *warnings]
+        eventually(lambda name=name, told=told: cluster.events(name)[4:] == told, f"the Events of {name}: {told}")
 
 
 def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Kubectl) -> None:
     cluster.create(pod("seen"))
-    cluster.ready("seen")
+    cluster.begun("seen")
     watch = cluster.start("get", "pods", "seen", "-w", "--no-headers")
     try:
         assert watch.stdout is not None
@@ -286,10 +297,10 @@ def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl
     address, port = endpoint["endpoints"][0]["addresses"][0], endpoint["ports"][0]["port"]
     script = f"""
         wget -qO- http://{ip}:8080/index.html; wget -qO- http://{ip2}:8080/index.html
-        nc -w 2 172.18.0.2 10250 </dev/null && echo node reached
-        nc -w 2 10.96.0.1 443 </dev/null && echo API reached
-        nc -w 2 {address} {port} </dev/null && echo its endpoint reached
-        nc -w 2 {ip} 9 </dev/null || echo refused
+        nc -w 20 172.18.0.2 10250 </dev/null && echo node reached
+        nc -w 20 10.96.0.1 443 </dev/null && echo API reached
+        nc -w 20 {address} {port} </dev/null && echo its endpoint reached
+        nc -w 20 {ip} 9 </dev/null || echo refused
         wget -qO- http://kubernetes.default/ 2>&1 || echo no DNS
     """
     cluster.create(once("visitor", script))
@@ -298,7 +309,7 @@ def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl
     assert text.count("hello from a Pod") == 2, text
     assert "its endpoint reached" in text and address != "10.96.0.1", text
     assert "node reached" in text and "API reached" in text and "refused" in text and "no DNS" in text, text
-    assert visitor in cluster("logs", "web"), "a Pod sees the other's own address"
+    eventually(lambda: visitor in cluster("logs", "web"), "a Pod sees the other's own address")
     cluster("delete", "pod", "web", "web-2", "visitor", "--now")
 
 
@@ -309,7 +320,7 @@ for token, namespace in ((os.environ["TOKEN"], "default"), (os.environ["TOKEN"],
     url = "https://10.96.0.1:443/api/v1/namespaces/" + namespace + "/pods?limit=1"
     request = urllib.request.Request(url, headers={"Authorization": "Bearer " + token})
     try:
-        print(urllib.request.urlopen(request, timeout=10, context=context).status)
+        print(urllib.request.urlopen(request, timeout=60, context=context).status)
     except urllib.error.HTTPError as error:
         print(error.code)
 """
@@ -352,7 +363,7 @@ def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Ku
     app = container("app", script, volumeMounts=[{"name": "data", "mountPath": "/data"}])
     cluster.create(pod("restarted", app, volumes=[{"name": "data", "emptyDir": {}}]))
     cluster("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=60s", "pod/restarted")
-    cluster.ready("restarted")
+    cluster.begun("restarted")
     assert cluster("logs", "restarted", "--previous") == "one\n"
     assert cluster("logs", "restarted") == "start\n"
     cluster("delete", "pod", "restarted")
@@ -360,7 +371,7 @@ def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Ku
 
 def test_containers_are_entered_and_their_ports_forwarded(cluster: Kubectl) -> None:
     cluster.create(pod("entered", container("app", "httpd -p 8080 -h /etc; " + EXITS_ON_TERM)))
-    cluster.ready("entered")
+    cluster.begun("entered")  # its server listens before it goes to the background
     assert cluster("exec", "-i", "entered", "--", "cat", stdin="through and back\n") == "through and back\n"
     assert "exit code 3" in cluster("exec", "entered", "--", "sh", "-c", "exit 3", status=3)
     forward = cluster.start("port-forward", "pod/entered", ":8080", "--address=127.0.0.1")

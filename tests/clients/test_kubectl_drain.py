@@ -51,6 +51,7 @@ def kubectl(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: p
     eventually(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
     scoped("create", "-f", "-", stdin=WEB.replace("NAME", name))
     scoped("rollout", "status", "deployment/web", "--timeout=60s")
+    eventually(lambda: scoped("get", "pdb", "guard", "-o", "jsonpath={.status.currentHealthy}") == "2")
     return scoped
 
 
@@ -102,7 +103,7 @@ def test_a_drain_of_one_pod_after_the_other_keeps_the_budget(kubectl: Kubectl) -
         kubectl("patch", "pdb", "guard", "--type=merge", "-p", '{"spec":{"minAvailable":1}}')
         counted = "jsonpath={.status.disruptionsAllowed}"
         eventually(lambda: kubectl("get", "pdb", "guard", "-o", counted) == "1")
-        code, out, err = kubectl.run(*drain(kubectl, "--timeout=10s"))
+        code, out, err = kubectl.run(*drain(kubectl, "--timeout=20s"))
         assert code == 1
         assert out.count(" evicted\n") == 1
         assert "Cannot evict pod as it would violate the pod's disruption budget." in err

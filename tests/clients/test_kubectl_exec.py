@@ -87,6 +87,7 @@ def kubectl(
     kubectl("create", "namespace", name)
     until(lambda: kubectl.run("get", "serviceaccount", "default")[0] == 0)
     create(kubectl, POD)
+    until(lambda: ":8080 " in kubectl("exec", "demo", "-c", "main", "--", "netstat", "-ltn"))
     yield kubectl
     kubectl("delete", "namespace", name, "--wait=false")
     kubectl.run("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
@@ -283,8 +284,8 @@ def test_a_shell_on_a_terminal_echoes_resizes_and_ends_with_its_code(kubectl: Ku
         if b"50 100" in terminal.said:
             break
     assert b"50 100" in terminal.said
-    terminal.write("sleep 3600\n")
-    time.sleep(0.3)
+    terminal.write("echo go$((1))ne; sleep 3600\n")
+    terminal.wait_for("go1ne\r\n")  # the shell has read its line; what comes now is a signal
     terminal.write("\x03")
     terminal.write("tty; exit 4\n")
     terminal.wait_for("/dev/pts/")
@@ -306,7 +307,7 @@ def test_attached_input_reaches_the_container_and_detaching_leaves_it_running(ku
     process.stdin.close()
     process.stdin = None
     process.communicate(timeout=60)
-    assert kubectl("logs", "demo", "-c", "input").endswith("got hello\n")
+    until(lambda: kubectl("logs", "demo", "-c", "input").endswith("got hello\n"))
     assert kubectl.get("pod", "demo")["status"]["phase"] == "Running"
 
 

@@ -327,13 +327,26 @@ def test_columns(kubectl: Kubectl, kind: str, columns: str) -> None:
     create(kubectl, WEB, SERVICE, CONFIG % "1")
     kubectl("create", "secret", "generic", "s")
     ready(kubectl, "web")
-    header = kubectl("get", kind, "-A" if kind == "leases" else "--ignore-not-found").splitlines()[0]
+    shown = ("get", kind, "-A" if kind == "leases" else "--ignore-not-found")
+    wait_until(lambda: kubectl(*shown))
+    header = kubectl(*shown).splitlines()[0]
     assert " ".join(header.split()).removeprefix("NAMESPACE ") == columns
 
 
 def test_get_w_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
     create(kubectl, WEB)
     ready(kubectl, "web")
+    tables = kubectl.start("get", "pods", "-w")
+    assert tables.stdout is not None
+    assert tables.stdout.readline().split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    assert tables.stdout.readline().split()[:3] == ["web", "1/1", "Running"], "from here on it watches"
+    create(kubectl, TWO)
+    ready(kubectl, "two")
+    states = [tables.stdout.readline().split()[:3] for _ in range(3)]
+    assert states[0][:2] == ["two", "0/2"]
+    assert states[0][2] in ("Pending", "ContainerCreating")
+    tables.send_signal(signal.SIGINT)
+    tables.communicate(timeout=60)
     watching = kubectl.start("get", "pod", "web", "-w", "-o", "custom-columns=D:.metadata.deletionGracePeriodSeconds")
     assert watching.stdout is not None
     assert [watching.stdout.readline() for _ in range(2)] == ["D\n", "<none>\n"]
@@ -344,23 +357,13 @@ def test_get_w_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
     assert seen[0] == "5\n" and seen[-1] == "0\n"
     watching.send_signal(signal.SIGINT)
     watching.communicate(timeout=60)
-    tables = kubectl.start("get", "pods", "-w")
-    wait_until(lambda: is_connected(tables))
-    create(kubectl, TWO)
-    ready(kubectl, "two")
-    assert tables.stdout is not None
-    assert tables.stdout.readline().split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
-    states = [tables.stdout.readline().split()[1:3] for _ in range(3)]
-    assert states[0][0] == "0/2"
-    assert states[0][1] in ("Pending", "ContainerCreating")
-    tables.send_signal(signal.SIGINT)
-    tables.communicate(timeout=60)
 
 
 def test_describe_pod_service_and_node(kubectl: Kubectl) -> None:
     create(kubectl, WEB, SERVICE)
     ready(kubectl, "web")
     wait_until(lambda: "10.244" in kubectl("get", "endpointslices"))
+    wait_until(lambda: "Started" in reasons(kubectl, "web"))
     pod = kubectl("describe", "pod", "web")
     for pattern in (
         r"Name: +web\n", r"Node: +node-1/172\.18\.0\.2\n", r"Labels: +app=web\n", r"Status: +Running\n",
@@ -388,18 +391,19 @@ def test_describe_pod_service_and_node(kubectl: Kubectl) -> None:
     assert missing == 'Error from server (NotFound): pods "nope" not found\n'
 
 
+def reasons(kubectl: Kubectl, pod: str) -> list[str]:
+    """Of a Pod's Events, which are written beside what they tell of, and soon after."""
+    table = kubectl(
+        "get", "events", "--sort-by=.metadata.creationTimestamp", f"--field-selector=involvedObject.name={pod}"
+    )
+    return [line[2] for line in lines(table)[1:] if line[2] != "ImageSubstituted"]
+
+
 def test_events(kubectl: Kubectl) -> None:
     create(kubectl, WEB)
     ready(kubectl, "web")
-    table = kubectl(
-        "get", "events", "--sort-by=.metadata.creationTimestamp", "--field-selector=involvedObject.name=web"
-    )
-    assert [line[2] for line in lines(table)[1:] if line[2] != "ImageSubstituted"] == [
-        "Scheduled",
-        "Pulled",
-        "Created",
-        "Started",
-    ]
+    wait_until(lambda: len(reasons(kubectl, "web")) == 4)
+    assert reasons(kubectl, "web") == ["Scheduled", "Pulled", "Created", "Started"]
     if kubectl.version >= (1, 26):
         told = kubectl("events", "--for", "pod/web")
         assert lines(told)[0] == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
@@ -524,6 +528,8 @@ def test_delete_by_selector_and_all(kubectl: Kubectl) -> None:
 def test_logs_in_every_form(kubectl: Kubectl) -> None:
     create(kubectl, WEB, TWO)
     ready(kubectl, "web", "two")
+    wait_until(lambda: kubectl("logs", "web").endswith("three\n") and kubectl("logs", "two", "-c", "main"))
+    wait_until(lambda: kubectl("logs", "two", "-c", "side"))
     assert kubectl("logs", "web") == "one\ntwo\nthree\n"
     assert kubectl("logs", "web", "--tail=1") == "three\n"
     assert kubectl("logs", "web", "--since=1h") == "one\ntwo\nthree\n"
@@ -551,6 +557,7 @@ def test_logs_follow_to_the_end(kubectl: Kubectl) -> None:
 def test_logs_follow_ends_with_the_pod(kubectl: Kubectl) -> None:
     create(kubectl, WEB)
     ready(kubectl, "web")
+    wait_until(lambda: kubectl("logs", "web").endswith("three\n"))
     following = kubectl.start("logs", "-f", "web", "--tail=1")
     assert following.stdout is not None
     assert following.stdout.readline() == "three\n"

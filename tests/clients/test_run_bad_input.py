@@ -77,7 +77,7 @@ def test_files_directories_stdin_and_several_documents_make_one_run(tmp_path: Pa
     (tmp_path / "pods" / "notes.txt").write_text("not a manifest")
     (tmp_path / "list.yml").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod("c"), pod("d")]}))
     other = pod("e") | {"metadata": {"name": "e", "namespace": "elsewhere"}}
-    arguments = ["run", str(tmp_path / "pods"), str(tmp_path / "list.yml"), "-", "--output", "json", "--after", "0"]
+    arguments = ["run", str(tmp_path / "pods"), str(tmp_path / "list.yml"), "-", "--output", "json", "--after", "1"]
     result = lastcall(arguments, manifests=[other])
     assert result.status == 0, result.err
     assert sorted(stories(result.document)) == ["a", "b", "c", "d", "e"]
@@ -89,7 +89,11 @@ def test_files_directories_stdin_and_several_documents_make_one_run(tmp_path: Pa
 # -- the world's: a cluster was started, or could not be ------------------------------------------------------------
 
 NEVER_READY = {"exec": {"command": ["false"]}, "periodSeconds": 1}
-FILL = "dd if=/dev/zero of=/fill bs=64k 2>/dev/null; dd if=/dev/zero of=/data/fill bs=64k 2>&1; echo full; "
+FILLS = (
+    "touch /data/begun; dd if=/dev/zero of=/fill bs=64k 2>/dev/null; "
+    "dd if=/dev/zero of=/data/fill bs=64k 2>&1; echo full; "
+    "trap 'echo bye; exit 0' TERM; mv /data/begun /data/up; while true; do echo line; sleep 0.05; done"
+)
 DATA = {"name": "data", "emptyDir": {}}
 
 WORLDS: dict[str, dict[str, Any]] = {
@@ -100,22 +104,22 @@ WORLDS: dict[str, dict[str, Any]] = {
     "invalid image name": {"manifests": [pod("a", container("app", image="UPPER case:!"))]},
     "image without the command": {"manifests": [pod("a", container("app") | {"command": ["/no/such/program"]})]},
     "never Ready": {
-        "arguments": ["--timeout", "1.5"],
+        "arguments": ["--timeout", "6"],
         "manifests": [pod("a", container("app", readinessProbe=NEVER_READY))],
     },
     "crashes": {
-        "arguments": ["--timeout", "2"],
+        "arguments": ["--timeout", "7"],
         "manifests": [pod("a", container("app", "echo oops; exit 4", readinessProbe=NEVER_READY))],
     },
     "missing ConfigMap": {
         "manifests": [pod("a", container("app", envFrom=[{"configMapRef": {"name": "no"}}]))],
     },
     "finalizer": {
-        "arguments": ["--timeout", "1"],
+        "arguments": ["--timeout", "6"],
         "manifests": [pod("a", grace=1) | {"metadata": {"name": "a", "finalizers": ["example.com/held"]}}],
     },
     "disk full from the start": {
-        "arguments": ["--state-size", "512k", "--timeout", "1.5"],
+        "arguments": ["--state-size", "512k", "--timeout", "6"],
         "manifests": [pod("a")],
     },
     "disk filled by the Pod": {
@@ -125,10 +129,10 @@ WORLDS: dict[str, dict[str, Any]] = {
                 "a",
                 container(
                     "app",
-                    FILL + "trap 'echo bye; exit 0' TERM; while true; do echo line; sleep 0.05; done",
+                    FILLS,
                     pre_stop="echo hook",
                     volumeMounts=[{"name": "data", "mountPath": "/data"}],
-                    readinessProbe={"exec": {"command": ["sh", "-c", "test -e /data/fill"]}, "periodSeconds": 1},
+                    readinessProbe={"exec": {"command": ["sh", "-c", "test -e /data/up"]}, "periodSeconds": 1},
                 ),
                 volumes=[DATA],
             )
@@ -185,8 +189,8 @@ def world(request: pytest.FixtureRequest, worlds: InParallel) -> Any:
         ("missing image, never pulled", ["ErrImageNeverPull", "imagePullPolicy is Never"]),
         ("invalid image name", ["InvalidImageName", "correct spec.containers[].image"]),
         ("image without the command", ["/no/such/program", "StartError", "correct command, args or workingDir"]),
-        ("never Ready", ["not every Pod became Ready within 1.5 s (--timeout)", "Readiness probe failed"]),
-        ("crashes", ["within 2 s (--timeout)", "exit code 4"]),
+        ("never Ready", ["not every Pod became Ready within 6 s (--timeout)", "Readiness probe failed"]),
+        ("crashes", ["within 7 s (--timeout)", "exit code 4"]),
         ("missing ConfigMap", ["CreateContainerConfigError", 'configmap "no" not found', "add the ConfigMap"]),
         ("disk full from the start", ["No space left on device", "--state-size"]),
     ],

@@ -58,7 +58,8 @@ class Cluster:
 
 
 def serving(name: str, node: str, **spec) -> dict:
-    return pod(name, container("app", SERVES), nodeName=node, grace=5, **spec)
+    probe = {"httpGet": {"port": 8080, "path": "/"}, "periodSeconds": 1}
+    return pod(name, container("app", SERVES, readinessProbe=probe), nodeName=node, grace=5, **spec)
 
 
 def test_pods_of_several_nodes_reach_one_another_and_the_api_server(place: Place) -> None:

@@ -67,7 +67,7 @@ def test_the_story_of_a_pod_that_ended_in_a_running_cluster() -> None:
 def test_run_writes_the_page_and_shows_the_text_as_always(user: str, shared: Path) -> None:
     page = shared / "story.html"
     manifest = pod("ends", container("app", ENDS))
-    done = lastcall(["run", "-", "--after", "0", "--output-file", str(page)], manifests=[manifest], user=user)
+    done = lastcall(["run", "-", "--after", "1", "--output-file", str(page)], manifests=[manifest], user=user)
     assert done.status == 0, done.err
     assert "default/ends ended gracefully" in done.out
     text = page.read_text()
@@ -77,7 +77,7 @@ def test_run_writes_the_page_and_shows_the_text_as_always(user: str, shared: Pat
 
 def test_a_page_on_a_pipe_is_the_page_alone() -> None:
     manifest = pod("ends", container("app", ENDS))
-    done = lastcall(["run", "-", "--after", "0", "--output", "html"], manifests=[manifest])
+    done = lastcall(["run", "-", "--after", "1", "--output", "html"], manifests=[manifest])
     assert done.status == 0, done.err
     assert done.out.startswith("<!doctype html>") and done.out.rstrip().endswith("</html>")
     assert "SIGTERM" in done.err  # the live timeline

@@ -85,7 +85,7 @@ def test_up_status_kubectl_logs_down(place: Place) -> None:
     assert "lastcall · running since" in text and "node-1      Ready" in text and "Pods        1 (1 Running)" in text
 
     assert place.ok("kubeconfig", "--print") == Path(kubeconfig).read_text()
-    assert "node-1 is Ready" in place.ok("logs", "--role", "front")
+    eventually(lambda: "node-1 is Ready" in place.ok("logs", "--role", "front"), "it is logged")
     assert re.search(r"^front +\| .*node-1 is Ready", place.ok("logs"), re.MULTILINE)
 
     assert place.ok("down") == "cluster lastcall is gone\n"
@@ -141,7 +141,7 @@ def test_several_clusters_by_name_and_a_name_only_once(own: Place) -> None:
 
 def test_of_several_ups_at_once_one_gets_the_name(own: Place) -> None:
     starts = [own.start("up", "--detach") for _ in range(4)]
-    said = [process.communicate(timeout=60) for process in starts]
+    said = [process.communicate(timeout=180) for process in starts]
     assert sorted(process.returncode for process in starts) == [0, 2, 2, 2], said
     own.watch(own.status()["pid"])
 

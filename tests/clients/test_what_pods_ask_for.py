@@ -157,6 +157,8 @@ VOLUMES = {
     ],
 }  # fmt: skip
 
+DATA = [{"name": "data", "mountPath": "/data"}]
+
 POD_LIST: list[Manifest] = [
     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"level": "high", "size": "9"}},
     {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"}, "stringData": {"password": "p$(A)"}},
@@ -230,14 +232,16 @@ POD_LIST: list[Manifest] = [
     pod(
         "again",
         container(
-            "source", "echo run; test -e /data/second && sleep 3600; touch /data/second; sleep 1; exit 42",
+            "source",
+            "echo run; test -e /data/second && sleep 3600; touch /data/second; "
+            "until test -e /data/other -a -e /data/done; do sleep 0.1; done; sleep 1; exit 42",
             restartPolicy="Never", volumeMounts=[{"name": "data", "mountPath": "/data"}],
             restartPolicyRules=[
                 {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}},
             ],
         ),
-        container("other", SLEEPS, pre_stop="sleep 3600"),
-        container("done", "true"),
+        container("other", f"touch /data/other; {SLEEPS}", pre_stop="sleep 3600", volumeMounts=DATA),
+        container("done", "touch /data/done", volumeMounts=DATA),
         grace=0, restartPolicy="Never", volumes=[{"name": "data", "emptyDir": {}}],
         initContainers=[container("init", "true")],
     ),
@@ -358,8 +362,8 @@ def test_an_exit_by_its_rule_restarts_all_containers_in_their_sandbox(kubectl: K
     until(again)
     ends = {each["name"]: each["lastState"]["terminated"] for each in statuses()}
     assert {(last["exitCode"], last["reason"]) for last in ends.values()} == {(137, "RestartingAllContainers")}
-    told = events(kubectl, "again")
-    assert "Killing: killing" in told and not any("Sandbox" in line or "PreStop" in line for line in told)
+    until(lambda: "Killing: killing" in events(kubectl, "again"))
+    assert not any("Sandbox" in line or "PreStop" in line for line in events(kubectl, "again"))
     conditions = kubectl.get("pod", "again")["status"]["conditions"]
     assert [each["status"] for each in conditions if each["type"] == "AllContainersRestarting"] == ["False"]
 
@@ -367,9 +371,8 @@ def test_an_exit_by_its_rule_restarts_all_containers_in_their_sandbox(kubectl: K
 def test_an_active_deadline_fails_the_pod(kubectl: Kubectl) -> None:
     status = ended(kubectl, "deadline", "Failed")
     assert status["reason"] == "DeadlineExceeded"
-    assert "DeadlineExceeded: Pod was active on the node longer than the specified deadline" in events(
-        kubectl, "deadline"
-    )
+    text = "DeadlineExceeded: Pod was active on the node longer than the specified deadline"
+    until(lambda: text in events(kubectl, "deadline"))
 
 
 def test_a_changed_image_restarts_the_container_in_place(kubectl: Kubectl) -> None:
@@ -384,7 +387,7 @@ def test_a_changed_image_restarts_the_container_in_place(kubectl: Kubectl) -> No
     until(lambda: after()["restartCount"] == 1 and "running" in after()["state"])
     assert after()["image"].endswith("busybox:1.36-b") and after()["lastState"]["terminated"]["exitCode"] == 0
     assert kubectl.get("pod", "changing")["status"]["podIP"] == before["podIP"]
-    assert "Killing: Container app definition changed, will be restarted" in events(kubectl, "changing")
+    until(lambda: "Killing: Container app definition changed, will be restarted" in events(kubectl, "changing"))
 
 
 def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None:
@@ -417,5 +420,7 @@ def test_the_stop_signal_of_the_image_is_the_one_that_is_sent(kubectl: Kubectl) 
 def test_a_tcp_hook_connects_and_a_refused_one_is_told(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/tcp-hook", timeout=70)
     kubectl("delete", "pod", "tcp-hook", timeout=60)
-    items = kubectl.get("events", "--field-selector", "involvedObject.name=tcp-hook,reason=FailedPreStopHook")["items"]
+    failed = ("events", "--field-selector", "involvedObject.name=tcp-hook,reason=FailedPreStopHook")
+    until(lambda: kubectl.get(*failed)["items"])
+    items = kubectl.get(*failed)["items"]
     assert [each["involvedObject"]["fieldPath"] for each in items] == ["spec.containers{refused}"]

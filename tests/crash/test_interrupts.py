@@ -18,8 +18,9 @@ SAYS = "lastcall: Ctrl-C: nothing more is deleted, the cluster is torn down"
 AT_ONCE = "lastcall: left at once; the kernel ends the cluster"
 
 NEVER_READY = {"exec": {"command": ["false"]}, "periodSeconds": 1}
-DRAINS = "trap 'sleep 1; exit 0' TERM; while true; do sleep 0.05; done"
-VICTIM = pod("victim", container("app", DRAINS, pre_stop="sleep 1; true"), grace=5)
+DRAINS = "trap 'sleep 3; exit 0' TERM; while true; do sleep 0.05; done"
+VICTIM = pod("victim", container("app", DRAINS, pre_stop="sleep 3; true"), grace=15)
+"""Its end takes long enough for a busy machine to interrupt it meanwhile."""
 WAITING = pod("victim", container("app", readinessProbe=NEVER_READY))
 
 STAGES = ("starting", "waiting for Ready", "Ready", "in preStop", "draining", "tearing down", "kept")

@@ -136,7 +136,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def serving(name: str, **fields: Any) -> dict[str, Any]:
-    return pod(name, container("app", SERVES, **fields), grace=2)
+    probe = {"httpGet": {"port": 8080, "path": "/"}, "periodSeconds": 1}
+    return pod(name, container("app", SERVES, readinessProbe=probe, **fields), grace=2)
 
 
 @pytest.mark.rule("node-semantics 22.2/cni")

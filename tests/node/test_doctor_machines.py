@@ -23,7 +23,7 @@ def on_machine(request: pytest.FixtureRequest) -> Any:
 
     def on_machine(what: str) -> tuple[int, dict[str, dict[str, str]]]:
         command = [*prefix, sys.executable, str(PROGRAM), what]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd="/", check=False)
         assert done.stderr == ""
         answer = json.loads(done.stdout)
         assert answer["schema"] == "lastcall/doctor/v1"

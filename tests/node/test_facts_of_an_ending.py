@@ -40,14 +40,14 @@ PODS = [
     pod("exits-5", container("app", "trap 'exit 5' TERM; while true; do sleep 0.05; done")),
     pod(
         "two",
-        container("first", pre_stop="echo bye; sleep 0.5"),
+        container("first", pre_stop="echo bye; sleep 3"),
         container("second", "trap 'echo last words >&2; exit 0' TERM; while true; do sleep 0.05; done"),
     ),
 ]
 
 
 def facts(user: str) -> Result:
-    with Lastcall(["run", "-", "--output", "json", "--after", "2"], manifests=PODS, user=user) as command:
+    with Lastcall(["run", "-", "--output", "json", "--after", "5"], manifests=PODS, user=user) as command:
         command.tree()
         result = command.finish(90)
         print(f"{user}: CapEff {command.credentials.cap_eff}")
@@ -109,7 +109,7 @@ def test_what_a_hook_printed_and_its_exit_code_are_on_record(told: dict[str, Sto
     hook = story.record("PreStopFinished")["facts"]
     assert (hook["outcome"], hook["exitCode"]) == ("failed", 7)
     assert (hook["stdout"].strip(), hook["stderr"].strip()) == ("to stdout", "to stderr")
-    assert 0.2 <= hook["seconds"] < 2
+    assert 0.2 <= hook["seconds"] <= story.at("PreStopFinished") - story.at("PreStopStarted") + 1
     assert story.container["preStop"]["outcome"] == "failed"
     assert story["outcome"] == "hookFailed"
     assert "exit code 7" in story.findings()["hookFailed"]
@@ -136,7 +136,7 @@ def test_a_hook_of_a_container_that_has_ended_is_not_run_and_that_is_a_record(to
 def test_a_hook_that_outlives_the_grace_period_is_told_with_both_its_ends(told: dict[str, Story]) -> None:
     story = told["hook-outlives"]
     assert story.container["preStop"]["outcome"] == "outlived"
-    assert 1 <= story.container["preStop"]["seconds"] < 2.5
+    assert 1 <= story.container["preStop"]["seconds"] < 30, "it would have been 60"
     assert story.record("StopRequested")["facts"]["floor"] is True
     story.assert_order(
         ("PreStopFinished", {"outcome": "outlived"}),

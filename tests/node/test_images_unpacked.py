@@ -20,7 +20,7 @@ def run(request: pytest.FixtureRequest) -> Any:
 
     def run(scenario: str) -> dict[str, Any]:
         command = [*prefix, sys.executable, str(PROGRAM), scenario]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd="/", check=False)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
         if prefix:

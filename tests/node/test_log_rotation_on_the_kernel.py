@@ -54,7 +54,7 @@ async def test_a_container_that_prints_without_end_does_not_fill_the_memory(worl
     async with Tasks() as tasks:
         tasks.spawn(manager.run(), name="logs")
         container = await world.start(await world.sandbox(), "sh", "-c", "while :; do echo a line of some length; done")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while len(rotated) < files + 1:
                 await asyncio.sleep(0.01)
                 try:
@@ -83,7 +83,7 @@ async def test_a_follower_reads_on_over_rotations_and_misses_no_line(world: Shim
         async def running() -> bool:
             return True
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             async for block in read_logs(path, LogOptions(follow=True), world=world.world, is_running=running):
                 text += block
                 if b"done" in text:

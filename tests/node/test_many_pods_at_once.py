@@ -28,7 +28,8 @@ SPECIAL = [
         "disk-full",
         container(
             "app",
-            "trap 'exit 0' TERM; head -c 9000000 /dev/zero > /data/file || echo full; while :; do sleep 0.1; done",
+            "trap 'exit 0' TERM; head -c 9000000 /dev/zero >/data/file || echo full; >/up; while :; do sleep 0.1; done",
+            readinessProbe={"exec": {"command": ["test", "-e", "/up"]}, "periodSeconds": 1},
             volumeMounts=[{"name": "data", "mountPath": "/data"}],
         ),
         volumes=[{"name": "data", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}],
@@ -39,7 +40,7 @@ SPECIAL = [
 @pytest.fixture(scope="module")
 def told() -> dict[str, Story]:
     many = [pod(f"p{number}", container("app", SERVES)) for number in range(MANY)]
-    arguments = ["run", "-", "--output", "json", "--timeout", "240", "--after", "3"]
+    arguments = ["run", "-", "--output", "json", "--timeout", "240", "--after", "8"]
     with Lastcall(arguments, manifests=[*many, *SPECIAL], user=ordinary_user.USERS[0]) as command:
         command.tree()
         result = command.finish(400)  # nothing may be left on the machine

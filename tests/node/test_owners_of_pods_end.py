@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[list[Manifest], list[str]]] = {
     "bad image": ([owner("Deployment", "bad", BAD_IMAGE, replicas=2)], []),
     "no account": (
         [owner("ReplicaSet", "refused", replicas=2, pods={"serviceAccountName": "nobody"})],
-        ["--timeout", "3"],
+        ["--timeout", "8"],
     ),
     "Job with sidecar": (
         [
@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[list[Manifest], list[str]]] = {
 def run(user: str, which: str) -> Result:
     manifests, arguments = COMMANDS[which]
     with Lastcall(
-        ["run", "-", "--after", "0.1", "--output", "json", *arguments], manifests=manifests, user=user
+        ["run", "-", "--after", "1", "--output", "json", *arguments], manifests=manifests, user=user
     ) as command:
         return command.finish(90)
 
@@ -160,7 +160,7 @@ def test_an_image_that_is_not_there_is_told_at_once_with_owner_and_pods(result_o
 def test_a_pod_that_cannot_even_be_made_is_told_by_its_owners_events(result_of):
     result = result_of("no account")
     assert result.status == 1
-    assert "not every Pod became Ready within 3 s" in result.err
+    assert "not every Pod became Ready within 8 s" in result.err
     assert "ReplicaSet default/refused: 0 of its 2 Pods are Ready" in result.err
     assert "condition ReplicaFailure is True: FailedCreate" in result.err
     assert 'Event FailedCreate: Error creating: pods "refused-' in result.err

@@ -30,6 +30,7 @@ spec:
       - name: app
         image: busybox:1.36
         command: [sh, -c, 'mkdir -p /tmp/www; hostname > /tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www']
+        readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
 """
 PATIENCE = 60.0
 
@@ -113,8 +114,10 @@ def test_a_load_balancer_gets_an_address_on_which_the_node_answers(cluster: Clus
 def test_the_story_of_a_pod_tells_when_its_node_stopped_sending_to_it(cluster: Cluster) -> None:
     pod = cluster.pods()[0]
     cluster.kubectl("delete", "pod", pod)
-    story = cluster.place.run("story", pod, "--explain").out
-    assert "node-1: no new connections any more, web → 10.244.0." in story
+    explained = ("story", pod, "--explain")
+    told = "node-1: no new connections any more, web → 10.244.0."
+    eventually(lambda: told in cluster.place.run(*explained).out, "the rules are written", PATIENCE)
+    story = cluster.place.run(*explained).out
     assert "that node goes on sending new connections as before" in " ".join(story.split())
     records = json.loads(cluster.place.run("story", pod, "-o", "json").out)["pods"][0]["records"]
     written = [r for r in records if r["kind"] == "EndpointRulesWritten" and r["facts"]["received"]]

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not _library(), reason="the comparison needs lib
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
 def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
     command = [*ordinary_user.command_prefix(request.param), sys.executable, str(SCENARIO)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

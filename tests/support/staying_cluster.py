@@ -122,7 +122,9 @@ class StayingCluster:
         await self.until(lambda: self.is_ready(name), f"{name} is Ready")
 
     async def gone(self, name: str = "p", limit: float = 60.0) -> None:
+        """And what led to it has been read from the rings: the watch may be ahead of them."""
         await self.until(lambda: self.last(name).get("watchType") == "DELETED", f"{name} is gone", limit)
+        await self.embedded.drain_records()
 
     # -- what was seen
 
