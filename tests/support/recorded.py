@@ -55,7 +55,7 @@ def replayed(root: Path, *arguments: str) -> dict:
     with kept_cluster(root) as kubeconfig:
         replay = subprocess.run(
             [sys.executable, str(REPLAY), "--kubeconfig", kubeconfig, "--golden", str(SHARED / "golden"),
-             "--late", "1.5", "--json", str(report), *arguments],
+             "--late", "10", "--json", str(report), *arguments],
             capture_output=True,
             text=True,
             timeout=570,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from lastcall.cri.sandbox.shim.loop import Timer
 
+_TIMEOUT = "exec timeout"
 LARGEST_OUTPUT = 16 << 20
 """Bytes per stream of an exec (containerd internal/cri/server/container_execsync.go)."""
 
@@ -71,7 +72,7 @@ class Exec:
         container.execs[self.id] = self
         if timeout > 0:
             deadline = time.monotonic_ns() + int(timeout * 1e9)
-            self._timer = context.loop.call_at(deadline, lambda: self.kill("exec timeout"))
+            self._timer = context.loop.call_at(deadline, lambda: self.kill(_TIMEOUT))
         self._process.go()
 
     def _connect(self, launched: Launched) -> None:
@@ -119,7 +120,11 @@ class Exec:
     def _failed(self, message: str) -> None:
         assert self._process is not None
         self._clean_up()
-        self.on_start_failed(message)
+        if self._killed_because == _TIMEOUT and self._process.exit is not None:
+            # Before it could execute anything: that is no start error, which a probe would not count.
+            self.on_done(self._process.exit, b"", b"", _TIMEOUT)
+        else:
+            self.on_start_failed(message)
 
     def _exited(self, status: Exit) -> None:
         self._exit = status
