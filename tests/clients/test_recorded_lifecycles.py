@@ -18,31 +18,31 @@ HALVES = {
             "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],
 }  # fmt: skip
 
-MOST_TO_REPEAT = 20
-"""Scenarios; more that differ at once are no matter of pace, not even of that of a machine with other work."""
-
-
-TIMES_ALONE = 3
-"""Attempts of a scenario: its times are measured from the outside, on a machine that has other work."""
+MOST_LATE, MOST_OTHERS = 12, 3
+"""Scenarios to replay: of whose times alone something differs, and of which something else does."""
 
 
 @pytest.mark.real_kernel
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
 def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
-    """Eight scenarios at a time; what differs is replayed alone, for the recordings were made alone, too."""
+    """Five scenarios at a time. What differs is replayed once more, alone as it was recorded, and has to agree.
+
+    Times are measured from an Event, which comes late to the client of a busy cluster: what follows seems early.
+    """
     make_images(tmp_path)
-    result = replayed(tmp_path, "-j", "8", *HALVES[sys.version_info >= (3, 12)])
-    assert result["counts"]["agree"] + result["counts"]["differ"] >= 25
-    differing = [run["scenario"] for run in result["scenarios"] if unexpected({"scenarios": [run]})]
-    assert len(differing) <= MOST_TO_REPEAT, unexpected(result)
+    result = replayed(tmp_path, "-j", "5", *HALVES[sys.version_info >= (3, 12)])
+    assert result["counts"]["agree"] + result["counts"]["differ"] >= 25, result["counts"]
+    found = {run["scenario"]: unexpected({"scenarios": [run]}) for run in result["scenarios"]}
+    differing = [name for name, texts in found.items() if texts]
+    others = [name for name in differing if not all(is_of_time(text) for text in found[name])]
+    print(*unexpected(result), sep="\n")
+    assert len(others) <= MOST_OTHERS and len(differing) - len(others) <= MOST_LATE, unexpected(result)
     if differing:
-        print(*unexpected(result), sep="\n")
-    for attempt in range(TIMES_ALONE):
-        if not differing:
-            break
-        result = replayed(tmp_path, "-j", "1", *differing)
-        found = unexpected(result)
-        print(f"alone, attempt {attempt + 1}:", *found, sep="\n")
-        differing = [run["scenario"] for run in result["scenarios"] if unexpected({"scenarios": [run]})]
-    assert differing == [], found
+        again = replayed(tmp_path, "-j", "1", *differing)
+        assert unexpected(again) == [], "once more, alone"
+        assert again["counts"]["agree"] + again["counts"]["differ"] == len(differing), again["counts"]
+
+
+def is_of_time(difference: str) -> bool:
+    return ": too early: " in difference or ": too late: " in difference

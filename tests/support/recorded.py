@@ -25,6 +25,8 @@ FASTER = {
     "taint-noexecute-nokubelet": "Cancelling deletion of Pod gold-taint-noexecute-nokubelet/forever",
     # A second sync within the back-off is chance: its CrashLoopBackOff leaves a lastState behind.
     "init-fails-always-delete": "lastState",
+    # The garbage collector may let the Deployment go before its controller has counted that no Pod is its own any more.
+    "deploy-delete-orphan": "controller Deployment/d ",
 }
 """Scenario → what may differ, nearly always because lastcall is faster than the recorded node."""
 

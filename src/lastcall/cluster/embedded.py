@@ -32,7 +32,7 @@ from lastcall.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux
-from lastcall.world.clock import RealClock
+from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import unless
@@ -48,6 +48,9 @@ ProcessDied = Callable[[str, int, int | None, int | None], None]
 
 ProcessRestarted = Callable[[str, int], None]
 """Called with role and pid (as the cluster sees it)."""
+
+NODES_SECONDS = 60.0
+"""So long nobody needs to answer when front asks for its nodes, unless its caller has less time."""
 
 _DEATH_IS_KNOWN_SECONDS = 1.0
 
@@ -266,7 +269,20 @@ class EmbeddedCluster:
         asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
 
     async def _nodes_ready(self) -> None:
-        waiting = dict.fromkeys(each.name for each in layouts(self._options.nodes))
+        """Ask again when nobody answers: the control plane has just begun, on a machine that may be busy."""
+        clock, waiting = RealClock(), dict.fromkeys(each.name for each in layouts(self._options.nodes))
+        deadline = monotonic(clock) + NODES_SECONDS
+        while waiting:
+            try:
+                await self._watch_nodes(waiting)
+            except ConnectionLost:
+                if monotonic(clock) > deadline:
+                    raise
+            if waiting:
+                await clock.sleep(0.05)
+
+    async def _watch_nodes(self, waiting: dict[str, None]) -> None:
+        """Take from `waiting` who is Ready, until none is left or the watch ends."""
         async with self.client.watch(NODES) as events:
             async for event in events:
                 condition = pods.get_condition(event.object.get("status") or {}, "Ready")

@@ -1,0 +1,49 @@
+"""Front waits for its nodes though nobody answers at first."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lastcall.client.api import ConnectionLost
+from lastcall.cluster.embedded import EmbeddedCluster
+from lastcall.cluster.options import ClusterOptions
+
+READY = {"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+class Server:
+    """Does not answer the first watches; the next one breaks off, and the one after that tells of a node."""
+
+    def __init__(self, silent: int) -> None:
+        self.silent = silent
+        self.asked = 0
+
+    @asynccontextmanager
+    async def watch(self, *_: object, **__: object) -> AsyncIterator[Any]:
+        self.asked += 1
+        if self.asked <= self.silent:
+            raise ConnectionLost("no answer in time")
+
+        async def events() -> AsyncIterator[Any]:
+            if self.asked > self.silent + 1:
+                yield SimpleNamespace(type="ADDED", object=READY)
+
+        yield events()
+
+
+async def test_a_busy_machine_on_which_nobody_answers_in_time_is_asked_again() -> None:
+    cluster = EmbeddedCluster(ClusterOptions())
+    cluster.client = server = Server(2)  # type: ignore[assignment]
+    await cluster._nodes_ready()
+    assert server.asked == 4
+
+
+async def test_a_server_that_never_answers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lastcall.cluster.embedded.NODES_SECONDS", 0.3)
+    cluster = EmbeddedCluster(ClusterOptions())
+    cluster.client = Server(1_000_000)  # type: ignore[assignment]
+    with pytest.raises(ConnectionLost):
+        await cluster._nodes_ready()
