@@ -34,10 +34,12 @@ class ProtobufError(ValueError):
     """The bytes are no such message. The message says what is wrong, for the client."""
 
 
-class _Field(NamedTuple):
+class ProtobufField(NamedTuple):
+    """One field of a message; `name` is its name in JSON, `key` the type of a map's keys or ""."""
+
     name: str
     type: str
-    key: str  # the key type of a map, else ""
+    key: str
     repeated: bool
     inline: bool
 
@@ -49,12 +51,13 @@ def _data() -> dict[str, Any]:
 
 
 @cache
-def _fields(message: str) -> dict[int, _Field]:
+def fields_of(message: str) -> dict[int, ProtobufField]:
+    """The fields of a message by number."""
     fields = {}
     for number, name, type_, *flags in _data()[message]:
         key, type_ = type_ if isinstance(type_, list) else ("", type_)
         bits = flags[0] if flags else 0
-        fields[number] = _Field(name, type_, key, bool(bits & _REPEATED), bool(bits & _INLINE))
+        fields[number] = ProtobufField(name, type_, key, bool(bits & _REPEATED), bool(bits & _INLINE))
     return fields
 
 
@@ -69,11 +72,20 @@ def decode_envelope(body: bytes) -> Object:
     type_meta = envelope.get("typeMeta") or {}
     api_version, kind = type_meta.get("apiVersion", ""), type_meta.get("kind", "")
     head: Object = {"kind": kind, "apiVersion": api_version}
-    message = known_types().get(f"{api_version}/{kind}", f"meta.v1.{kind}")
+    message = message_of(api_version, kind)
     if message not in _data():
         # The caller tells what is wrong with kind and version.
         return head
     return {**head, **_message(message, base64.b64decode(envelope.get("raw", "")), 0)}
+
+
+def message_of(api_version: str, kind: str) -> str:
+    """The name of a kind's message, also of a kind's list. It may be one that there is not."""
+    types = known_types()
+    if (name := types.get(f"{api_version}/{kind}")) is None and kind.endswith("List"):
+        item = types.get(f"{api_version}/{kind.removesuffix('List')}")
+        name = f"{item}List" if item else None
+    return name or f"meta.v1.{kind}"
 
 
 def _pairs(data: bytes) -> Iterator[tuple[int, int, Any]]:
@@ -119,7 +131,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _message(message: str, data: bytes, depth: int) -> Object:
     if depth > MAX_DEPTH:
         raise ProtobufError("proto: nested too deeply")
-    fields = _fields(message)
+    fields = fields_of(message)
     out: Object = {}
     for number, wire, raw in _pairs(data):
         field = fields.get(number)
@@ -139,7 +151,7 @@ def _message(message: str, data: bytes, depth: int) -> Object:
     return out
 
 
-def _entry(field: _Field, data: bytes, depth: int) -> tuple[str, Any]:
+def _entry(field: ProtobufField, data: bytes, depth: int) -> tuple[str, Any]:
     key: Any = ""
     value: Any = {} if field.type in _data() else _ZEROS.get(field.type, "")
     for number, wire, raw in _pairs(data):

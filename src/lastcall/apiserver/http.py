@@ -43,6 +43,8 @@ from lastcall.apiserver.listing import Page
 from lastcall.apiserver.negotiation import (
     JSON,
     PLAIN,
+    PROTOBUF,
+    YAML,
     MediaType,
     body_media_type,
     negotiate,
@@ -121,8 +123,11 @@ class HTTPFace:
         resource = self._resource(info)
         if resource is None:
             return self._not_found(info)
-        if isinstance(resource, CustomResource) and resource.warning:
-            _warnings(request).append(resource.warning)
+        if isinstance(resource, CustomResource):
+            if negotiate(request.headers.get("Accept", ""), list_=not info.name).name == PROTOBUF:
+                raise not_acceptable(True)
+            if resource.warning:
+                _warnings(request).append(resource.warning)
         if resource is ENDPOINTS and self._catalog.discovery.minor_version >= ENDPOINTS_DEPRECATED:
             _warnings(request).append(ENDPOINTS_WARNING)
         return await self._verbs(request, info)(request, info, resource, user)
@@ -284,19 +289,22 @@ class HTTPFace:
         if info.name:
             query["fieldSelector"] = f"metadata.name={info.name}"
         media_type = self._media_type(request, list_=False)
-        if media_type.name != JSON:
-            raise not_acceptable(True)
+        if media_type.name == YAML:
+            raise not_acceptable(True, stream=True)
         options = parse_list_options(query, watch=True)
         encoder = representation.WatchEncoder(self._operations, resource, media_type, request.query)
+        encode, content_type = encoder.line, JSON
+        if media_type.name == PROTOBUF:
+            encode, content_type = encoder.frame, f"{PROTOBUF};stream=watch"
         async with self._operations.watch(resource, self._namespace(info, resource), options) as events:
-            response = web.StreamResponse(headers={"Content-Type": JSON, **self._headers()})
+            response = web.StreamResponse(headers={"Content-Type": content_type, **self._headers()})
             response.enable_chunked_encoding()
             await response.prepare(request)
             with suppress(ConnectionResetError):
                 async for event in events:
-                    lines, size = [encoder.line(event)], 0
+                    lines, size = [encode(event)], 0
                     while size < WATCH_BYTES and (more := events.take()) is not None:
-                        lines.append(encoder.line(more))
+                        lines.append(encode(more))
                         size += len(lines[-1])
                     await response.write(lines[0] if len(lines) == 1 else b"".join(lines))
                 await response.write_eof()

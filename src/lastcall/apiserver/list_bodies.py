@@ -15,7 +15,7 @@ from lastcall.api.custom import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.listing import SLICE, Page
-from lastcall.apiserver.negotiation import YAML, MediaType
+from lastcall.apiserver.negotiation import PLAIN, PROTOBUF, YAML, MediaType
 from lastcall.apiserver.objects import list_head
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.representation import META_GROUP, partial_metadata, reformat, table
@@ -74,6 +74,8 @@ async def list_body(
     """A page in the wanted form and encoding."""
     if media_type.plain and is_stored_form(operations, resource):
         return b"".join((await stored_list(operations, resource, page)).pieces)
+    if media_type.name == PROTOBUF:
+        return reformat(await list_body(operations, resource, page, PLAIN, query), media_type)
     head, name, shape = _form(operations, resource, page, media_type, query)
     encode = _Encoder(head, name, media_type)
     return b"".join([piece async for piece in _pieces(operations, resource, page, shape, encode)])

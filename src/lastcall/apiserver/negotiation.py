@@ -1,7 +1,7 @@
 """Content negotiation: which form an answer takes, and how a body is read.
 
-Served are JSON and YAML, and of JSON the Table and PartialObjectMetadata forms. Protobuf is read, but not served: a
-client that prefers it and also accepts JSON gets JSON.
+Served are JSON and YAML, and of JSON the Table and PartialObjectMetadata forms. Protobuf is for those who accept
+nothing else: a client that prefers it and also accepts JSON gets JSON.
 
 Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/response.go.
 """
@@ -18,6 +18,7 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 SUPPORTED = (JSON, YAML)
 BODIES = (JSON, YAML, PROTOBUF)
+STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -48,10 +49,13 @@ def negotiate(accept: str, *, list_: bool, table: bool = True) -> MediaType:
     """
     if not accept.strip():
         return PLAIN
-    seen_supported = False
+    seen_supported, protobuf = False, False
     for name, parameters in _clauses(accept):
         media_type = JSON if name == "*/*" else name
         if media_type not in SUPPORTED:
+            if media_type == PROTOBUF:
+                seen_supported = True
+                protobuf = protobuf or not {"as", "g", "v"} & parameters.keys()
             continue
         seen_supported = True
         if not (as_ := parameters.get("as", "")):
@@ -67,7 +71,9 @@ def negotiate(accept: str, *, list_: bool, table: bool = True) -> MediaType:
             return MediaType(media_type, "PartialObjectMetadata", version)
         if as_ == "PartialObjectMetadataList" and version in ("v1", "v1beta1") and list_:
             return MediaType(media_type, "PartialObjectMetadataList", version)
-    raise not_acceptable(seen_supported)
+    if protobuf and table:
+        return MediaType(PROTOBUF)
+    raise not_acceptable(seen_supported, list_=list_)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
@@ -85,12 +91,16 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
     return [(name, parameters) for quality, name, parameters in clauses if quality > 0]
 
 
-def not_acceptable(known_media_type: bool) -> StatusError:
-    """406, in one of the two wordings: the form is not served, or the media type is unknown."""
+def not_acceptable(known_media_type: bool, *, list_: bool = False, stream: bool = False) -> StatusError:
+    """406, in one of the two wordings: the form is not served, or the media type is unknown.
+
+    `list_`: a watch could have been asked of the same URL. `stream`: it was.
+    """
     if known_media_type:
-        message = f"only the following media types are accepted: {', '.join(SUPPORTED)}"
+        message = f"only the following media types are accepted: {', '.join(STREAMS if stream else BODIES)}"
     else:
-        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(SUPPORTED)}"
+        offered = ", ".join((*BODIES, *STREAMS) if list_ else BODIES)
+        message = f"406: Not Acceptable\n\nAvailable representations: {offered}"
     return status_failure(406, "NotAcceptable", message)
 
 

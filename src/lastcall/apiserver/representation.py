@@ -5,6 +5,8 @@ Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/wa
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 import orjson
 
@@ -12,7 +14,7 @@ from lastcall.api.errors import bad_request
 from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.apiserver.negotiation import YAML, MediaType
+from lastcall.apiserver.negotiation import PROTOBUF, YAML, MediaType
 from lastcall.apiserver.objects import watch_line
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.watch import Told
@@ -78,6 +80,13 @@ class WatchEncoder:
         self._query = query
         self._columns_sent = False
 
+    def frame(self, event: Told) -> bytes:
+        """An event in protobuf."""
+        from lastcall.api.protobuf_encoding import watch_frame
+
+        said = orjson.loads(self.line(event))
+        return watch_frame(said["type"], said["object"])
+
     def line(self, event: Told) -> bytes:
         if event.type == "ERROR":
             return watch_line(event.type, event.value.encoded())
@@ -101,11 +110,42 @@ class WatchEncoder:
 
 
 def reformat(body: bytes, media_type: MediaType) -> bytes:
-    """JSON as YAML, or indented."""
+    """JSON as YAML or protobuf, or indented."""
+    if media_type.name == PROTOBUF:
+        from lastcall.api.protobuf_encoding import encode_envelope
+
+        return encode_envelope(orjson.loads(body))
     if media_type.name == YAML:
         import yaml
 
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        text: str = yaml.dump(orjson.loads(body), Dumper=dumper, default_flow_style=False, allow_unicode=True)
+        text: str = yaml.dump(
+            orjson.loads(body), Dumper=_yaml_dumper(), default_flow_style=False, allow_unicode=True, width=UNFOLDED
+        )
         return text.encode()
     return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+UNFOLDED = (1 << 31) - 1
+"""No line of YAML is too long."""
+
+
+@cache
+def _yaml_dumper() -> Any:
+    """Strings as Go's encoder writes them: those of several lines as literals, those that would be read as something
+    else (`"true"`, `"1"`, times) in double quotes. (sigs.k8s.io/yaml, goyaml.v2 encode.go:stringv)"""
+    import yaml
+
+    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: Any = type("Dumper", (base,), {})
+    text = "tag:yaml.org,2002:str"
+
+    def represent(dumper: Any, value: str) -> Any:
+        style = None
+        if "\n" in value:
+            style = "|"
+        elif value in ("y", "Y", "n", "N") or dumper.resolve(yaml.ScalarNode, value, (True, False)) != text:
+            style = '"'
+        return dumper.represent_scalar(text, value, style=style)
+
+    dumper.add_representer(str, represent)
+    return dumper

@@ -1,0 +1,105 @@
+"""Answers in Kubernetes's protobuf, read back by the decoder of request bodies."""
+
+import struct
+from typing import Any
+
+import orjson
+
+from lastcall.api import defaults, schema
+from lastcall.api.meta import Object
+from lastcall.api.protobuf import decode_envelope
+from lastcall.api.protobuf_encoding import encode_envelope, is_encodable, watch_frame
+from lastcall.api.resources import PODS
+from lastcall.apiserver.negotiation import PROTOBUF, negotiate
+from lastcall.apiserver.representation import reformat
+
+
+def pod() -> Object:
+    obj: Object = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": "p",
+            "uid": "u",
+            "generation": 3,
+            "creationTimestamp": "2030-01-01T00:00:01Z",
+            "labels": {"b": "2", "a": ""},
+            "finalizers": ["a/b", "c/d"],
+            "managedFields": [{"manager": "m", "fieldsV1": {"f:spec": {}}, "time": "2030-01-01T00:00:01Z"}],
+        },
+        "spec": {
+            "terminationGracePeriodSeconds": -1,
+            "volumes": [{"name": "v", "configMap": {"name": "c", "defaultMode": 420}}],
+            "containers": [
+                {
+                    "name": "m",
+                    "image": "i",
+                    "resources": {"limits": {"cpu": "500m"}},
+                    "livenessProbe": {"httpGet": {"port": "web", "path": "/"}},
+                    "readinessProbe": {"tcpSocket": {"port": 80}},
+                    "envFrom": [{"configMapRef": {"name": "c"}}],
+                }
+            ],
+        },
+        "status": {"phase": "Running", "startTime": "2030-01-01T00:00:02Z"},
+    }
+    defaults.set_defaults(PODS, obj)
+    return obj
+
+
+def pruned(obj: Object) -> Object:
+    schema.prune(PODS, obj)
+    return obj
+
+
+def test_a_pod_comes_back_as_it_went() -> None:
+    assert pruned(decode_envelope(encode_envelope(pod()))) == pruned(pod())
+
+
+def test_lists_and_statuses_have_messages_and_declared_kinds_have_none() -> None:
+    items = [{key: value for key, value in pod().items() if key not in ("kind", "apiVersion")}]
+    sent = {
+        "kind": "PodList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "7", "continue": "c"},
+        "items": items,
+    }
+    back = decode_envelope(encode_envelope(sent))
+    assert (back["kind"], back["metadata"]) == ("PodList", {"resourceVersion": "7", "continue": "c"})
+    assert [item["metadata"]["name"] for item in back["items"]] == ["p"]
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "no",
+        "reason": "NotFound",
+        "details": {"name": "x", "kind": "pods", "causes": [{"reason": "a", "message": "b"}]},
+        "code": 404,
+    }
+    assert decode_envelope(encode_envelope(status)) == status
+    assert is_encodable("apps/v1", "Deployment") and not is_encodable("example.com/v1", "Widget")
+
+
+def test_what_go_writes_although_it_is_zero_is_there() -> None:
+    back = decode_envelope(encode_envelope({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c"}}))
+    assert back["metadata"] == {"name": "c", "generation": 0}
+
+
+def test_an_event_of_a_watch_is_framed_by_its_length() -> None:
+    frame = watch_frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c"}})
+    assert struct.unpack(">I", frame[:4])[0] == len(frame) - 4
+    assert frame[4:].startswith(b"\x0a\x05ADDED\x12") and b"k8s\x00" in frame
+
+
+def test_protobuf_is_for_those_who_accept_nothing_else() -> None:
+    assert negotiate(f"{PROTOBUF},application/json", list_=False).name == "application/json"
+    assert negotiate(PROTOBUF, list_=False).name == PROTOBUF
+
+
+def test_yaml_is_written_as_go_writes_it() -> None:
+    texts = {"a": "true", "b": "2030-01-01T00:00:00Z", "c": "x\ny\n", "d": "plain", "e": "", "f": "1", "g": "- x"}
+    body = orjson.dumps({**texts, "h": ["y"], "i": "é"})
+    assert reformat(body, negotiate("application/yaml", list_=False)).decode() == (
+        'a: "true"\nb: "2030-01-01T00:00:00Z"\nc: |\n  x\n  y\nd: plain\ne: ""\nf: "1"\ng: \'- x\'\nh:\n- "y"\ni: é\n'
+    )
