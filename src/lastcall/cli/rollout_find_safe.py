@@ -7,7 +7,7 @@ request was under way when a Pod stopped. From that the edge is predicted for ea
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_predict import Prediction, Predictor, with_lag
 from lastcall.cli.rollout_session import Result, find_target, with_advice
 from lastcall.cluster.propagation import PropagationPlan
-from lastcall.traffic.account import REUSED
+from lastcall.traffic.account import REUSED, Account
 from lastcall.traffic.advice import sleep_patch
 from lastcall.traffic.find_safe import EdgeSearch, MeasuredEnd, Trial, measure_end, smallest_grace
 from lastcall.traffic.kind_ends import KindEnd, combine, drains, measure_kinds, probe_lag
@@ -248,7 +248,7 @@ class _Search:
                 break
             result = run(index)
             account = result.account
-            what = f"{len(account.lost)} of {account.total} requests lost{told_kinds(account.losses)}"
+            what = f"{len(account.lost)} of {account.total} requests lost{_told_kinds(account)}"
             if result.judgement.verdict == "inconclusive":
                 useless.append(result)
                 what = f"of no use: {result.judgement.sentence}"
@@ -277,10 +277,10 @@ class _Search:
         return old
 
 
-def told_kinds(losses: Mapping[Kind, int]) -> str:
-    """Which kinds were lost, where there are several; "" else."""
-    lost = {kind: count for kind, count in losses.items() if count}
-    return f" ({', '.join(f'{count} {kind}' for kind, count in lost.items())})" if lost and len(losses) > 1 else ""
+def _told_kinds(account: Account) -> str:
+    """Which kinds were lost, where several were sent; "" else."""
+    lost = ", ".join(f"{count} {kind}" for kind, count in account.losses.items() if count)
+    return f" ({lost})" if lost and len(account.totals) > 1 else ""
 
 
 def tell_prediction(seconds: float | None, end: MeasuredEnd) -> str:

@@ -61,6 +61,7 @@ class Kernel:
         found = SimpleNamespace(
             lost=tuple(lost),
             total=len(outcomes),
+            totals=Counter(each.kind for each in outcomes),
             losses={kind: Counter(each.outcome.kind for each in lost)[kind] for kind in self.rates},
             control_lost=0,
         )
