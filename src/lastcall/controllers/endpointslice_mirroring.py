@@ -11,6 +11,7 @@ from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES
 from lastcall.client.api import Client
+from lastcall.client.events import EventRecorder
 from lastcall.controllers.endpoints_rules import repack
 from lastcall.controllers.endpointslice_reconcile import (
     LABEL_MANAGED_BY,
@@ -22,9 +23,11 @@ from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.informers import CONTROLLER, Informers
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
+from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 COMPONENT = "endpointslice-mirroring-controller"
+EVENT_SOURCE = "endpoint-slice-mirroring-controller"
 MIRRORED_BY = "endpointslicemirroring-controller.k8s.io"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 """The annotation of Endpoints that serve as a lock."""
@@ -40,17 +43,29 @@ def should_mirror(endpoints: Object) -> bool:
 
 
 def mirror(endpoints: Object, existing: Sequence[Object]) -> Plan:
-    """The writes that make `existing`, the slices owned by `endpoints`, show what those say."""
+    """The writes that make `existing`, the slices owned by `endpoints`, show what those say.
+
+    A slice that would go is written over rather than deleted where another would be created. (`recycleSlices`)
+    """
     plan = Plan()
     left = list(existing)
+    missing: list[tuple[str, list[Object], list[Object]]] = []
     for family, ports, listed in _desired(endpoints):
         slice_ = next((each for each in left if each["addressType"] == family and _ports(each) == _key(ports)), None)
-        new = _slice(endpoints, family, ports, listed, slice_)
         if slice_ is None:
-            plan.creates.append(new)
+            missing.append((family, ports, listed))
             continue
         left.remove(slice_)
+        new = _slice(endpoints, family, ports, listed, slice_)
         if any(slice_.get(key) != new.get(key) for key in ("endpoints", "ports")) or _marks(slice_) != _marks(new):
+            plan.updates.append(new)
+    for family, ports, listed in missing:
+        over = next((each for each in left if each["addressType"] == family), None)
+        new = _slice(endpoints, family, ports, listed, over)
+        if over is None:
+            plan.creates.append(new)
+        else:
+            left.remove(over)
             plan.updates.append(new)
     plan.deletes = left
     return plan
@@ -71,6 +86,15 @@ def _desired(endpoints: Object) -> list[tuple[str, list[Object], list[Object]]]:
                 families.setdefault(family, []).append(_endpoint(address, ready))
         found += [(family, ports, listed) for family, listed in sorted(families.items())]
     return found
+
+
+def skipped_addresses(endpoints: Object) -> int:
+    """How many are left out because their subset has more than may be mirrored."""
+    counts = (
+        len(subset.get("addresses") or ()) + len(subset.get("notReadyAddresses") or ())
+        for subset in repack(endpoints.get("subsets") or ())
+    )
+    return sum(max(0, count - MAX_ENDPOINTS_PER_SUBSET) for count in counts)
 
 
 def _family(address: str) -> str | None:
@@ -139,6 +163,7 @@ def _key(ports: Sequence[Object]) -> list[Any]:
 class EndpointSliceMirroringController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._client = client
+        self._events = EventRecorder(client, world, EVENT_SOURCE)
         self._services, self._endpoints = informers.get(SERVICES), informers.get(ENDPOINTS)
         self._slices = informers.get(ENDPOINTSLICES)
         self._worker = Worker(world, COMPONENT, self._sync)
@@ -148,7 +173,9 @@ class EndpointSliceMirroringController:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self._worker.run([self._services, self._endpoints, self._slices])
+        async with Tasks() as tasks:
+            tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
+            await self._worker.run([self._services, self._endpoints, self._slices])
 
     def _look_at(self, obj: Object) -> None:
         self._worker.queue.add(f"{namespace_of(obj)}/{name_of(obj)}")
@@ -169,6 +196,10 @@ class EndpointSliceMirroringController:
             if labels_of(slice_).get(LABEL_MANAGED_BY) == MIRRORED_BY and not is_terminating(slice_)
         ]
         wanted = service is not None and not service["spec"].get("selector") and should_mirror(endpoints)
+        if wanted and (skipped := skipped_addresses(endpoints)):
+            text = f"A max of {MAX_ENDPOINTS_PER_SUBSET} addresses can be mirrored to EndpointSlices per Endpoints "
+            text += f"subset. {skipped} addresses were skipped"
+            self._events.event(endpoints, "Warning", "TooManyAddressesToMirror", text)
         await self._perform(namespace, mirror(endpoints, existing) if wanted else Plan(deletes=existing))
 
     async def _perform(self, namespace: str, plan: Plan) -> None:

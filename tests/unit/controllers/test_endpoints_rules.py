@@ -8,7 +8,7 @@ from lastcall.controllers.endpoints_rules import (
     repack,
     truncate,
 )
-from lastcall.controllers.endpointslice_mirroring import MIRRORED_BY, mirror, should_mirror
+from lastcall.controllers.endpointslice_mirroring import MIRRORED_BY, mirror, should_mirror, skipped_addresses
 from lastcall.controllers.endpointslice_reconcile import TRIGGER_TIME
 
 T = "2030-01-01T00:00:00Z"
@@ -165,8 +165,19 @@ def test_a_mirror_that_shows_what_it_should_is_left_alone_and_others_are_written
     moved = endpoints([{"addresses": [{"ip": "192.0.2.9"}], "ports": [{"port": 1}]}])
     plan = mirror(moved, [slice_])
     assert (len(plan.creates), len(plan.updates), len(plan.deletes)) == (0, 1, 0)
+    slice_["metadata"] |= {"name": "db-x", "uid": "x"}
     plan = mirror(endpoints([{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 2}]}]), [slice_])
+    assert (len(plan.creates), len(plan.updates), len(plan.deletes)) == (0, 1, 0)
+    assert (plan.updates[0]["metadata"]["name"], plan.updates[0]["ports"][0]["port"]) == ("db-x", 2)
+    plan = mirror(endpoints([{"addresses": [{"ip": "2001:db8::1"}], "ports": [{"port": 2}]}]), [slice_])
     assert (len(plan.creates), len(plan.updates), len(plan.deletes)) == (1, 0, 1)
+
+
+def test_addresses_beyond_a_thousand_of_a_subset_are_not_mirrored():
+    many = [{"ip": f"10.1.{number // 256}.{number % 256}"} for number in range(1003)]
+    old = endpoints([{"addresses": many, "ports": [{"port": 1}]}, {"addresses": many[:5], "ports": [{"port": 2}]}])
+    assert skipped_addresses(old) == 3
+    assert sorted(len(slice_["endpoints"]) for slice_ in mirror(old, []).creates) == [5, 1000]
 
 
 def test_locks_and_what_asks_for_it_are_not_mirrored():
