@@ -1,9 +1,10 @@
 """Admission: what is checked and filled in between defaulting and validation.
 
 NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`admission_priority.py`) and
-DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; for volumes see `admission_storage.py`, for who
-may write roles and bindings `escalation.py`. What a namespace's LimitRanges (`admission_limits.py`), PodSecurity labels
-(`pod_security.py`) and ResourceQuotas (`admission_quota.py`) say is imported where there is one.
+DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; RuntimeClass, DefaultIngressClass and
+PodTopologyLabels (`admission_classes.py`) where there is something to do; for volumes see `admission_storage.py`, for
+who may write roles and bindings `escalation.py`. What a namespace's LimitRanges (`admission_limits.py`), PodSecurity
+labels (`pod_security.py`) and ResourceQuotas (`admission_quota.py`) say is imported where there is one.
 
 Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
 defaulttolerationseconds,nodetaint}.
@@ -17,6 +18,8 @@ from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object, labels_of, name_of, resource_version_of
 from lastcall.api.names import generate_name
 from lastcall.api.resources import (
+    INGRESSCLASSES,
+    INGRESSES,
     LIMITRANGES,
     NAMESPACES,
     NODES,
@@ -25,6 +28,7 @@ from lastcall.api.resources import (
     PODS,
     PRIORITYCLASSES,
     RESOURCEQUOTAS,
+    RUNTIMECLASSES,
     SERVICEACCOUNTS,
     SERVICES,
     STORAGECLASSES,
@@ -57,6 +61,9 @@ TOKEN_EXPIRATION_SECONDS = 3607
 TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
+TOPOLOGY = "topology.kubernetes.io/"
+FIRST_TOPOLOGY_LABELS = 35
+"""Kubernetes 1.35 is the first in which Pods get their node's region and zone without a feature gate."""
 POD_SECURITY = "pod-security.kubernetes.io/"
 FIRST_POD_SECURITY = 23
 """Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
@@ -90,6 +97,7 @@ class Admission:
             await self._service_account(obj, namespace)
             set_priority(obj, await self._priority_class(obj))
             add_default_tolerations(obj)
+            await self._classes(obj)
         elif resource == NODES:
             add_not_ready_taint(obj)
         elif resource == PRIORITYCLASSES:
@@ -99,6 +107,10 @@ class Admission:
             protect_claim(obj)
         elif resource == PERSISTENTVOLUMES:
             protect_volume(obj)
+        elif resource == INGRESSES and (classes := await self._list(INGRESSCLASSES)):
+            from lastcall.apiserver.admission_classes import set_ingress_class
+
+            set_ingress_class(obj, classes)
         await self._escalation.create(context.user, resource, obj, namespace)
 
     async def seen_for(self, pod: Object, namespace: str) -> tuple[str, ...] | None:
@@ -110,6 +122,10 @@ class Admission:
         found = [await self._get(NAMESPACES, "", namespace), await self._get(SERVICEACCOUNTS, namespace, account)]
         found += await self._list(PRIORITYCLASSES)
         found += await self._list(LIMITRANGES, namespace)
+        if (runtime_class := pod["spec"].get("runtimeClassName")) is not None:
+            found.append(await self._get(RUNTIMECLASSES, "", runtime_class))
+        if node := pod["spec"].get("nodeName"):
+            found.append(await self._get(NODES, "", node))
         return None if None in found else tuple(resource_version_of(each) for each in found if each is not None)
 
     async def update(
@@ -176,6 +192,26 @@ class Admission:
         from lastcall.apiserver.admission_quota import charge
 
         return await charge(self.kinds, context, resource, new, old, quotas)
+
+    async def _classes(self, pod: Object) -> None:
+        """RuntimeClass, and PodTopologyLabels of a Pod that comes with its node."""
+        spec = pod["spec"]
+        name = spec.get("runtimeClassName")
+        if name is not None or spec.get("overhead"):
+            from lastcall.apiserver.admission_classes import set_runtime_class
+
+            set_runtime_class(pod, None if name is None else await self._get(RUNTIMECLASSES, "", name))
+        if spec.get("nodeName") and (labels := await self.topology_labels(spec["nodeName"])):
+            pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
+
+    async def topology_labels(self, node_name: str) -> dict[str, str]:
+        """What a Pod of this node gets of its labels."""
+        node = await self._get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
+        if node is None or not any(label.startswith(TOPOLOGY) for label in labels_of(node)):
+            return {}
+        from lastcall.apiserver.admission_classes import topology_labels
+
+        return topology_labels(labels_of(node))
 
     async def _priority_class(self, pod: Object) -> Object | None:
         name = pod["spec"].get("priorityClassName") or ""

@@ -44,6 +44,8 @@ async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace
         raise plain_failure("target.name: Required value")
     await pods.shared.admission.namespace_lifecycle(PODS, namespace, name)
     meta = binding.get("metadata") or {}
+    if topology := await pods.shared.admission.topology_labels(target["name"]):
+        meta = {**meta, "labels": {**topology, **(meta.get("labels") or {})}}
 
     def assign(old: Object) -> Object:
         check_binding(old, meta, namespace)
