@@ -11,6 +11,7 @@ from lastcall.api.resources import DAEMONSETS, EVENTS, PODS, REPLICASETS
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.why_not_ready import (
+    HOPELESS,
     PATIENCE_SECONDS,
     hopeless_reason,
     in_short,
@@ -58,7 +59,8 @@ class Waiting:
                 )
             if now >= next_look:
                 next_look = now + 1.0
-                if hopeless := [pod for pod in await self.pods() if hopeless_reason(pod)]:
+                # A Pod that the node refused is replaced: that is no reason to give up.
+                if hopeless := [pod for pod in await self.pods() if hopeless_reason(pod) in HOPELESS]:
                     why = await self._why_not_ready(hopeless)
                     raise WorldError("\n".join([f"it makes no sense to wait until {what}: {missing}", *why]))
             if now >= next_line:
