@@ -7,6 +7,8 @@ applied together, without the paths that only a message needs; at the first oddi
 from functools import cache, lru_cache
 from typing import Any
 
+import orjson
+
 from lastcall.api.meta import Object
 from lastcall.api.quantity import canonical
 from lastcall.api.resources import Resource
@@ -38,6 +40,14 @@ def decode_fields(resource: Resource, obj: Object) -> list[str]:
     problems = check_fields(resource, obj)
     prune(resource, obj)
     return problems
+
+
+def decoded_copy(resource: Resource, obj: Object) -> Object | None:
+    """What `decode_fields` makes of `obj`, which stays as it is: the answer shares nothing with it that can change.
+
+    None for one that is not in order, or of which it takes a closer look to know that it can be written as JSON.
+    """
+    return _copied(_plan(struct_for(resource).name), obj)
 
 
 class _Member:
@@ -143,6 +153,62 @@ def _decode(plan: _Plan, value: Object) -> bool:
         if not value.get(key):
             value[key] = None
     return True
+
+
+def _copied(plan: _Plan, value: Object) -> Object | None:
+    """As `_decode`, into a new dict."""
+    members = plan.members
+    new: Object = {}
+    for key, item in value.items():
+        member = members.get(key)
+        if member is None:
+            return None
+        if item is None or (not item and member.omits):
+            if item is not None and not _fits(member, item):
+                return None
+            continue
+        how = member.how
+        if how == "string":
+            if type(item) is not str or not item.isascii():
+                return None
+            new[key] = item
+        elif how == "struct":
+            if type(item) is not dict:
+                return None
+            if (inner := _copied(_plan(member.ref), item) if item else {}) is None:
+                return None
+            new[key] = inner
+        elif how == "boolean":
+            if item is not True and item is not False:
+                return None
+            new[key] = item
+        elif how == "integer":
+            if type(item) is not int or not -member.limit <= item < member.limit:
+                return None
+            new[key] = item
+        elif how == "list of struct":
+            if type(item) is not list:
+                return None
+            of, items = _plan(member.ref), []
+            for each in item:
+                if type(each) is not dict or (inner := _copied(of, each)) is None:
+                    return None
+                items.append(inner)
+            new[key] = items
+        elif how == "time":
+            if not _is_time(item):
+                return None
+            new[key] = item
+        else:
+            part = {key: orjson.loads(orjson.dumps(item))}
+            if not _decode(plan, part):
+                return None
+            if key in part:  # and not the nulls of what is not
+                new[key] = part[key]
+    for key in plan.nulls:
+        if not new.get(key):
+            new[key] = None
+    return new
 
 
 def _fits(member: _Member, value: Any) -> bool:

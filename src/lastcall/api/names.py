@@ -229,7 +229,12 @@ _SUFFIX_LENGTH = 5
 
 def random_suffix(source: random.Random, length: int = _SUFFIX_LENGTH) -> str:
     """Characters that form no words. (`utilrand.String`)"""
-    return "".join(source.choice(_SUFFIX_ALPHABET) for _ in range(length))
+    # What `source.choice` does for each of them, in a fifth of its time.
+    bits, known, found = source.getrandbits, len(_SUFFIX_ALPHABET), ""
+    while len(found) < length:
+        if (number := bits(known.bit_length())) < known:
+            found += _SUFFIX_ALPHABET[number]
+    return found
 
 
 def generate_name(base: str, source: random.Random) -> str:

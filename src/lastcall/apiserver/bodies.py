@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from lastcall.api.custom import CustomResource
-from lastcall.api.decoding import decode_fields
+from lastcall.api.decoding import decode_fields, decoded_copy
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_quote, invalid
-from lastcall.api.meta import Object
+from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema import DecodeError, known_kind
 from lastcall.api.structural import prune_unknown, set_schema_defaults
@@ -225,12 +225,16 @@ def prepare(
     *,
     patch: Callable[[], str] | None = None,
     old: Object | None = None,
+    shared: bool = False,
 ) -> Object:
     """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
 
     `patch` is given when the object came from a PATCH, whose errors have another form and show what it answers; `old`
-    is what was patched: what is the same in both has been looked at before. Raises StatusError.
+    is what was patched: what is the same in both has been looked at before. With `shared` `obj` and what is in it stay
+    as they are, and the answer shares nothing with it but what is of `old`. Raises StatusError.
     """
+    if shared:
+        obj = dict(obj)
     check_kind(resource, obj)
     if not isinstance(obj.get("metadata", {}), dict | None):
         type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj["metadata"]), "number")
@@ -240,10 +244,18 @@ def prepare(
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
     looked_at = [key for key, value in obj.items() if old is None or not _same(value, old.get(key))]
     part = obj if old is None else {key: obj[key] for key in looked_at}
+    known = None
+    if shared:
+        known = None if isinstance(resource, CustomResource) else decoded_copy(resource, part)
+        part = copy_object({key: obj[key] for key in looked_at}) if known is None else known
+        if old is not None:
+            obj |= {key: old[key] for key in obj if key in old and key not in looked_at}
     forget = obj["metadata"].get("managedFields") == []
     try:
         if isinstance(resource, CustomResource):
             problems = _decode_custom(resource, part)
+        elif known is not None:
+            problems = []
         else:
             problems = decode_fields(resource, part)
     except DecodeError as error:

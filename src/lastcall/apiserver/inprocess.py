@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, copy_object, name_of
+from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import Resource
 from lastcall.apiserver.auth import UserInfo, may_everything
 from lastcall.apiserver.context import RequestContext
@@ -120,7 +120,7 @@ class InProcessClient:
         if again is not None:
             return again.object
         answer = await self._operations.create(
-            context, resource, copy_object(obj), namespace, name=name, subresource=subresource
+            context, resource, obj, namespace, name=name, subresource=subresource, shared=True
         )
         if key is not None:
             await self._operations.remember(key, answer)
@@ -132,15 +132,14 @@ class InProcessClient:
         context = await self._context("update", resource, namespace, name, subresource)
         known = await self._operations.stored(resource, namespace, name) if subresource == "status" else None
         if known is None or "metadata" not in obj:
-            body = copy_object(obj)
+            body = obj
         else:
             # Only these two can be changed by it; the rest is what is stored and is neither copied nor looked at.
             given: Object = {key: obj[key] for key in ("kind", "apiVersion", "metadata", "status") if key in obj}
             rest = {key: value for key, value in known.items() if key not in ("metadata", "status")}
-            own = {key: value for key, value in given.items() if value is not known.get(key)}
-            body = {**rest, **given, **copy_object(own)}
+            body = {**rest, **given}
         answer = await self._operations.update(
-            context, resource, body, namespace, name, subresource=subresource, known=known
+            context, resource, body, namespace, name, subresource=subresource, known=known, shared=True
         )
         return answer.object
 

@@ -227,10 +227,13 @@ class Operations:
         *,
         name: str = "",
         subresource: str = "",
+        shared: bool = False,
     ) -> Answer:
-        """POST. `obj` belongs to the server afterwards."""
+        """POST. `obj` belongs to the server afterwards, but with `shared` it stays as it is."""
         if resource is BINDINGS or (resource is PODS and subresource == "binding"):
             return await self._bind(context, obj, namespace, name)
+        if shared and (subresource or resource in REVIEWS):
+            obj = copy_object(obj)
         if resource is PODS and subresource == "eviction":
             status = await evict(self.kinds, context, obj, namespace, name)
             return Answer(status, Value(None, status), created=True)
@@ -251,7 +254,7 @@ class Operations:
             if entries and resource is not SELFSUBJECTRULESREVIEWS:  # which is answered by an object made anew
                 review["metadata"]["managedFields"] = entries
             return Answer(review, Value(None, review), created=True)
-        obj = self._prepared(context, resource, obj, namespace, None)
+        obj = self._prepared(context, resource, obj, namespace, None, shared=shared)
         track = self._track(self._tracking(context, resource))
         answer = await self.kind(resource).create(context, obj, namespace, track=track)
         return self._answer(resource, answer)
@@ -277,7 +280,7 @@ class Operations:
         await self._repeated.remember(key, answer)
 
     async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
-        obj = prepare(context, BINDINGS, obj)
+        obj = prepare(context, BINDINGS, obj, shared=True)
         meta = obj["metadata"]
         if meta.get("namespace") and meta["namespace"] != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -294,8 +297,10 @@ class Operations:
         namespace: str,
         name: str | None,
         known: Object | None = None,
+        *,
+        shared: bool = False,
     ) -> Object:
-        obj = prepare(context, resource, obj, old=known)
+        obj = prepare(context, resource, obj, old=known, shared=shared)
         check_names(resource, obj, namespace, name)
         return self._stored(resource, obj)
 
@@ -335,13 +340,15 @@ class Operations:
         *,
         subresource: str = "",
         known: Object | None = None,
+        shared: bool = False,
     ) -> Answer:
-        """PUT. `obj` belongs to the server afterwards, but for what it shares with `known`, which is not looked at."""
+        """PUT. `obj` belongs to the server afterwards, but with `shared` it stays as it is. What is the same in `known`
+        is not looked at."""
         self._check_update(resource, subresource)
         if subresource == "scale":
-            scale = prepare(context, SCALES, obj)
+            scale = prepare(context, SCALES, obj, shared=shared)
             return await self._update_scale(context, resource, namespace, name, lambda old: scale)
-        obj = self._prepared(context, resource, obj, namespace, name, known)
+        obj = self._prepared(context, resource, obj, namespace, name, known, shared=shared)
         create = None
         if not subresource and self.kind(resource).strategy.allow_create_on_update:
             create = obj if await self._may_create(context, resource, namespace, name) else None
@@ -415,7 +422,7 @@ class Operations:
             if meta is not shown["metadata"] and meta.get("managedFields") is old["metadata"].get("managedFields"):
                 meta.pop("managedFields", None)  # untouched: they need no checking
             told = partial(patched, resource, name, content_type, patch, shown)
-            new = prepare(context, resource, new, patch=told, old=shown)
+            new = prepare(context, resource, new, patch=told, old=shown, shared=True)
             if resource is PODS and "status" in new and new.get("spec") is shown["spec"]:
                 return new  # a Pod's defaults are in its spec, and what is stored has them
             return self._stored(resource, new)

@@ -12,7 +12,7 @@ from lastcall.api.custom import CustomResource
 from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_json, invalid
-from lastcall.api.meta import Object, copy_object
+from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.schema import known_kind
 from lastcall.apiserver.bodies import SCHEME
@@ -38,7 +38,10 @@ def patch_type(content_type: str) -> str:
 
 
 def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Transform:
-    """The transformation that `patch` stands for. Raises StatusError when it does not fit the object."""
+    """The transformation that `patch` stands for. Raises StatusError when it does not fit the object.
+
+    Its answer is a new dict, which shares with the old object and with the patch what is in it.
+    """
 
     if isinstance(resource, CustomResource) and content_type == STRATEGIC_MERGE_PATCH:
         raise unsupported_media_type(NO_STRATEGIC)
@@ -60,10 +63,8 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
             given = new["metadata"].get("name")
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
         if _is_untouched(new["metadata"], old["metadata"]):
-            new = {**new, "metadata": old["metadata"]}
-        # What is stored shares nothing with the caller's patch; with the old object only what the patch did not touch.
-        own = {key: value for key, value in new.items() if value is not old.get(key)}
-        return {**new, **copy_object(own)}
+            return {**new, "metadata": old["metadata"]}
+        return new
 
     return transform
 
@@ -78,9 +79,13 @@ def patched(resource: Resource, name: str, content_type: str, patch: Any, old: O
 
 def _is_untouched(new: Object, old: Object) -> bool:
     """Whether a patch changed no member, as that of a status which says only whose it is (its uid)."""
-    return len(new) == len(old) and all(
-        value is old.get(key) or (type(value) is str and value == old.get(key)) for key, value in new.items()
-    )
+    if len(new) != len(old):
+        return False
+    for key, value in new.items():
+        before = old.get(key)
+        if value is not before and (type(value) is not str or value != before):
+            return False
+    return True
 
 
 def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:

@@ -129,10 +129,12 @@ def _diff_members(type_: Type, old: Any, new: Any, changed: FieldSet, removed: F
 def _diff_items(type_: Type, old: list[Any], new: list[Any], changed: FieldSet, removed: FieldSet) -> None:
     """Items are told apart by their keys. Those that stand twice count as one value."""
     assert type_.item is not None
-    if len(old) == len(new) and (names := type_.names(new)) is not None and names == type_.names(old):
-        for name, before, after in zip(names, old, new, strict=True):
-            if before != after:
-                _note(_diff(type_.item, before, after), type_.named(name), changed, removed)
+    if (names := type_.names(new)) is not None and (had := type_.names(old)) is not None:
+        left = dict(zip(had, old, strict=True))
+        for name, item in zip(names, new, strict=True):
+            _note(_diff(type_.item, left.pop(name, _ABSENT), item), type_.named(name), changed, removed)
+        for name, item in left.items():
+            removed[type_.named(name)] = whole(type_.item, item)
         return
     before, after = _by_element(type_, old), _by_element(type_, new)
     for element in {**before, **after}:
