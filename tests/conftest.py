@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ONLY_ON = {
+    "browser/test_rollout_in_a_browser.py": "3.11",
     "browser/test_story_in_a_browser.py": "3.13",
     "clients/test_claims_on_the_kernel.py": "3.13",
     "clients/test_example_apps.py": "3.13",

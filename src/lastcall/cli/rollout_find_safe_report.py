@@ -115,7 +115,7 @@ def _confirmation(edge: Edge) -> Iterator[str]:
                 f"at {seconds:g} s {len(trials)} of {_runs(trials)} lost nothing (of {total} requests; "
                 f"at most {bound:.2g} % with 95 % confidence)"
             )
-    if not edge.search.settled:
+    if not edge.search.settled and edge.search.trials:
         if edge.unsafe is None and edge.safe is not None:
             yield "not confirmed: no run lost anything, so the edge is higher, or this load does not meet it"
         else:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 VIRTUAL_RATE = 200.0
 """Simulated requests per second of a kind that is alone: one every 5 ms. Of several kinds half as many each."""
 
+_PATIENCE_SECONDS = 86400.0
+"""Virtual ones cost nothing; a rollout with sleeps of two minutes takes long."""
 _LITTLE = 2
 """Indexes: sessions are noisy, too."""
 
@@ -84,6 +86,8 @@ class Predictor:
                 played = self._search(count, lambda index: self._played(*session(index)), guessed)
                 return Prediction(played, "in virtual time")
             except Exception as error:
+                while isinstance(error, ExceptionGroup):
+                    error = error.exceptions[0]
                 self.why_rule = f"{type(error).__name__}: {error}"
                 self.say(f"the manifest cannot be played in virtual time, so a rule predicts: {self.why_rule}")
         return Prediction(guessed, "by a rule")
@@ -115,6 +119,7 @@ class Predictor:
             rates={each.kind: rate for each in self.kinds},
             control=0.5,
             settle=0.5,
+            timeout=_PATIENCE_SECONDS,
         )
         target = find_target(manifests, options)
         behaviour = Behaviour(

@@ -203,3 +203,16 @@ def test_what_is_lost_without_any_lag_is_safe_at_none(monkeypatch: pytest.Monkey
     monkeypatch.setitem(TOOK, "slow", 7.0)
     found = search(Kernel({"slow": 10.0, "fresh": 10.0}, finishes=()), monkeypatch, broken=True)
     assert "not safe at any endpoint lag: without any, " in sentence(found) and not exit_is_good(found)
+
+
+def test_what_no_sleep_can_save_is_played_with_long_ones_too_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel({"fresh": 20.0, "keep-alive": 20.0})
+    monkeypatch.setattr(
+        Kernel, "_cause", lambda self, kind, sent, until, stop, kill: "stale connection" if kind == "keep-alive" else ""
+    )
+    found = search(kernel, monkeypatch, "500ms")
+    assert found.sleep is not None and found.sleep.prediction.how == "in virtual time" and found.sleep.predicted is None
+    told = text_of(found)
+    assert "keep-alive: lost whatever the lag, on connections that the ending Pod closes without a goodbye" in told
+    assert "no preStop sleep was found that loses nothing" in told and "not confirmed" not in told
+    assert len(found.runs) == 1
