@@ -5,7 +5,7 @@ from workloads import events_about, listed, pods, workload
 
 from lastcall.api.meta import name_of
 from lastcall.api.pods import get_condition
-from lastcall.api.resources import DEPLOYMENTS, REPLICASETS, RESOURCEQUOTAS
+from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS, RESOURCEQUOTAS
 from lastcall.cri.simulated_program import Program
 
 DRAINS = {"app": Program(drain_seconds=2)}
@@ -153,5 +153,28 @@ def test_a_limit_range_gives_the_pods_of_an_owner_what_a_quota_asks_for():
             }
         ] * 2
         assert await used(cluster) == {"limits.cpu": "400m"}
+
+    run_cluster(scenario, DRAINS)
+
+
+def test_while_pods_come_and_go_no_more_are_there_than_allowed_and_the_count_is_true_in_the_end():
+    async def scenario(cluster):
+        await cluster.create(quota({"pods": "4", "count/pods": "8"}))
+        await until_used(cluster, {"count/pods": "0", "pods": "0"})
+        for name in ("a", "b", "c"):
+            await cluster.create(workload("ReplicaSet", name=name, replicas=3))
+        for number in range(24):
+            await cluster.sleep(0.3)
+            there = await pods(cluster)
+            running = [pod for pod in there if pod["status"]["phase"] not in ("Succeeded", "Failed")]
+            assert len(running) <= 4
+            if there and number % 2:
+                await cluster.client.delete(PODS, name_of(there[number % len(there)]), "default")
+        await cluster.sleep(30)
+        assert len(await pods(cluster)) == 4
+        assert await used(cluster) == {"count/pods": "4", "pods": "4"}
+        for name in ("a", "b", "c"):
+            await cluster.delete(f"replicaset/{name}")
+        await until_used(cluster, {"count/pods": "0", "pods": "0"})
 
     run_cluster(scenario, DRAINS)

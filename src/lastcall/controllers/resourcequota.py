@@ -3,19 +3,20 @@
 Admission adds what a new object uses (`apiserver/admission_quota.py`). Here everything is counted: for a new or changed
 quota, when something goes or frees what it used, and every five minutes. It is counted on the objects as they are at
 the server, after the quota was read: a charge that comes meanwhile makes the write fail, and it is counted again. An
-object whose charge came before, and which was itself stored after the count, is counted a second later.
+object whose charge came before, and which is itself being stored just now, must not be counted away: less than before
+is counted twice, and whatever has come is looked at once more a second later.
 
 Source: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_monitor}.go.
 """
 
-from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.quota import concerned, gives_back
 from lastcall.api.resources import FACES, RESOURCEQUOTAS, SERVED, Resource
 from lastcall.client.api import Client
 from lastcall.controllers.declared import DeclaredKinds
 from lastcall.controllers.informers import NAMESPACE, Informers
-from lastcall.controllers.resourcequota_status import counted_kinds, status_of
+from lastcall.controllers.resourcequota_status import counted_kinds, lessens, status_of
 from lastcall.controllers.worker import Worker, split_key
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
@@ -24,6 +25,9 @@ from lastcall.world.world import World
 COMPONENT = "resourcequota-controller"
 RESYNC_SECONDS = 300.0
 """--resource-quota-sync-period"""
+SETTLE_SECONDS = 0.05
+"""How long the API server may take from a charge to the object: before less is written, it is counted again."""
+CONFLICT_SECONDS = 0.1
 RECOUNT_SECONDS = 1.0
 """How long after an object has come it is looked at whether it was counted."""
 
@@ -102,17 +106,23 @@ class ResourceQuotaController:
             await self._watch(kind)
         try:
             quota = await self._client.get(RESOURCEQUOTAS, name, namespace)
-            objects = {
-                kind: (await self._client.list(kind, namespace)).items
-                for kind in counted_kinds(_hard(quota), served)
-                if kind in self._watched
-            }
-            status = status_of(quota, objects, now(self._world.clock))
+            kinds = [kind for kind in counted_kinds(_hard(quota), served) if kind in self._watched]
+            status = await self._counted(quota, kinds)
+            if status is not None and lessens(quota, status):
+                await self._world.clock.sleep(SETTLE_SECONDS)
+                status = await self._counted(quota, kinds)
             if status is not None:
                 await self._client.update(RESOURCEQUOTAS, {**quota, "status": status}, namespace, subresource="status")
         except StatusError as error:
-            if not is_not_found(error):
+            if is_conflict(error):
+                self._enqueue(cached, CONFLICT_SECONDS)  # charged meanwhile: no error that asks for a back-off
+            elif not is_not_found(error):
                 raise
+
+    async def _counted(self, quota: Object, kinds: list[Resource]) -> Object | None:
+        namespace = namespace_of(quota)
+        objects = {kind: (await self._client.list(kind, namespace)).items for kind in kinds}
+        return status_of(quota, objects, now(self._world.clock))
 
 
 def _hard(quota: Object) -> list[str]:

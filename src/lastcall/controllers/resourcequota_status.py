@@ -44,3 +44,9 @@ def status_of(quota: Object, objects: Mapping[Resource, Sequence[Object]], momen
     if known and parse(before["hard"]) == hard and parse(before["used"]) == used:
         return None
     return {"hard": written(hard), "used": written(used)}
+
+
+def lessens(quota: Object, status: Object) -> bool:
+    """Whether less would be used of anything than the quota says now."""
+    before, after = parse((quota.get("status") or {}).get("used")), parse(status["used"])
+    return any(name in before and amount < before[name] for name, amount in after.items())

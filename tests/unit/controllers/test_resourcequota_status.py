@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, EVENTS_V1, NODES, PODS, SECRETS, SERVED, SERVICES
-from lastcall.controllers.resourcequota_status import counted_kinds, status_of
+from lastcall.controllers.resourcequota_status import counted_kinds, lessens, status_of
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -58,3 +58,10 @@ def test_usage_that_nobody_here_can_count_stays():
         "hard": {"count/x.a.com": "6"},
         "used": {"count/x.a.com": "3"},
     }
+
+
+def test_when_less_is_used_than_before():
+    before = quota({}, {"used": {"pods": "2", "cpu": "500m"}})
+    assert lessens(before, {"used": {"pods": "1", "cpu": "1"}})
+    assert not lessens(before, {"used": {"pods": "2", "cpu": "0.5", "memory": "0"}})
+    assert not lessens(quota({}), {"used": {"pods": "0"}})
