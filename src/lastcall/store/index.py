@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 from lastcall.store.api import Change, Changes, Entry, StoreConflict, Trigger
 from lastcall.store.history import FIRST_REVISION, History, Past
+from lastcall.store.keys import Keys
 from lastcall.store.value import Value
 
 Entries = list[Entry]
@@ -25,7 +26,7 @@ class Index:
 
     def __init__(self, history: int, history_bytes: int, on_forget: Callable[[Past], None] | None = None) -> None:
         self._entries: dict[str, Entry] = {}
-        self._keys: list[str] = []
+        self._keys = Keys()
         self._revision = FIRST_REVISION
         self._history = History(history, history_bytes, on_forget)
 
@@ -44,21 +45,20 @@ class Index:
             return entries[: limit or None], revision, max(0, len(entries) - limit) if limit else 0
         first, last = self._range(prefix)
         if start:
-            first = bisect.bisect_right(self._keys, start, first, last)
+            first = min(max(first, self._keys.place(start, after=True)), last)
         end = min(first + limit, last) if limit else last
         stored = self._entries
-        return [stored[key] for key in self._keys[first:end]], self._revision, last - end
+        return [stored[key] for key in self._keys.between(first, end)], self._revision, last - end
 
     def _range(self, prefix: str) -> tuple[int, int]:
         """Where the keys under `prefix` begin and end."""
-        first = bisect.bisect_left(self._keys, prefix)
         # No key character is above U+10FFFF, so this is the first key past the prefix.
-        return first, bisect.bisect_left(self._keys, prefix + "\U0010ffff", first)
+        return self._keys.place(prefix), self._keys.place(prefix + "\U0010ffff")
 
     def _snapshot(self, prefix: str, revision: int) -> Entries:
         """The entries as they were at `revision`: today's, with every later write undone, newest first."""
         first, last = self._range(prefix)
-        then = {key: self._entries[key] for key in self._keys[first:last]}
+        then = {key: self._entries[key] for key in self._keys.between(first, last)}
         for past in self._history.since(revision, prefix):
             if past.before is None:
                 then.pop(past.change.key, None)
@@ -97,12 +97,12 @@ class Index:
         self._revision = revision
         if deleted:
             del self._entries[key]
-            del self._keys[bisect.bisect_left(self._keys, key)]
+            self._keys.remove(key)
             self._history.add(Change("DELETED", key, value, revision, before.value if before else None), before)
             return entry
         self._entries[key] = entry
         if before is None:
-            bisect.insort(self._keys, key)
+            self._keys.add(key)
             self._history.add(Change("ADDED", key, value, revision, None), None)
         else:
             self._history.add(Change("MODIFIED", key, value, revision, before.value), before)
@@ -111,6 +111,6 @@ class Index:
     def restore(self, entries: Iterable[Entry], revision: int) -> None:
         """Begin, empty, with `entries`, of which no history is known, at `revision`."""
         self._entries = {entry.key: entry for entry in entries}
-        self._keys = sorted(self._entries)
+        self._keys = Keys(self._entries)
         self._revision = revision
         self._history.oldest = revision
