@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
+from virtual_cluster import VirtualCluster, pod_manifest, run_cluster, service
+from workloads import events_about
 
-from lastcall.api.resources import NODES, PODS
+from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS
 from lastcall.timeline import kinds
 
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
@@ -86,3 +87,21 @@ def test_a_deleted_pod_without_a_node_is_told_once_and_waits_for_its_finalizer()
         await cluster.wait_gone()
 
     run_cluster(scenario)
+
+
+def test_an_endpoint_whose_node_is_gone_leaves_its_slice_and_the_service_says_so():
+    async def scenario(cluster):
+        await cluster.create(service("web", app="web"), pod_manifest("a", nodeName="node-2", labels={"app": "web"}))
+        await cluster.create(pod_manifest("b", labels={"app": "web"}, nodeName="node-1"))
+        await cluster.wait_ready("a", "b")
+        await cluster.kill_kubelet("node-2")
+        await cluster.client.delete(NODES, "node-2")
+        await cluster.delete("pod/b")
+        await cluster.sleep(3)
+        text = "skipping Pod a for Service default/web: Node node-2 Not Found"
+        wanted = f"FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: {text}"
+        assert wanted in events_about(cluster, "web")
+        last = [seen.object for seen in cluster.history[ENDPOINTSLICES] if seen.name.startswith("web-")][-1]
+        assert "a" not in [endpoint["targetRef"]["name"] for endpoint in last["endpoints"] or ()]
+
+    run_cluster(scenario, nodes=2)

@@ -13,6 +13,7 @@ from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import ENDPOINTSLICES
 from lastcall.client.api import Client, ConnectionLost
+from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit, WorkQueue
 from lastcall.controllers.endpointslice_reconcile import (
@@ -32,12 +33,14 @@ from lastcall.controllers.endpointslice_triggers import (
 )
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.informers import SELECTING
+from lastcall.controllers.worker import Retry
 from lastcall.timeline.kinds import ENDPOINT_CHANGED, ENDPOINT_REMOVED
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+EVENT_SOURCE = "endpoint-slice-controller"
 WORKERS = 5
 MAX_RETRIES = 15
 RETRIES = RateLimit(base_delay=1.0, max_delay=1000.0, per_second=10.0, burst=100)
@@ -90,6 +93,7 @@ class EndpointSliceController:
         self._world = world
         self._client = client
         self._recorder = recorder
+        self._events = EventRecorder(client, world, EVENT_SOURCE)
         self._pods = pods
         self._services = services
         self._slices = slices
@@ -114,6 +118,7 @@ class EndpointSliceController:
         for informer in (self._services, self._pods, self._slices, self._nodes):
             await informer.synced()
         async with Tasks() as tasks:
+            tasks.spawn(self._events.run(), name="endpointslice events")
             for number in range(WORKERS):
                 tasks.spawn(self._work(), name=f"endpointslice worker {number}")
 
@@ -168,7 +173,7 @@ class EndpointSliceController:
             key = await self._queue.get()
             try:
                 await self._sync(key)
-            except (StatusError, ConnectionLost):
+            except (StatusError, ConnectionLost, Retry):
                 if self._queue.num_requeues(key) < MAX_RETRIES:
                     self._queue.add_rate_limited(key)
                 else:
@@ -200,10 +205,24 @@ class EndpointSliceController:
         live = [slice_ for slice_ in existing if not is_terminating(slice_)]
         memo = self._memos.setdefault(key, {})
         plan = reconcile(service, pods, live, lambda node: self._nodes.get("", node), trigger_time, memo)
-        if plan.missing_nodes:
-            self._missing_nodes[key] = None
         await self._perform(key, plan, live, gone)
         self._forget_gone(key, gone)
+        if plan.missing_nodes:
+            self._missing_nodes[key] = None
+            self._tell_of_missing_nodes(service, plan.missing_nodes)
+
+    def _tell_of_missing_nodes(self, service: Object, pods: list[str]) -> None:
+        """The Node may come late, or be gone for good. Raises Retry."""
+        where = f"{namespace_of(service)}/{name_of(service)}"
+        errors = []
+        for name in pods:
+            pod = self._pods.get(namespace_of(service), name)
+            node = "" if pod is None else pod["spec"].get("nodeName", "")
+            errors.append(f"skipping Pod {name} for Service {where}: Node {node} Not Found")
+        text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        message = f"Error updating Endpoint Slices for Service {where}: {text}"
+        self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
+        raise Retry(message)
 
     def _forget_gone(self, key: str, told: dict[str, str]) -> None:
         """The removals in `told` are written; Pods that went meanwhile stay noted for the next sync."""

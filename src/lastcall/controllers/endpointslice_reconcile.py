@@ -49,7 +49,7 @@ Memo = dict[tuple[str, str], _Described]
 
 @dataclass(slots=True)
 class Plan:
-    """The writes of one sync, in the order to do them. `missing_nodes`: Pods left out whose Node is not known yet."""
+    """The writes of one sync, in the order to do them. `missing_nodes`: Pods left out since nobody knows their Node."""
 
     creates: list[Object] = field(default_factory=list)
     updates: list[Object] = field(default_factory=list)
