@@ -126,7 +126,7 @@ def generate(port: int, kind: str, rate: float, seconds: float) -> None:
 
 def wrk(port: int, seconds: float) -> float:
     """Requests a second of wrk with 32 connections and one thread."""
-    command = ["wrk", "-t1", "-c32", f"-d{seconds:g}s", f"http://127.0.0.1:{port}/"]
+    command = ["wrk", "-t1", "-c32", f"-d{max(1, round(seconds))}s", f"http://127.0.0.1:{port}/"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 30)
     found = re.search(r"Requests/sec:\s*([\d.]+)", done.stdout)
     return float(found[1]) if found else 0.0
