@@ -93,10 +93,10 @@ def kubectl(
     kubectl.run("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0, told: Callable[[], object] = str) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "did not come true"
+        assert time.monotonic() < end, f"did not come true: {told()}"
         time.sleep(0.05)
 
 
@@ -370,7 +370,7 @@ def test_debug_is_a_shell_beside_the_processes_of_its_target_and_ends_with_the_p
         states = {each["name"]: each["state"] for each in found}
         return "running" in states.get("other", {}) and states["probe"].get("terminated", {}).get("exitCode") == 3
 
-    until(ended, 60)
+    until(ended, 60, lambda: (kubectl.get("pod", "debugged"), terminal.said))
     assert "he1re" in kubectl("logs", "debugged", "-c", "probe")
     kubectl("delete", "pod", "debugged", timeout=60)
 
