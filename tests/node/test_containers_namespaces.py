@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,24 @@ async def test_sysctls_of_the_pod_are_set_and_the_machine_s_are_refused(world: S
         with pytest.raises(RuntimeServiceError):
             await world.sandbox()
     assert len(os.listdir("/mnt/shim/sandboxes")) == 1
+
+
+@inside
+async def test_a_container_that_starts_while_another_ends_is_not_taken_for_a_process_of_that_one(world: ShimWorld):
+    """The kernel gives the number of a mount namespace that is gone to the next new one."""
+    sandbox = await world.sandbox(pid="POD")
+    for number in range(8):
+        ending = await world.start(sandbox, "sleep", "100", name=f"ending-{number}", **options(pid="POD"))
+        pid = world.find("ProcessStarted")[-1].facts["pid"]
+        starting = await world.create(sandbox, "sleep", "200", name=f"starting-{number}", **options(pid="POD"))
+        os.kill(world.shim_pid, signal.SIGSTOP)
+        start = asyncio.create_task(world.runtime.start_container(starting))
+        await asyncio.sleep(0.01)  # it is written; the shim reads it before it hears of the end
+        os.kill(pid, signal.SIGKILL)
+        await world.until(lambda pid=pid: not Path(f"/proc/{pid}/cmdline").read_bytes())
+        os.kill(world.shim_pid, signal.SIGCONT)
+        await start
+        await world.ended(ending)
+        assert (await world.runtime.container_status(starting)).state.name == "CONTAINER_RUNNING"
+        await world.runtime.stop_container(starting, 0)
+    await world.runtime.stop_pod_sandbox(sandbox)

@@ -93,7 +93,7 @@ class Container:
         self._stdin = -1
         self.terminal = -1
         self.taps = Taps(context.loop)
-        self._mount_namespace = ""
+        self._mount_namespace = -1
         self._sigkill_sent = False
         self._witness: Witness | None = None
         self.alone: Callable[[], bool] = lambda: True
@@ -216,7 +216,9 @@ class Container:
     def _started(self) -> None:
         assert self.process is not None
         self.started_at = time.time_ns()
-        self._mount_namespace = procfs.mount_namespace(self.process.pid)
+        if self.spec["pid"] != "CONTAINER":
+            # Held open: else its number would be that of the next container that starts when this one has ended.
+            self._mount_namespace = procfs.open_mount_namespace(self.process.pid)
         # A process that has ended already has no exe link any more.
         exe = procfs.executable(self.process.pid) or self.process.program
         facts = {"containerId": self.id, "pid": self.process.pid, "exe": exe}
@@ -240,6 +242,9 @@ class Container:
         if self.spec["pid"] != "CONTAINER":
             self._kill_the_rest()
             self.limits.kill()
+            if self._mount_namespace >= 0:
+                os.close(self._mount_namespace)
+                self._mount_namespace = -1
         # None: nobody counts out-of-memory kills without a cgroup of the container's own.
         kills = self.limits.oom_kills()
         self.out_of_memory = None if kills is None else kills > 0
@@ -305,7 +310,7 @@ class Container:
     def _kill_the_rest(self) -> None:
         """Without a PID namespace of its own the container is whatever lives in its mount namespace."""
         for _ in range(KILL_ROUNDS):
-            left = procfs.in_mount_namespace(self._mount_namespace) if self._mount_namespace else []
+            left = procfs.in_mount_namespace(self._mount_namespace) if self._mount_namespace >= 0 else []
             if not left:
                 return
             for pid in left:

@@ -232,17 +232,26 @@ def _descend(pid: int, parents: dict[int, list[int]], found: dict[int, None]) ->
         _descend(child, parents, found)
 
 
-def mount_namespace(pid: int) -> str:
+def open_mount_namespace(pid: int) -> int:
+    """A descriptor of a process's mount namespace, which lives as long as that; -1 when the process is gone."""
+    try:
+        return os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def in_mount_namespace(fd: int) -> list[int]:
+    """Every process in a mount namespace."""
+    identity = os.readlink(f"/proc/self/fd/{fd}")
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and _mount_namespace(int(name)) == identity]
+
+
+def _mount_namespace(pid: int) -> str:
     """The identity of a process's mount namespace; "" when gone."""
     try:
         return os.readlink(f"/proc/{pid}/ns/mnt")
     except OSError:
         return ""
-
-
-def in_mount_namespace(identity: str) -> list[int]:
-    """Every process in a mount namespace."""
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and mount_namespace(int(name)) == identity]
 
 
 def id_map(path: str) -> list[tuple[int, int]]:
