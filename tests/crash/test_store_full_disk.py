@@ -13,6 +13,7 @@ PROGRAM = """
 import asyncio, ctypes, os, sys
 from lastcall.store.api import StoreError
 from lastcall.store.open import open_store
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 directory = sys.argv[1]
@@ -24,7 +25,7 @@ def mount(flags, data):
         raise OSError(ctypes.get_errno(), "mount")
 
 def value(revision):
-    return b"%d " % revision + os.urandom(20_000)
+    return Value(b"%d " % revision + os.urandom(20_000))
 
 async def refused(work):
     try:
@@ -96,6 +97,7 @@ LIMITED = """
 import asyncio, resource, sys
 from lastcall.store.api import StoreError
 from lastcall.store.open import open_store
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 async def main():
@@ -104,13 +106,13 @@ async def main():
     kept = []
     for number in range(50):
         try:
-            kept.append(await store.create(f"k/{number}", lambda revision: b"x" * 10_000))
+            kept.append(await store.create(f"k/{number}", lambda revision: Value(b"x" * 10_000)))
         except StoreError as error:
             text = str(error)
     assert 0 < len(kept) < 50
     print(text)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    kept.append(await store.create("k/z", lambda revision: b"more"))
+    kept.append(await store.create("k/z", lambda revision: Value(b"more")))
     await store.close()
     store = await open_store(sys.argv[1], world=World())
     assert {entry.key for entry in kept} == {entry.key for entry in (await store.list(""))[0]}

@@ -81,11 +81,11 @@ async def test_every_acknowledged_write_outlives_a_kill_and_no_revision_is_used_
         entries, _, _ = await store.list("")
         await store.close()
 
-        history = {change.revision: (change.type, change.key, change.value.decode()) for change in kept}
+        history = {change.revision: (change.type, change.key, change.value.encoded().decode()) for change in kept}
         assert list(history) == list(range(2, revision + 1)), "in order, each revision once"
         assert {number: history.get(number) for number in acked} == acked
         assert_watched_in_order(said, history)
-        assert {entry.key: entry.value for entry in entries} == dict(replay(kept))
+        assert {entry.key: entry.value.encoded() for entry in entries} == dict(replay(kept))
         # Whatever was kept without an answer was on its way when the process was killed: one write a writer.
         assert sum(number not in acked for number in history) <= (turn + 1) * WRITERS
     assert len(acked) > TURNS
@@ -109,11 +109,11 @@ async def test_a_kill_while_the_file_is_trimmed_loses_nothing_either(tmp_path: P
         for key, (number, type_, value) in last.items():
             entry = entries.get(key)
             if entry is not None and entry.revision == number:
-                assert (entry.value.decode(), type_ == "DELETED") == (value, False)
+                assert (entry.value.encoded().decode(), type_ == "DELETED") == (value, False)
             elif entry is not None or type_ != "DELETED":
                 # Written once more by the write of its writer that was on its way.
                 assert (entry.revision if entry else revision) > max(said.acked) - 2 * WRITERS
-        last = {key: (entry.revision, "ADDED", entry.value.decode()) for key, entry in entries.items()}
+        last = {key: (entry.revision, "ADDED", entry.value.encoded().decode()) for key, entry in entries.items()}
         async with store.watch("", revision - history) as events:
             numbers = [(await anext(events)).revision for _ in range(history)]
         assert numbers == list(range(revision - history + 1, revision + 1))
@@ -137,11 +137,11 @@ def replay(changes: list[Change]) -> Iterator[tuple[str, bytes]]:
     """What stands in the store after `changes`, each of which fits what stood there before."""
     state: dict[str, bytes] = {}
     for change in changes:
-        assert change.previous == state.get(change.key)
+        assert (change.previous.encoded() if change.previous else None) == state.get(change.key)
         if change.type == "DELETED":
             del state[change.key]
         else:
             assert (change.type == "MODIFIED") is (change.key in state)
-            state[change.key] = change.value
-        assert change.value.endswith(f"@{change.revision}".encode())
+            state[change.key] = change.value.encoded()
+        assert change.value.encoded().endswith(f"@{change.revision}".encode())
     return iter(state.items())

@@ -15,6 +15,7 @@ import sys
 from lastcall.store import sqlite
 from lastcall.store.api import Store, StoreError
 from lastcall.store.open import open_store
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 WRITERS = 16
@@ -35,8 +36,8 @@ async def write(store: Store, prefix: str, turn: str) -> None:
         current = await store.get(key)
         body = f"{turn}.{number}." + "x" * pick.choice((10, 300, 5000))
 
-        def encode(revision: int, body: str = body) -> bytes:
-            return f"{body}@{revision}".encode()
+        def encode(revision: int, body: str = body) -> Value:
+            return Value(f"{body}@{revision}".encode())
 
         try:
             if current is None:
@@ -49,13 +50,13 @@ async def write(store: Store, prefix: str, turn: str) -> None:
             say("failed", error)
             await asyncio.sleep(0.005)
         else:
-            say("acked", verb, key, entry.revision, entry.value.decode())
+            say("acked", verb, key, entry.revision, entry.value.encoded().decode())
 
 
 async def watch(store: Store, after: int) -> None:
     async with store.watch("k/", after) as events:
         async for change in events:
-            say("seen", change.type, change.key, change.revision, change.value.decode())
+            say("seen", change.type, change.key, change.revision, change.value.encoded().decode())
 
 
 async def main(path: str, turn: str, history: str) -> None:
