@@ -22,12 +22,11 @@ from lastcall.api.schema import DecodeError, known_kind
 from lastcall.api.structural import prune_unknown, set_schema_defaults
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import JSON, PROTOBUF, YAML
+from lastcall.apiserver.options import TYPE_META
 from lastcall.apiserver.repeated_fields import repeated_fields
 from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
 
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
-
-_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 def decode(body: bytes, media_type: str, yaml_problems: list[str] | None = None) -> Any:
@@ -89,7 +88,8 @@ def decode_optional(body: bytes, media_type: str, default: Any) -> Any:
     try:
         return decode(body, media_type)
     except ValueError as error:
-        raise bad_request(f"error decoding the request body: {error}") from None
+        why = str(error) if media_type != JSON else f"couldn't get version/kind; json parse error: {_json_error(body)}"
+        raise bad_request(why) from None
 
 
 def decode_object(body: bytes, media_type: str, resource: Resource, context: RequestContext) -> Object:
@@ -117,7 +117,7 @@ def decode_object(body: bytes, media_type: str, resource: Resource, context: Req
                 _say_of_yaml(resource, context, yaml_problems)
         return obj
     type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
-    why = f"json: cannot unmarshal {type_} into Go value of type {_STRUCT}"
+    why = f"json: cannot unmarshal {type_} into Go value of type {TYPE_META}"
     raise _unrecognized(resource, why, _summary(body))
 
 

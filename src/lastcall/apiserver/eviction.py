@@ -37,7 +37,7 @@ from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions, check_preconditions
 from lastcall.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
 from lastcall.apiserver.options import parse_delete_options
-from lastcall.apiserver.registry import GenericStore
+from lastcall.apiserver.registry import OTHER_NAMESPACE, GenericStore
 from lastcall.world.clock import now, rfc3339
 
 EVICTIONS = Resource("policy", "v1", "evictions", "Eviction", True)
@@ -57,9 +57,12 @@ _API_SERVER = UserInfo("system:apiserver", ("system:masters",))
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-def eviction_options(context: RequestContext, body: Object, name: str) -> DeleteOptions:
+def eviction_options(context: RequestContext, body: Object, namespace: str, name: str) -> DeleteOptions:
     """What the body and the query ask for. Raises StatusError."""
-    if (body.get("metadata") or {}).get("name") != name:
+    meta = body.get("metadata") or {}
+    if (meta.get("namespace") or namespace) != namespace:
+        raise bad_request(OTHER_NAMESPACE)
+    if meta.get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
     asked = body.get("deleteOptions")
     wanted = list((asked or {}).get("dryRun") or ())
@@ -169,7 +172,7 @@ async def evict(
     """POST pods/<name>/eviction. Answers a Status; raises StatusError (429 when the budget forbids it)."""
     if (body.get("apiVersion"), body.get("kind")) == ("policy/v1beta1", "Eviction"):
         body["apiVersion"] = EVICTIONS.api_version
-    options = eviction_options(context, prepare(context, EVICTIONS, body), name)
+    options = eviction_options(context, prepare(context, EVICTIONS, body), namespace, name)
     await kinds[PODS].shared.admission.namespace_lifecycle(PODS, namespace, name)
     eviction = _Eviction(kinds, context, options, namespace, name)
     if not await eviction.without_budget():

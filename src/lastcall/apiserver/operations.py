@@ -48,7 +48,7 @@ from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.options import ListOptions, parse_resource_version
 from lastcall.apiserver.patching import patched, patcher
-from lastcall.apiserver.registry import Answer, GenericStore, Track, Transform, check_names
+from lastcall.apiserver.registry import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
 from lastcall.apiserver.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.repeated_pods import RepeatedPods
 from lastcall.apiserver.requestinfo import RequestInfo
@@ -283,9 +283,9 @@ class Operations:
         obj = prepare(context, BINDINGS, obj, shared=True)
         meta = obj["metadata"]
         if meta.get("namespace") and meta["namespace"] != namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        if name and meta.get("name") and meta["name"] != name:
-            raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+            raise bad_request(OTHER_NAMESPACE)
+        if name and meta.get("name") != name:
+            raise bad_request("name in URL does not match name in Binding object")
         status = await bind(self.kinds, context, obj, namespace, name or meta.get("name", ""))
         return Answer(status, Value(None, status), created=True)
 

@@ -179,6 +179,10 @@ def parse_delete_options(body: Any, query: Mapping[str, str], dry_run_values: Se
     )
 
 
+META_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:28"
+TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+"""As what Go reads a body first."""
+
 _DELETE_OPTIONS_TYPES: dict[str, tuple[type, str, str]] = {
     "gracePeriodSeconds": (int, "int64", "DeleteOptions"),
     "propagationPolicy": (str, "v1.DeletionPropagation", "DeleteOptions"),
@@ -190,19 +194,19 @@ _DELETE_OPTIONS_TYPES: dict[str, tuple[type, str, str]] = {
 
 def _check_delete_options_body(body: Any) -> None:
     if not isinstance(body, dict):
-        raise bad_request(f"the body of a DELETE must be a DeleteOptions object, not {json_type(body)}")
+        why = f"json: cannot unmarshal {json_type(body)} into Go value of type {TYPE_META}"
+        raise bad_request(f"couldn't get version/kind; json parse error: {why}")
     kind = body.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
-        version = body.get("apiVersion") or "v1"
-        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "DeleteOptions"')
+        version = body.get("apiVersion") or "meta.k8s.io/v1"
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{META_SCHEME}"')
     for name, (type_, go_type, struct) in _DELETE_OPTIONS_TYPES.items():
         value = body.get(name)
         if value is None:
             continue
         if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
             raise bad_request(
-                f'{struct} in version "v1" cannot be handled as a {struct}: json: cannot unmarshal {json_type(value)} '
-                f"into Go struct field {struct}.{name} of type {go_type}"
+                f"json: cannot unmarshal {json_type(value)} into Go struct field {struct}.{name} of type {go_type}"
             )
 
 

@@ -16,13 +16,12 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.schema import known_kind
 from lastcall.apiserver.bodies import SCHEME
-from lastcall.apiserver.registry import Transform
+from lastcall.apiserver.registry import OTHER_NAMESPACE, Transform
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 
-OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 NO_STRATEGIC = (
     "the body of the request was in an unknown format - accepted media types include: "
     f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"

@@ -421,13 +421,16 @@ def _only_times_differ(new: Object, old: Object) -> bool:
     return {**new, "metadata": {**new["metadata"], "managedFields": before}} == old
 
 
+OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
+
+
 def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
     """Body against URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
     meta = obj["metadata"]
     given = meta.get("namespace") or ""
     if resource.namespaced:
         if given and given != namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+            raise bad_request(OTHER_NAMESPACE)
         if not given:
             meta["namespace"] = namespace
     elif given:

@@ -18,9 +18,10 @@ from lastcall.api.errors import (
     status_success,
 )
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import FieldError, invalid
+from lastcall.api.field import FieldError, forbidden, invalid, message_of, not_supported, required
 from lastcall.api.meta import Object, uid_of, with_own_metadata
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS, Resource
+from lastcall.api.schema import check_scalar
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.kubelet_client import KubeletLogs, PodLogOptions
 from lastcall.apiserver.registry import GenericStore
@@ -38,10 +39,11 @@ async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace
     """Assign a Pod to a node. Answers a Status; raises StatusError (409 when the Pod cannot be assigned)."""
     pods = kinds[PODS]
     target = binding.get("target") or {}
+    errors = [] if target.get("name") else [required("target.name")]
     if target.get("kind") not in (None, "", "Node"):
-        raise plain_failure(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", ""')
-    if not target.get("name"):
-        raise plain_failure("target.name: Required value")
+        errors.insert(0, not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+    if errors:
+        raise plain_failure(message_of(errors))
     await pods.shared.admission.namespace_lifecycle(PODS, namespace, name)
     meta = binding.get("metadata") or {}
     if topology := await pods.shared.admission.topology_labels(target["name"]):
@@ -159,15 +161,23 @@ def parse_log_options(name: str, query: Mapping[str, str]) -> PodLogOptions:
             raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
     tail, since, limit = numbers["tailLines"], numbers["sinceSeconds"], numbers["limitBytes"]
     since_time = query.get("sinceTime", "")
+    if since_time:
+        try:
+            check_scalar("time", since_time)
+        except ValueError as error:
+            raise bad_request(str(error)) from None
     errors: list[FieldError] = []
     if tail is not None and tail < 0:
         errors.append(invalid("tailLines", tail, "must be greater than or equal to 0"))
     if limit is not None and limit < 1:
-        errors.append(invalid("limitBytes", limit, "must be greater than or equal to 1"))
+        errors.append(invalid("limitBytes", limit, "must be greater than 0"))
     if since is not None and since_time:
-        errors.append(invalid("", "", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        # Kubernetes prints the empty path so.
+        errors.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since is not None and since < 1:
-        errors.append(invalid("sinceSeconds", since, "must be greater than or equal to 1"))
+        errors.append(invalid("sinceSeconds", since, "must be greater than 0"))
+    if query.get("stream"):
+        errors.append(forbidden("stream", "may not be specified"))
     if errors:
         raise invalid_object("PodLogOptions", name, errors)
     return PodLogOptions(

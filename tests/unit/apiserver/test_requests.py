@@ -69,7 +69,7 @@ def test_delete_options_come_from_the_body_or_else_from_the_query_never_from_bot
         ({"kind": "Pod"}, 400, 'no kind "Pod" is registered'),
         ({"gracePeriodSeconds": "5"}, 400, "cannot unmarshal string into Go struct field"),
         ({"gracePeriodSeconds": True}, 400, "cannot unmarshal bool"),
-        ([], 400, "DeleteOptions"),
+        ([], 400, "cannot unmarshal array into Go value"),
     ],
 )
 def test_delete_options_that_make_no_sense(body, code: int, words: str) -> None:
