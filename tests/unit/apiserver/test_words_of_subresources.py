@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (the words of Kubernetes are long)
+
 """What is said of options and bodies of subresources and of DELETE that make no sense."""
 
 import pytest
