@@ -410,7 +410,12 @@ class Operations:
             return await self._apply(context, resource, patch, namespace, name, subresource, force=force)
         if subresource == "scale":
             change = patcher(SCALES, name, content_type, patch)
-            return await self._update_scale(context, resource, namespace, name, change)
+
+            def scaled(old: Object) -> Object:
+                told = partial(patched, SCALES, name, content_type, patch, old)
+                return prepare(context, SCALES, change(old), patch=told)
+
+            return await self._update_scale(context, resource, namespace, name, scaled)
         apply = patcher(resource, name, content_type, patch)
 
         face = face_of(resource)

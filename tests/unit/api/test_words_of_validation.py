@@ -338,3 +338,34 @@ def test_words_about_endpoints_nodes_and_namespaces() -> None:
     assert [str(error) for error in validate_update(NAMESPACES, ending, living, "status")] == [
         "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (
+            {"conditions": [{"type": "a b", "status": "True"}]},
+            f'status.conditions[0].Type: Invalid value: "a b": {LABEL_KEY}',
+        ),
+        (
+            {"podIPs": [{"ip": "x"}]},
+            'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+        ),
+        (
+            {"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]},
+            'status.podIPs: Invalid value: [{"IP":"10.0.0.1"},{"IP":"10.0.0.2"}]: may specify no more than one IP for each IP family',
+        ),
+        (
+            {"hostIPs": [{"ip": "10.0.0.1"}]},
+            'status.hostIPs[0].ip: Invalid value: "10.0.0.1": must be equal to `hostIP`',
+        ),
+        ({"observedGeneration": -1}, "status.observedGeneration: Invalid value: -1: must be a non-negative integer"),
+        ({"nominatedNodeName": "A B"}, f'status.nominatedNodeName: Invalid value: "A B": {SUBDOMAIN}'),
+        ({"qosClass": "Guaranteed"}, 'status.qosClass: Invalid value: "Guaranteed": field is immutable'),
+    ],
+)
+def test_words_about_statuses_of_pods(status: Object, expected: str) -> None:
+    old = made(PODS, pod()) | {"status": {"phase": "Pending", "qosClass": "BestEffort"}}
+    new = copy_object(old)
+    new["status"].update(status)
+    assert [str(error) for error in validate_update(PODS, new, old, "status")] == [expected]

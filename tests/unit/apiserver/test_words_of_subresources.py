@@ -1,10 +1,9 @@
-
 """What is said of options and bodies of subresources and of DELETE that make no sense."""
 
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.api.resources import PODS
+from lastcall.api.resources import DEPLOYMENTS, PODS
 from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.bodies import decode_optional
 from lastcall.apiserver.context import RequestContext
@@ -86,3 +85,19 @@ def test_an_eviction_of_another_namespace_is_refused() -> None:
     with pytest.raises(StatusError, match="the namespace of the provided object does not match") as refused:
         eviction_options(RequestContext(ADMIN), {"metadata": {"name": "p", "namespace": "other"}}, "n", "p")
     assert refused.value.code == 400
+
+
+def test_a_patch_of_a_scale_with_a_word_for_a_number_is_a_422_and_a_pods_class_stays(virtual) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+
+    async def scenario(api) -> None:
+        await api.admin.create(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": spec}, "default")
+        with pytest.raises(StatusError, match="cannot unmarshal string into Go struct field ScaleSpec") as refused:
+            await api.admin.patch(DEPLOYMENTS, "d", {"spec": {"replicas": "x"}}, "default", subresource="scale")
+        assert refused.value.code == 422
+        await api.admin.create(PODS, {"metadata": {"name": "p"}, "spec": template["spec"]}, "default")
+        with pytest.raises(StatusError, match="field is immutable"):
+            await api.admin.patch(PODS, "p", {"status": {"qosClass": "Guaranteed"}}, "default", subresource="status")
+
+    virtual(scenario)

@@ -5,11 +5,12 @@ ValidatePodEphemeralContainersUpdate, ValidatePodResize).
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from lastcall.api.field import FieldError, forbidden, go_quote, invalid
+from lastcall.api.field import FieldError, each, forbidden, go_quote, invalid
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.names import between
+from lastcall.api.names import between, is_dns1123_subdomain, is_ip, is_qualified_name
 from lastcall.api.pods import is_restartable_init, qos_class
 from lastcall.api.restart_rules import all_containers_could_restart, container_should_restart
 from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
@@ -133,7 +134,16 @@ def _keep_tightened(spec: Object, stored: Object) -> None:
 def validate_status_update(new: Object, old: Object) -> list[FieldError]:
     status, stored = new.get("status") or {}, old.get("status") or {}
     spec = old.get("spec") or {}
-    errors: list[FieldError] = []
+    errors = _conditions(status.get("conditions") or ())
+    nominated = status.get("nominatedNodeName")
+    if nominated and nominated != stored.get("nominatedNodeName"):
+        path = "status.nominatedNodeName"
+        errors += each(path, nominated, is_dns1123_subdomain(nominated))
+        if spec.get("nodeName"):
+            errors.append(forbidden(path, "may not be set on pods that are already bound to a node"))
+    if (status.get("observedGeneration") or 0) < 0:
+        errors.append(invalid("status.observedGeneration", status["observedGeneration"], _NO_GENERATION))
+    errors += _addresses(status, stored)
     if stored.get("qosClass") and status.get("qosClass") and status["qosClass"] != stored["qosClass"]:
         errors.append(invalid("status.qosClass", status["qosClass"], "field is immutable"))
     if all_containers_could_restart(old):
@@ -148,6 +158,44 @@ def validate_status_update(new: Object, old: Object) -> list[FieldError]:
     by_rule = _restarted_by_own_policy(old, "initContainers", "initContainerStatuses")
     exempt = frozenset((*sidecars, *by_rule))
     errors += _container_transitions(status, stored, "initContainerStatuses", init_policy, exempt)
+    return errors
+
+
+_NO_GENERATION = "must be a non-negative integer"
+_KNOWN_CONDITIONS = frozenset(
+    {"PodScheduled", "Ready", "Initialized", "ContainersReady", "DisruptionTarget", "PodReadyToStartContainers"}
+)
+
+
+def _conditions(conditions: Iterable[Object]) -> list[FieldError]:
+    """(`validatePodConditions`)"""
+    errors: list[FieldError] = []
+    for index, condition in enumerate(conditions):
+        if (condition.get("observedGeneration") or 0) < 0:
+            path = f"status.conditions[{index}].observedGeneration"
+            errors.append(invalid(path, condition["observedGeneration"], _NO_GENERATION))
+        type_ = condition.get("type") or ""
+        if type_ not in _KNOWN_CONDITIONS:
+            errors += each(f"status.conditions[{index}].Type", type_, is_qualified_name(type_))
+    return errors
+
+
+def _addresses(status: Object, stored: Object) -> list[FieldError]:
+    """(`validatePodIPs`, `validateHostIPs`)"""
+    errors: list[FieldError] = []
+    for key in ("podIPs", "hostIPs"):
+        addresses: list[Object] = status.get(key) or []
+        if addresses == (stored.get(key) or []):
+            continue  # known
+        if key == "hostIPs" and addresses and status.get("hostIP", "") != addresses[0].get("ip"):
+            errors.append(invalid("status.hostIPs[0].ip", addresses[0].get("ip") or "", "must be equal to `hostIP`"))
+        for index, address in enumerate(addresses):
+            ip = address.get("ip") or ""
+            errors += each(f"status.{key}[{index}]", ip, is_ip(ip))
+        families = {":" in (address.get("ip") or "") for address in addresses}
+        if len(addresses) > 1 and (len(families) < 2 or len(addresses) > 2):
+            shown = [{"IP": address.get("ip") or ""} for address in addresses]
+            errors.append(invalid(f"status.{key}", shown, "may specify no more than one IP for each IP family"))
     return errors
 
 

@@ -52,9 +52,9 @@ class PodStrategy(Strategy):
         super().prepare_for_update(new, old, subresource)
         if subresource == "status":
             self.keep(new["metadata"], old["metadata"], "ownerReferences", "deletionTimestamp")
-            # The quality of service class is decided once, at creation.
-            if "qosClass" in old.get("status", {}):
-                new.setdefault("status", {})["qosClass"] = old["status"]["qosClass"]
+            # The quality of service class is decided once, at creation; who says another is refused.
+            if "qosClass" in old.get("status", {}) and not new.setdefault("status", {}).get("qosClass"):
+                new["status"]["qosClass"] = old["status"]["qosClass"]
 
     def seconds_before_removal(self, obj: Object) -> float:
         """A running Pod's force delete is two writes, and in a real cluster a node and controllers act on the first.
