@@ -11,6 +11,7 @@ import orjson
 import pytest
 from api_server import RunningServer, running_server
 
+from lastcall.api.protobuf import decode_envelope
 from lastcall.api.resources import (
     BINDINGS,
     CLUSTERROLEBINDINGS,
@@ -489,3 +490,27 @@ async def test_secrets_fold_plain_text_into_data(running: RunningServer) -> None
     assert secret["data"] == {"password": "aHVudGVyMg=="}
     assert secret["type"] == "Opaque"
     assert "stringData" not in secret
+
+
+@pytest.mark.parametrize("query", ["", "?watch=1&timeoutSeconds=1", "/x"])
+async def test_whatever_is_asked_of_endpoints_is_answered_with_the_warning_that_they_are_deprecated(
+    running: RunningServer, query: str
+) -> None:
+    async with session(running) as http, http.get(f"/api/v1/namespaces/default/endpoints{query}") as response:
+        warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+        assert response.headers["Warning"] == f'299 - "{warning}"'
+
+
+async def test_who_accepts_protobuf_alone_gets_it(running: RunningServer) -> None:
+    await running.admin.create(PODS, POD, "default")
+    accept = {"Accept": "application/vnd.kubernetes.protobuf"}
+    async with session(running) as http:
+        for path, kind in (("/p", "Pod"), ("", "PodList"), ("/nope", "Status")):
+            async with http.get(f"/api/v1/namespaces/default/pods{path}", headers=accept) as response:
+                assert response.headers["Content-Type"] == "application/vnd.kubernetes.protobuf"
+                assert decode_envelope(await response.read())["kind"] == kind
+        watch = "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=1"
+        async with http.get(watch, headers=accept) as response:
+            assert response.headers["Content-Type"] == "application/vnd.kubernetes.protobuf;stream=watch"
+            size = int.from_bytes(await response.content.readexactly(4), "big")
+            assert b"k8s\x00" in await response.content.readexactly(size)

@@ -268,6 +268,7 @@ class HTTPFace:
         """A long list as its pieces are made; others get their turn between two of them."""
         headers = {**self._headers(), "Content-Type": JSON, "Content-Length": str(stored.length)}
         response = web.StreamResponse(headers=headers)
+        _warn(request, response)
         await response.prepare(request)
         with suppress(ConnectionResetError):
             for piece in stored.pieces:
@@ -280,7 +281,9 @@ class HTTPFace:
         self, request: web.BaseRequest, resource: Resource, page: Page, media_type: MediaType
     ) -> web.Response:
         body = await list_body(self._operations, resource, page, media_type, request.query)
-        return web.Response(body=body, headers={**self._headers(), "Content-Type": media_type.name})
+        response = web.Response(body=body, headers={**self._headers(), "Content-Type": media_type.name})
+        _warn(request, response)
+        return response
 
     async def _watch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -299,6 +302,7 @@ class HTTPFace:
         async with self._operations.watch(resource, self._namespace(info, resource), options) as events:
             response = web.StreamResponse(headers={"Content-Type": content_type, **self._headers()})
             response.enable_chunked_encoding()
+            _warn(request, response)
             await response.prepare(request)
             with suppress(ConnectionResetError):
                 async for event in events:
@@ -500,9 +504,7 @@ class HTTPFace:
         if media_type.pretty or media_type.name != JSON:
             body = representation.reformat(body, media_type)
         response = web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
-        for warning in request.get(WARNINGS, ()):
-            text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-            response.headers.add("Warning", f'299 - "{text}"')
+        _warn(request, response)
         return response
 
     def _error(self, request: web.BaseRequest, error: StatusError) -> web.Response:
@@ -514,6 +516,13 @@ class HTTPFace:
         for name, value in error.headers.items():
             response.headers[name] = value
         return response
+
+
+def _warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """The `Warning` headers of an answer that has not begun."""
+    for warning in request.get(WARNINGS, ()):
+        text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        response.headers.add("Warning", f'299 - "{text}"')
 
 
 def _warnings(request: web.BaseRequest) -> list[str]:
