@@ -268,7 +268,7 @@ def test_a_stateful_set_keeps_its_claims_when_nothing_else_is_said():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(stateful(replicas=2))
         await cluster.wait_until_async(lambda: all_ready(cluster))
-        assert "SuccessfulCreate: create Claim data-web-0 Pod web-0 in StatefulSet web success" in events_about(
+        assert "SuccessfulCreate: Create Claim data-web-0 Pod web-0 in StatefulSet web success" in events_about(
             cluster, "web"
         )
         bound = {name_of(each): each["spec"]["volumeName"] for each in await listed(cluster, PERSISTENTVOLUMECLAIMS)}

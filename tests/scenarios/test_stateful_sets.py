@@ -200,3 +200,37 @@ def test_a_converged_set_is_left_alone_and_old_revisions_are_forgotten():
         assert len(cluster.history[EVENTS]) == events
 
     run_cluster(scenario, DRAINS)
+
+
+def test_what_a_quota_refuses_is_told_with_a_capital_verb_as_1_36_has_it():
+    async def scenario(cluster):
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+        await cluster.create({**quota, "spec": {"hard": {"pods": "1", "persistentvolumeclaims": "1"}}})
+        await cluster.sleep(1)
+        claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+        claim["spec"]["resources"] = {"requests": {"storage": "1Mi"}}
+        await cluster.create(workload("StatefulSet", name="plain", replicas=2))
+        await cluster.sleep(2)
+        await cluster.create(
+            workload(
+                "StatefulSet",
+                name="kept",
+                replicas=1,
+                volumeClaimTemplates=[claim, {**claim, "metadata": {"name": "more"}}],
+            )
+        )
+        await cluster.sleep(2)
+        refused = "is forbidden: exceeded quota: q, requested: {0}=1, used: {0}=1, limited: {0}=1"
+        pods_refused, claims_refused = refused.format("pods"), refused.format("persistentvolumeclaims")
+        assert (
+            f'FailedCreate: Create Pod plain-1 in StatefulSet plain failed error: pods "plain-1" {pods_refused}'
+        ) in events_about(cluster, "plain")
+        told = events_about(cluster, "kept")
+        assert "SuccessfulCreate: Create Claim data-kept-0 Pod kept-0 in StatefulSet kept success" in told
+        error = f'persistentvolumeclaims "more-kept-0" {claims_refused}'
+        text = "FailedCreate: Create Claim more-kept-0 for Pod kept-0 in StatefulSet kept failed error: "
+        assert text + error in told
+        text = "FailedCreate: Create Pod kept-0 in StatefulSet kept failed error: failed to create PVC more-kept-0: "
+        assert text + error in told
+
+    run_cluster(scenario)

@@ -114,7 +114,7 @@ class StatefulSetController:
                 await self._create_claims(owner, pod)
                 await self._give_claims(owner, pod)
             await self._do(owner, decision.steps, status)
-        except (StatusError, ConnectionLost):
+        except (StatusError, ConnectionLost, Retry):
             await self._write_status(owner, status)  # what was seen is told also when a step fails
             raise
         await self._write_status(owner, status)
@@ -191,7 +191,7 @@ class StatefulSetController:
                 except StatusError as error:
                     if not is_already_exists(error):
                         self._claim_event(owner, pod, name, error.message)
-                        raise
+                        raise Retry(f"failed to create PVC {name}: {error.message}") from error
                     known = await self._client.get(PERSISTENTVOLUMECLAIMS, name, namespace)
                 else:
                     self._claim_event(owner, pod, name)
@@ -200,11 +200,12 @@ class StatefulSetController:
 
     def _claim_event(self, owner: Object, pod: Object, claim_name: str, error: str = "") -> None:
         """(`recordClaimEvent`)"""
-        what = f"create Claim {claim_name} Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
+        whose = f"Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
         if error:
-            self._events.event(owner, "Warning", "FailedCreate", f"{what} failed error: {error}")
+            text = f"Create Claim {claim_name} for {whose} failed error: {error}"
+            self._events.event(owner, "Warning", "FailedCreate", text)
         else:
-            self._events.event(owner, "Normal", "SuccessfulCreate", f"{what} success")
+            self._events.event(owner, "Normal", "SuccessfulCreate", f"Create Claim {claim_name} {whose} success")
 
     async def _give_claims(self, owner: Object, pod: Object) -> None:
         """Make the Pod's claims whose the policy says. (`UpdatePodClaimForRetentionPolicy`)"""
@@ -232,12 +233,11 @@ class StatefulSetController:
 
     def _event(self, owner: Object, verb: str, pod: Object, error: str = "") -> None:
         """(`recordPodEvent`)"""
-        what = f"{verb.lower()} Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
+        what = f"{verb} Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
         if error:
             self._events.event(owner, "Warning", f"Failed{verb}", f"{what} failed error: {error}")
         else:
-            text = what[:1].upper() + what[1:]
-            self._events.event(owner, "Normal", f"Successful{verb}", f"{text} successful")
+            self._events.event(owner, "Normal", f"Successful{verb}", f"{what} successful")
 
     async def _write_status(self, owner: Object, status: Object) -> None:
         complete_rolling_update(owner, status)
