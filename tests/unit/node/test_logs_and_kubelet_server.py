@@ -1,6 +1,7 @@
 """node-semantics 17.2: reading CRI logs, and the endpoint that serves them."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,12 @@ def line(second: int, text: str, tag: str = "F", stream: str = "stdout") -> str:
 
 
 LOG = line(1, "one") + line(2, "er", stream="stderr") + line(3, "th", "P") + line(3, "ree") + line(4, "four")
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - others' work in real time
+            await asyncio.sleep(0.005)
 
 
 async def ended() -> bool:
@@ -72,12 +79,10 @@ async def test_a_followed_log_ends_with_the_container_and_misses_no_line(tmp_pat
 
     async with Tasks() as tasks:
         task = tasks.spawn(follow(), name="follow")
-        await asyncio.sleep(0.1)
-        assert seen == [b"one\n"]
+        await until(lambda: seen == [b"one\n"])
         path.rename(tmp_path / "0.log.20300101-000000")
         path.write_text(line(2, "two"))
-        await asyncio.sleep(0.15)
-        assert b"".join(seen) == b"one\ntwo\n"
+        await until(lambda: b"".join(seen) == b"one\ntwo\n")
         with path.open("a") as file:
             file.write(line(3, "last"))
         running = False

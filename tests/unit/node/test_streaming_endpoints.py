@@ -245,7 +245,7 @@ async def test_what_makes_no_sense_is_ignored() -> None:
 async def test_a_session_in_which_nothing_is_said_ends_after_its_idle_time() -> None:
     runtime = FakeRuntime()
     app = aiohttp.web.Application()
-    endpoints.StreamingEndpoints(World(), runtime, Pods().get_pod_by_name, idle_timeout=0.4).add_to(app)
+    endpoints.StreamingEndpoints(World(), runtime, Pods().get_pod_by_name, idle_timeout=2.0).add_to(app)
     runner = aiohttp.web.AppRunner(app)
     await runner.setup()
     await aiohttp.web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -256,7 +256,7 @@ async def test_a_session_in_which_nothing_is_said_ends_after_its_idle_time() -> 
             async with session.ws_connect(url, protocols=[V5]) as socket:
                 await runtime.until(lambda: runtime.streams)
                 for _ in range(8):
-                    await asyncio.sleep(0.1)
+                    await asyncio.sleep(0.3)
                     runtime.streams[0].stdout.put_nowait(b".")
                 assert not runtime.streams[0].closed.is_set()
                 got = [message async for message in socket]

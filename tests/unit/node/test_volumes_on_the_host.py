@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,12 @@ from lastcall.node.volumes.subpath import open_in_volume
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - others' work in real time
+            await asyncio.sleep(0.005)
 
 
 class Api:
@@ -114,8 +120,7 @@ async def test_the_token_volume_holds_token_authority_and_namespace(tmp_path: Pa
     pod = make_pod(PROJECTED)
     async with volumes(tmp_path, api, sink) as manager:
         manager.prepare(pod)
-        await asyncio.sleep(0.01)
-        assert len(api.tokens) == 1
+        await until(lambda: len(api.tokens) == 1)
         await manager.wait_for_attach_and_mount(pod)
         directory = of(manager, pod, "/kube-api-access")
         assert {p.name: p.read_text() for p in directory.iterdir() if not p.name.startswith("..")} == {
@@ -195,7 +200,7 @@ async def test_a_missing_source_is_reported_for_its_volume_and_mounts_once_it_is
     pod = make_pod({"name": "v", "configMap": {"name": "missing"}}, {"name": "e", "emptyDir": {}})
     async with volumes(tmp_path, api, sink) as manager, Tasks() as tasks:
         waiting = tasks.spawn(manager.wait_for_attach_and_mount(pod), name="mount")
-        await asyncio.sleep(0.1)
+        await until(lambda: sink.events and sink.records)
         assert sink.events == [
             ("Warning", "FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "missing" not found')
         ]

@@ -60,7 +60,7 @@ async def load(serve: Serve | None, kind: Kind, *, count: int = 1, timeout: floa
             generator.stop()
 
     generator = Generator(World(), Load((host, port), {kind: 50.0}, timeout=timeout), report)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await generator.run()
     server.close()
     return found
