@@ -53,6 +53,8 @@ NODES_SECONDS = 60.0
 """So long nobody needs to answer when front asks for its nodes, unless its caller has less time."""
 
 _DEATH_IS_KNOWN_SECONDS = 1.0
+_ANSWERS_WITHIN_SECONDS, _TRY_AGAIN_SECONDS = 60.0, 0.05
+"""Of an API server that was just started: no connection before the first, and between two tries."""
 
 _RECORDS_TOGETHER_SECONDS = 0.015
 """From the first record that is new to its reading: less than an eye sees, and the rings hold more than comes then."""
@@ -134,7 +136,7 @@ class EmbeddedCluster:
         try:
             issuing = Issuing(self._identity, layouts(self._options.nodes))
             # Meanwhile what front and all of the roles need.
-            from lastcall.client import http  # noqa: F401
+            from lastcall.client import http, lean_aiohttp  # noqa: F401
 
             plan = self._plan = make_plan(self._options, issuing.result(), self._api_port)
         except OSError as error:
@@ -248,7 +250,22 @@ class EmbeddedCluster:
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
         self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
-        await self._unless_dead(self.client.list(NODES))
+        await self._unless_dead(self._api_server_answers())
+
+    async def _api_server_answers(self) -> None:
+        """On a machine that is very busy a control plane that starts may take longer than a connection may."""
+        assert self._changed is not None
+        deadline = monotonic(RealClock()) + _ANSWERS_WITHIN_SECONDS
+        while True:
+            try:
+                await self.client.list(NODES)
+                return
+            except ConnectionLost:
+                if monotonic(RealClock()) > deadline:
+                    raise
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TRY_AGAIN_SECONDS):
+                    await self._changed.wait()
 
     @property
     def api_port(self) -> int:
