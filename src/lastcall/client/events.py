@@ -27,11 +27,15 @@ MAX_NAMES = 100
 class EventRecorder:
     """Events from `component` on `host` ("" where the component belongs to no node)."""
 
-    def __init__(self, client: Client, world: World, component: str, host: str = "") -> None:
+    def __init__(
+        self, client: Client, world: World, component: str, host: str = "", *, hold_seconds: float = 0.0
+    ) -> None:
+        """`hold_seconds` after the first of a row they are written, so that what they tell of goes on before them."""
         self._client = client
         self._world = world
         self._component = component
         self._host = host
+        self._hold_seconds = hold_seconds
         self._correlator = EventCorrelator()
         self._queue: deque[Object] = deque()
         self._writing: Write | None = None  # a `run` after a cancelled one goes on with it
@@ -71,6 +75,8 @@ class EventRecorder:
                     self._drained.set()
                     self._wake.clear()
                     await self._wake.wait()
+                    if self._hold_seconds:
+                        await self._world.clock.sleep(self._hold_seconds)
                 self._writing = self._correlator.correlate(self._queue.popleft(), now(self._world.clock))
             for attempt in range(MAX_TRIES_PER_EVENT):
                 if await self._record(self._writing):

@@ -23,10 +23,10 @@ POD = {
 }
 
 
-def with_recorder(test, component="kubelet", host="node-1"):
+def with_recorder(test, component="kubelet", host="node-1", **options):
     async def main(world: World):
         api = FakeAPI(world)
-        recorder = EventRecorder(api, world, component, host)
+        recorder = EventRecorder(api, world, component, host, **options)
         async with Tasks() as tasks:
             tasks.spawn(recorder.run(), name="events")
             try:
@@ -87,6 +87,21 @@ def test_the_caller_never_waits_and_the_order_is_kept():
 
 
 @pytest.mark.rule("node-semantics 23/counts")
+def test_a_component_may_have_its_events_written_a_moment_after_the_first_of_a_row():
+    async def test(world, api, recorder):
+        await world.clock.sleep(1)
+        recorder.event(POD, "Normal", "Created", "Container created")
+        await world.clock.sleep(0.006)
+        recorder.event(POD, "Normal", "Started", "Container started")
+        await world.clock.sleep(0.003)
+        assert api.of(EVENTS) == [], "the Pod goes on first"
+        await world.clock.sleep(0.002)
+        await recorder.drained()
+        assert [event["reason"] for event in api.of(EVENTS)] == ["Created", "Started"]
+
+    with_recorder(test, hold_seconds=0.01)
+
+
 def test_the_same_event_again_raises_count_and_last_timestamp_of_the_first():
     async def test(world, api, recorder):
         for _ in range(3):
