@@ -21,6 +21,9 @@ HALVES = {
 MOST_LATE, MOST_OTHERS = 12, 3
 """Scenarios to replay: of whose times alone something differs, and of which something else does."""
 
+TIMES_ALONE = 3
+"""Attempts of what differs in nothing but its times."""
+
 
 @pytest.mark.real_kernel
 @pytest.mark.timeout(1200)
@@ -28,7 +31,8 @@ MOST_LATE, MOST_OTHERS = 12, 3
 def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     """Five scenarios at a time. What differs is replayed once more, alone as it was recorded, and has to agree.
 
-    Times are measured from an Event, which comes late to the client of a busy cluster: what follows seems early.
+    Times may have more attempts: they are measured from an Event, which comes late to the client of a busy cluster, and
+    what follows seems early. (In virtual time the same recordings are held to their seconds.)
     """
     make_images(tmp_path)
     result = replayed(tmp_path, "-j", "5", *HALVES[sys.version_info >= (3, 12)])
@@ -38,10 +42,16 @@ def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     others = [name for name in differing if not all(is_of_time(text) for text in found[name])]
     print(*unexpected(result), sep="\n")
     assert len(others) <= MOST_OTHERS and len(differing) - len(others) <= MOST_LATE, unexpected(result)
-    if differing:
+    for _ in range(TIMES_ALONE):
+        if not differing:
+            return
         again = replayed(tmp_path, "-j", "1", *differing)
-        assert unexpected(again) == [], "once more, alone"
         assert again["counts"]["agree"] + again["counts"]["differ"] == len(differing), again["counts"]
+        told = unexpected(again)
+        print("alone:", *told, sep="\n")
+        assert all(is_of_time(text) for text in told), told
+        differing = [run["scenario"] for run in again["scenarios"] if unexpected({"scenarios": [run]})]
+    assert not differing, told
 
 
 def is_of_time(difference: str) -> bool:
