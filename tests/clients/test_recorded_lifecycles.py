@@ -18,7 +18,7 @@ HALVES = {
             "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],
 }  # fmt: skip
 
-MOST_LATE, MOST_OTHERS = 12, 3
+MOST_LATE, MOST_OTHERS = 20, 3
 """Scenarios to replay: of whose times alone something differs, and of which something else does."""
 
 TIMES_ALONE = 3
