@@ -157,7 +157,7 @@ def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     finalizers = deletion_finalizers(rules.default_policy, had, options)
     if not (before.graceful or had or finalizers != had):
         return Decision("remove", None, RULE_DELETE)
-    marked = with_own_metadata(before.object)
+    marked = before.object if before.graceful else with_own_metadata(before.object)  # which is a copy already
     _set_finalizers(marked, finalizers)
     if before.graceful:
         stays = bool(finalizers) or marked["metadata"]["deletionGracePeriodSeconds"] > 0

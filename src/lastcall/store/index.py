@@ -11,8 +11,10 @@ from lastcall.store.api import Change, Changes, Entry, StoreConflict, Trigger
 from lastcall.store.history import FIRST_REVISION, History, Past
 from lastcall.store.keys import Keys
 from lastcall.store.value import Value
+from lastcall.store.watchers import kind_of
 
 Entries = list[Entry]
+_NONE = Keys()
 HISTORY = 10_000
 HISTORY_BYTES = 16 << 20
 
@@ -26,7 +28,8 @@ class Index:
 
     def __init__(self, history: int, history_bytes: int, on_forget: Callable[[Past], None] | None = None) -> None:
         self._entries: dict[str, Entry] = {}
-        self._keys = Keys()
+        self._keys: dict[str, Keys] = {}
+        """By kind, the first part of a key with its slash."""
         self._revision = FIRST_REVISION
         self._history = History(history, history_bytes, on_forget)
 
@@ -43,22 +46,26 @@ class Index:
             if start:
                 entries = entries[bisect.bisect_right(entries, start, key=lambda entry: entry.key) :]
             return entries[: limit or None], revision, max(0, len(entries) - limit) if limit else 0
-        first, last = self._range(prefix)
+        keys, first, last = self._range(prefix)
         if start:
-            first = min(max(first, self._keys.place(start, after=True)), last)
+            first = min(max(first, keys.place(start, after=True)), last)
         end = min(first + limit, last) if limit else last
         stored = self._entries
-        return [stored[key] for key in self._keys.between(first, end)], self._revision, last - end
+        return [stored[key] for key in keys.between(first, end)], self._revision, last - end
 
-    def _range(self, prefix: str) -> tuple[int, int]:
-        """Where the keys under `prefix` begin and end."""
+    def _range(self, prefix: str) -> tuple[Keys, int, int]:
+        """(keys, where among them those under `prefix` begin and end)."""
+        kind = kind_of(prefix)
+        keys = self._keys.get(kind, _NONE) if kind else Keys(self._entries)
+        if prefix == kind:
+            return keys, 0, len(keys)
         # No key character is above U+10FFFF, so this is the first key past the prefix.
-        return self._keys.place(prefix), self._keys.place(prefix + "\U0010ffff")
+        return keys, keys.place(prefix), keys.place(prefix + "\U0010ffff")
 
     def _snapshot(self, prefix: str, revision: int) -> Entries:
         """The entries as they were at `revision`: today's, with every later write undone, newest first."""
-        first, last = self._range(prefix)
-        then = {key: self._entries[key] for key in self._keys.between(first, last)}
+        keys, first, last = self._range(prefix)
+        then = {key: self._entries[key] for key in keys.between(first, last)}
         for past in self._history.since(revision, prefix):
             if past.before is None:
                 then.pop(past.change.key, None)
@@ -97,12 +104,15 @@ class Index:
         self._revision = revision
         if deleted:
             del self._entries[key]
-            self._keys.remove(key)
+            self._keys[kind_of(key)].remove(key)
             self._history.add(Change("DELETED", key, value, revision, before.value if before else None), before)
             return entry
         self._entries[key] = entry
         if before is None:
-            self._keys.add(key)
+            kind = kind_of(key)
+            if kind not in self._keys:
+                self._keys[kind] = Keys()
+            self._keys[kind].add(key)
             self._history.add(Change("ADDED", key, value, revision, None), None)
         else:
             self._history.add(Change("MODIFIED", key, value, revision, before.value), before)
@@ -111,6 +121,9 @@ class Index:
     def restore(self, entries: Iterable[Entry], revision: int) -> None:
         """Begin, empty, with `entries`, of which no history is known, at `revision`."""
         self._entries = {entry.key: entry for entry in entries}
-        self._keys = Keys(self._entries)
+        kinds: dict[str, list[str]] = {}
+        for key in self._entries:
+            kinds.setdefault(kind_of(key), []).append(key)
+        self._keys = {kind: Keys(keys) for kind, keys in kinds.items()}
         self._revision = revision
         self._history.oldest = revision

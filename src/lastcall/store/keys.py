@@ -14,9 +14,14 @@ class Keys:
         known = sorted(keys)
         self._blocks = [known[start : start + BLOCK] for start in range(0, len(known), BLOCK)] or [[]]
         self._lasts = [block[-1] for block in self._blocks if block]
+        self._count = len(known)
+
+    def __len__(self) -> int:
+        return self._count
 
     def add(self, key: str) -> None:
         """`key` is not there."""
+        self._count += 1
         number = min(bisect.bisect_left(self._lasts, key), len(self._blocks) - 1)
         block = self._blocks[number]
         bisect.insort(block, key)
@@ -28,6 +33,7 @@ class Keys:
 
     def remove(self, key: str) -> None:
         """`key` is there."""
+        self._count -= 1
         number = bisect.bisect_left(self._lasts, key)
         block = self._blocks[number]
         del block[bisect.bisect_left(block, key)]

@@ -114,7 +114,7 @@ class Watchers:
 
     def add(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
         """`watcher` hears of all changes under `prefix`; with `trigger` only of those that concern this value."""
-        lengths = self._lengths.setdefault(_kind(prefix), {})
+        lengths = self._lengths.setdefault(kind_of(prefix), {})
         lengths[len(prefix)] = lengths.get(len(prefix), 0) + 1
         if trigger is None or prefix not in self._triggers:
             self._by_prefix.setdefault(prefix, {})[watcher] = None
@@ -125,7 +125,7 @@ class Watchers:
 
     def remove(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
         """As it was added."""
-        lengths = self._lengths[_kind(prefix)]
+        lengths = self._lengths[kind_of(prefix)]
         lengths[len(prefix)] -= 1
         if not lengths[len(prefix)]:
             del lengths[len(prefix)]
@@ -136,12 +136,12 @@ class Watchers:
 
     def are_followed(self, key: str) -> bool:
         """Whether somebody of this process watches all objects of the kind of `key`."""
-        return any(not watcher.remote for watcher in self._by_prefix.get(_kind(key), ()))
+        return any(not watcher.remote for watcher in self._by_prefix.get(kind_of(key), ()))
 
     def feed(self, change: Change) -> None:
         """Give a change to those it concerns."""
         key = change.key
-        kind = _kind(key)
+        kind = kind_of(key)
         # Prefixes without a whole first part stand under "".
         for lengths in (self._lengths.get(kind), self._lengths.get("") if kind else None):
             for length in lengths or ():
@@ -182,7 +182,7 @@ class Watchers:
                 watcher.close()
 
 
-def _kind(key: str) -> str:
+def kind_of(key: str) -> str:
     """The first part of a key or prefix with its slash, "" where it has none."""
     return key[: key.find("/") + 1]
 
