@@ -9,7 +9,7 @@ import pytest
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import load_manifests
-from lastcall.cli.rollout import RolloutOptions
+from lastcall.cli.rollout_options import RolloutOptions
 from lastcall.cli.rollout_session import Result, RolloutSession, find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.cluster.virtual import VirtualRolloutCluster

@@ -3,8 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,101 +20,21 @@ from lastcall.cli.options import (
     propagation_option,
 )
 from lastcall.cli.output import PIPED_WIDTH, checked_output, stdout_console, takes_stdout, write_file
-from lastcall.cluster.propagation import PropagationPlan
-from lastcall.traffic.outcome import KINDS, Kind
+from lastcall.cli.rollout_options import (
+    DISRUPTIONS,
+    SOURCES,
+    RolloutOptions,
+    checked_path,
+    parsed_length,
+    parsed_load,
+    parsed_seconds,
+)
 from lastcall.world.clock import RealClock, monotonic
-from lastcall.world.delays import parse_seconds
 
-DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
-SOURCES = ("node", "pod", "published", "balancer")
 LOSES = 3
 """Exit status when requests were lost."""
 INCONCLUSIVE = 4
 """Exit status when some were lost before anything was disrupted."""
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutOptions:
-    """`rates` are requests per second by kind; `control`, `settle` and `timeout` are seconds.
-
-    `source` is one of `SOURCES`.
-    """
-
-    disrupt: str = "rollout"
-    rates: dict[Kind, float] = field(default_factory=dict)
-    path: str = "/"
-    slow_path: str = "/slow"
-    stream_path: str = "/stream"
-    websocket_path: str = "/ws"
-    length: float = 5.0
-    http2_connections: int = 4
-    service: str = ""
-    port: str = ""
-    propagation: PropagationPlan = field(default_factory=PropagationPlan)
-    source: str = "node"
-    control: float = 2.0
-    settle: float = 2.0
-    request_timeout: float = 10.0
-    timeout: float = 120.0
-    output: str = "text"
-    output_file: Path | None = None
-    apply_advice: bool = False
-    find_safe: bool = False
-    confirm: int = 5
-    kubernetes_version: str = "1.36"
-    max_pods: int = 110
-    cni_conf_dir: str = ""
-    cni_bin_dir: str = ""
-
-    @property
-    def sleep_hooks(self) -> bool:
-        """PodLifecycleSleepAction is on by default from 1.30."""
-        return int(self.kubernetes_version.partition(".")[2]) >= 30
-
-
-def _parsed_load(context: click.Context, parameter: click.Parameter, value: str) -> dict[Kind, float]:
-    """`fresh=150,keep-alive=50`, or a number for the two of them together."""
-    with suppress(ValueError):
-        if 0 < float(value) <= 5000:
-            return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
-    rates: dict[Kind, float] = {}
-    for part in value.split(","):
-        name, _, rate = part.partition("=")
-        kind = next((each for each in KINDS if each == name.strip()), None)
-        try:
-            number = float(rate)
-        except ValueError:
-            number = -1.0
-        if kind is None or not 0 < number <= 5000:
-            raise click.BadParameter(
-                f"{part!r}: write requests per second (200), or by kind, as in fresh=150,keep-alive=50; "
-                f"kinds: {', '.join(KINDS)}; at most 5000 a second each"
-            )
-        rates[kind] = number
-    return rates
-
-
-def _checked_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The target of an HTTP request."""
-    if not value.startswith("/") or any(each <= " " or each > "~" for each in value):
-        raise click.BadParameter(f"{value!r}: a path begins with / and has neither spaces nor letters beyond ASCII")
-    return value
-
-
-def _parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """`1s`, `250ms`, `1.5`."""
-    try:
-        return parse_seconds(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _parsed_length(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """Long enough to be held at all."""
-    seconds = _parsed_seconds(context, parameter, value)
-    if not 0.1 <= seconds <= 3600:
-        raise click.BadParameter(f"{value!r}: write a time between 100ms and 1h, as 5s")
-    return seconds
 
 
 @click.command()
@@ -135,19 +53,19 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     metavar="RATE",
     default="200",
     show_default=True,
-    callback=_parsed_load,
+    callback=parsed_load,
     help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. Kinds "
     "and what counts as lost are above.",
 )
-@click.option("--path", default="/", show_default=True, callback=_checked_path, help="What is asked for.")
+@click.option("--path", default="/", show_default=True, callback=checked_path, help="What is asked for.")
 @click.option(
-    "--slow-path", default="/slow", show_default=True, callback=_checked_path, help="What slow requests ask for."
+    "--slow-path", default="/slow", show_default=True, callback=checked_path, help="What slow requests ask for."
 )
 @click.option(
-    "--stream-path", default="/stream", show_default=True, callback=_checked_path, help="What streams ask for."
+    "--stream-path", default="/stream", show_default=True, callback=checked_path, help="What streams ask for."
 )
 @click.option(
-    "--websocket-path", default="/ws", show_default=True, callback=_checked_path, help="Where WebSockets are opened."
+    "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Where WebSockets are opened."
 )
 @click.option(
     "--stream-length",
@@ -155,7 +73,7 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     metavar="TIME",
     default="5s",
     show_default=True,
-    callback=_parsed_length,
+    callback=parsed_length,
     help="How long a stream or a WebSocket is held before the client leaves.",
 )
 @click.option(
@@ -184,7 +102,7 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     metavar="TIME",
     default="2s",
     show_default=True,
-    callback=_parsed_seconds,
+    callback=parsed_seconds,
     help="How long requests are sent before anything is disrupted: what is lost then makes the verdict inconclusive.",
 )
 @click.option(
@@ -192,7 +110,7 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     metavar="TIME",
     default="2s",
     show_default=True,
-    callback=_parsed_seconds,
+    callback=parsed_seconds,
     help="How long they are sent after it is over.",
 )
 @click.option(
@@ -200,7 +118,7 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     metavar="TIME",
     default="10s",
     show_default=True,
-    callback=_parsed_seconds,
+    callback=parsed_seconds,
     help="How long one request may take; then it counts as lost.",
 )
 @click.option(
@@ -208,7 +126,7 @@ def _parsed_length(context: click.Context, parameter: click.Parameter, value: st
     metavar="TIME",
     default="120s",
     show_default=True,
-    callback=_parsed_seconds,
+    callback=parsed_seconds,
     help="For the Pods to become Ready, and for the disruption to be over.",
 )
 @click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")

@@ -26,7 +26,7 @@ from lastcall.traffic.outcome import Kind
 from lastcall.world.clock import RealClock, monotonic
 
 if TYPE_CHECKING:
-    from lastcall.cli.rollout import RolloutOptions
+    from lastcall.cli.rollout_options import RolloutOptions
 
 STEP_SECONDS = 0.1
 """Between two lags that can be tried."""

@@ -20,7 +20,7 @@ from lastcall.world.delays import parse_delay
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cli.rollout import RolloutOptions
+    from lastcall.cli.rollout_options import RolloutOptions
 
 VIRTUAL_RATE = 200.0
 """Simulated requests per second of a kind that is alone: one every 5 ms. Of several kinds half as many each."""

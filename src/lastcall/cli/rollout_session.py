@@ -29,7 +29,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cli.rollout import RolloutOptions
+    from lastcall.cli.rollout_options import RolloutOptions
     from lastcall.cli.rollout_published import Carried
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.load import LoadClient

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from lastcall.cli.errors import UserError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.options import check_propagation_nodes
-from lastcall.cli.rollout import RolloutOptions, rollout
+from lastcall.cli.rollout import rollout
 from lastcall.cli.rollout_lost import alike, tell_lost
+from lastcall.cli.rollout_options import RolloutOptions
 from lastcall.cli.rollout_published import Carried
 from lastcall.cli.rollout_report import tell_balance
 from lastcall.cli.rollout_session import find_target

@@ -1,0 +1,98 @@
+"""What `lastcall rollout` is told: its options, and how their values are read."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from lastcall.cluster.propagation import PropagationPlan
+from lastcall.traffic.outcome import KINDS, Kind
+from lastcall.world.delays import parse_seconds
+
+DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
+SOURCES = ("node", "pod", "published", "balancer")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOptions:
+    """`rates` are requests per second by kind; `control`, `settle` and `timeout` are seconds.
+
+    `source` is one of `SOURCES`.
+    """
+
+    disrupt: str = "rollout"
+    rates: dict[Kind, float] = field(default_factory=dict)
+    path: str = "/"
+    slow_path: str = "/slow"
+    stream_path: str = "/stream"
+    websocket_path: str = "/ws"
+    length: float = 5.0
+    http2_connections: int = 4
+    service: str = ""
+    port: str = ""
+    propagation: PropagationPlan = field(default_factory=PropagationPlan)
+    source: str = "node"
+    control: float = 2.0
+    settle: float = 2.0
+    request_timeout: float = 10.0
+    timeout: float = 120.0
+    output: str = "text"
+    output_file: Path | None = None
+    apply_advice: bool = False
+    find_safe: bool = False
+    confirm: int = 5
+    kubernetes_version: str = "1.36"
+    max_pods: int = 110
+    cni_conf_dir: str = ""
+    cni_bin_dir: str = ""
+
+    @property
+    def sleep_hooks(self) -> bool:
+        """PodLifecycleSleepAction is on by default from 1.30."""
+        return int(self.kubernetes_version.partition(".")[2]) >= 30
+
+
+def parsed_load(context: click.Context, parameter: click.Parameter, value: str) -> dict[Kind, float]:
+    """`fresh=150,keep-alive=50`, or a number for the two of them together."""
+    with suppress(ValueError):
+        if 0 < float(value) <= 5000:
+            return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
+    rates: dict[Kind, float] = {}
+    for part in value.split(","):
+        name, _, rate = part.partition("=")
+        kind = next((each for each in KINDS if each == name.strip()), None)
+        try:
+            number = float(rate)
+        except ValueError:
+            number = -1.0
+        if kind is None or not 0 < number <= 5000:
+            raise click.BadParameter(
+                f"{part!r}: write requests per second (200), or by kind, as in fresh=150,keep-alive=50; "
+                f"kinds: {', '.join(KINDS)}; at most 5000 a second each"
+            )
+        rates[kind] = number
+    return rates
+
+
+def checked_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The target of an HTTP request."""
+    if not value.startswith("/") or any(each <= " " or each > "~" for each in value):
+        raise click.BadParameter(f"{value!r}: a path begins with / and has neither spaces nor letters beyond ASCII")
+    return value
+
+
+def parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    """`1s`, `250ms`, `1.5`."""
+    try:
+        return parse_seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def parsed_length(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    """Long enough to be held at all."""
+    seconds = parsed_seconds(context, parameter, value)
+    if not 0.1 <= seconds <= 3600:
+        raise click.BadParameter(f"{value!r}: write a time between 100ms and 1h, as 5s")
+    return seconds
