@@ -53,6 +53,8 @@ def regex_text(message: str, pattern: str, *examples: str) -> str:
 def is_dns1123_label(value: str) -> list[str]:
     problems = [max_length(DNS1123_LABEL_MAX)] if len(value) > DNS1123_LABEL_MAX else []
     if not re.fullmatch(_LABEL, value):
+        if re.fullmatch(_SUBDOMAIN, value):
+            return [*problems, "must not contain dots"]
         text = (
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
             "and end with an alphanumeric character"

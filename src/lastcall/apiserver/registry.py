@@ -30,6 +30,7 @@ from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, with_own_metadata
 from lastcall.api.names import generate_name
+from lastcall.api.pod_warnings import warnings_on_create, warnings_on_update
 from lastcall.api.resources import Resource
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.apiserver import objectmeta
@@ -183,6 +184,8 @@ class GenericStore:
                 *self.strategy.validate(obj),
             ],
         )
+        if not context.in_process:
+            context.warnings += warnings_on_create(self.resource, obj)
         await self.shared.admission.validate(context, self.resource, obj, None)
         return await self.create_prepared(context, obj, namespace)
 
@@ -269,6 +272,8 @@ class GenericStore:
                 new = {**new, "metadata": {**new["metadata"], "managedFields": track(new, old)}}
             new = fill_update(self.resource, new, old, subresource)
             new = self._updated(new, old, name, subresource)
+            if not (context.in_process or subresource):
+                context.warnings += warnings_on_update(self.resource, new, old)
             await self.shared.admission.update(context, self.resource, new, old, subresource)
             release = await self.shared.admission.charge(context, self.resource, new, old, subresource)
             try:

@@ -1,0 +1,179 @@
+"""What is allowed in a Pod and is probably not meant: the texts of `Warning` headers.
+
+Source: pkg/api/pod/warnings.go (what is met in practice of it), the strategies' WarningsOnCreate and WarningsOnUpdate.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lastcall.api import resources as kinds
+from lastcall.api.field import go_quote
+from lastcall.api.meta import Object
+from lastcall.api.names import is_dns1123_label
+from lastcall.api.quantity import parse_quantity
+from lastcall.api.resources import Resource
+
+_LABELS = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+}
+_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_NO_SELECTOR = "a null labelSelector results in matching no pod"
+_HOST = "which can result in surprising behavior; a DNS label is recommended"
+_TEMPLATES: dict[Resource, tuple[str, ...]] = {
+    kinds.DEPLOYMENTS: ("spec", "template"),
+    kinds.REPLICASETS: ("spec", "template"),
+    kinds.REPLICATIONCONTROLLERS: ("spec", "template"),
+    kinds.STATEFULSETS: ("spec", "template"),
+    kinds.DAEMONSETS: ("spec", "template"),
+    kinds.JOBS: ("spec", "template"),
+    kinds.CRONJOBS: ("spec", "jobTemplate", "spec", "template"),
+}
+_NAMED_AFTER = (kinds.DEPLOYMENTS, kinds.REPLICASETS, kinds.REPLICATIONCONTROLLERS, kinds.JOBS, kinds.CRONJOBS)
+
+
+def warnings_on_create(resource: Resource, obj: Object) -> list[str]:
+    name = obj["metadata"].get("name") or ""
+    if resource is kinds.PODS:
+        said = _name(name, "the Pod's hostname")
+        return said + pod_warnings(obj.get("spec") or {}, "spec")
+    if resource not in _TEMPLATES:
+        return []
+    said = _name(name, "Pod names and hostnames") if resource in _NAMED_AFTER else []
+    return said + _template(resource, obj)
+
+
+def warnings_on_update(resource: Resource, new: Object, old: Object) -> list[str]:
+    """Nothing is said of a template when nothing but metadata or status changes; nothing ever of an updated Pod."""
+    if resource not in _TEMPLATES or new["metadata"].get("generation") == old["metadata"].get("generation"):
+        return []
+    return _template(resource, new)
+
+
+def _name(name: str, where: str) -> list[str]:
+    problems = is_dns1123_label(name)
+    return [f"metadata.name: this is used in {where}, {_HOST}: [{' '.join(problems)}]"] if problems else []
+
+
+def _template(resource: Resource, obj: Object) -> list[str]:
+    template: Any = obj
+    for key in _TEMPLATES[resource]:
+        template = (template or {}).get(key)
+    return pod_warnings((template or {}).get("spec") or {}, ".".join((*_TEMPLATES[resource], "spec")))
+
+
+def pod_warnings(spec: Object, path: str) -> list[str]:
+    """`path` is where the Pod's spec stands."""
+    said = [f"{path}.nodeSelector[{key}]: {_LABELS[key]}" for key in spec.get("nodeSelector") or () if key in _LABELS]
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        at, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey") or ""
+        if key in _LABELS:
+            said.append(f"{at}.topologyKey: {key} is {_LABELS[key]}")
+        if constraint.get("labelSelector") is None:
+            said.append(f"{at}.labelSelector: {_NO_SELECTOR}")
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        said += [f"{path}.volumes[{index}].{kind}: {text}" for kind, text in _VOLUMES.items() if volume.get(kind)]
+    said += _repeated(spec.get("hostAliases") or (), "ip", f"{path}.hostAliases")
+    secrets = spec.get("imagePullSecrets") or ()
+    said += _repeated(secrets, "name", f"{path}.imagePullSecrets")
+    for index, secret in enumerate(secrets):
+        if not secret.get("name"):
+            said.append(f'{path}.imagePullSecrets[{index}].name: invalid empty name ""')
+    for container, at in _containers(spec, path):
+        said += _fractions(container.get("resources") or {}, f"{at}.resources")
+        said += _hidden(container.get("env") or (), f"{at}.env")
+    said += _ports(spec, path)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        said.append(
+            f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        )
+    return said + _affinity(spec.get("affinity") or {}, f"{path}.affinity")
+
+
+def _containers(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
+    for group in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            yield container, f"{path}.{group}[{index}]"
+
+
+def _repeated(items: Any, key: str, path: str) -> list[str]:
+    seen: list[str] = []
+    said: list[str] = []
+    for index, item in enumerate(items):
+        value = item.get(key) or ""
+        if value in seen:
+            said.append(f"{path}[{index}].{key}: duplicate {key} {go_quote(value)}")
+        seen.append(value)
+    return said
+
+
+def _fractions(resources: Object, path: str) -> list[str]:
+    said: list[str] = []
+    for name in ("memory", "ephemeral-storage"):
+        for group in ("limits", "requests"):
+            value = (resources.get(group) or {}).get(name)
+            if value is not None and (quantity := parse_quantity(value)).value.denominator != 1:
+                text = go_quote(str(quantity))
+                said.append(f"{path}.{group}[{name}]: fractional byte value {text} is invalid, must be an integer")
+    return said
+
+
+def _hidden(variables: Any, path: str) -> list[str]:
+    """A variable set again, unless its new value is made of the old one."""
+    seen: list[str] = []
+    said: list[str] = []
+    for index, variable in enumerate(variables):
+        name, value = variable.get("name") or "", variable.get("value") or ""
+        reference = f"$({name})"
+        made_of_it = variable.get("valueFrom") is None and reference in value and value != reference
+        if name in seen and not made_of_it:
+            text = f"hides previous definition of {go_quote(name)}, which may be dropped when using apply"
+            said.append(f"{path}[{index}]: {text}")
+        seen.append(name)
+    return said
+
+
+def _ports(spec: Object, path: str) -> list[str]:
+    said: list[str] = []
+    known: dict[tuple[Any, Any], list[tuple[str, str, int]]] = {}
+    for container, at in _containers(spec, path):
+        for index, port in enumerate(container.get("ports") or ()):
+            here = f"{at}.ports[{index}]"
+            address, number = port.get("hostIP") or "", port.get("hostPort") or 0
+            others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
+            for there, other_address, other_number in others:
+                if (address, number) == (other_address, other_number):
+                    said.append(f"{here}: duplicate port definition with {there}")
+                elif not number or not other_number:
+                    said.append(f"{here}: overlapping port definition with {there}")
+                elif number == other_number and (not address) is not (not other_address):
+                    said.append(f"{here}: dangerously ambiguous port definition with {there}")
+            others.append((here, address, number))
+    return said
+
+
+def _affinity(affinity: Object, path: str) -> list[str]:
+    said: list[str] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        needed, wished = (f"{when}DuringSchedulingIgnoredDuringExecution" for when in ("required", "preferred"))
+        for index, term in enumerate(rules.get(needed) or ()):
+            if term.get("labelSelector") is None:
+                said.append(f"{path}.{kind}.{needed}[{index}].labelSelector: {_NO_SELECTOR}")
+        for index, wish in enumerate(rules.get(wished) or ()):
+            if (wish.get("podAffinityTerm") or {}).get("labelSelector") is None:
+                said.append(f"{path}.{kind}.{wished}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}")
+    return said
