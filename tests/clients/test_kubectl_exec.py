@@ -284,9 +284,9 @@ def test_a_shell_on_a_terminal_echoes_resizes_and_ends_with_its_code(kubectl: Ku
         if b"50 100" in terminal.said:
             break
     assert b"50 100" in terminal.said
-    terminal.write("echo go$((1))ne; sleep 3600\n")
-    terminal.wait_for("go1ne\r\n")  # the shell has read its line; what comes now is a signal
-    terminal.write("\x03")
+    terminal.write("sleep 3600\n")
+    until(lambda: "sleep 3600" in kubectl("exec", "demo", "-c", "main", "--", "ps", "-o", "args"))
+    terminal.write("\x03")  # it is in the foreground now
     terminal.write("tty; exit 4\n")
     terminal.wait_for("/dev/pts/")
     assert terminal.end() == 4
