@@ -18,14 +18,15 @@ from bench.figures import HEADER, machine, row
 from lastcall.store.api import Entry
 from lastcall.store.open import open_store
 from lastcall.store.sqlite import SQLiteStore
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 PODS = 10_000
 BODY = orjson.dumps({**pod("measured"), "status": status("2026-01-01T00:00:00Z")})
 
 
-def encode(revision: int) -> bytes:
-    return b"%d " % revision + BODY
+def encode(revision: int) -> Value:
+    return Value(b"%d " % revision + BODY)
 
 
 def fdatasync(directory: str) -> list[float]:
