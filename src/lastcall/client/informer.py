@@ -32,7 +32,8 @@ SHORT_WATCH = 1.0
 class Informer:
     """`world` gives the clock and the jitter of the back-off (0.05 s doubling to 2.5 s, plus up to as much again).
 
-    `indexes` maps a name to a function that answers the values under which an object is found by `by_index`.
+    `indexes` maps a name to a function that answers the values under which an object is found by `by_index`; they are
+    not asked again about a new version of which `indexes_stay(old, new)` says that they would answer the same.
     The objects handed out are shared: do not change them.
     """
 
@@ -45,6 +46,7 @@ class Informer:
         field_selector: str = "",
         indexes: Mapping[str, IndexFunction] | None = None,
         *,
+        indexes_stay: Callable[[Object, Object], bool] = lambda old, new: False,
         world: World | None = None,
     ) -> None:
         self._client = client
@@ -56,6 +58,7 @@ class Informer:
         self._objects: dict[Key, Object] = {}
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes or ()}
         self._indexers = [(function, self._indexes[name]) for name, function in (indexes or {}).items()]
+        self._indexes_stay = indexes_stay
         self._indexed: dict[Key, list[Sequence[str]]] = {}
         self._on_add: list[OnAdd] = []
         self._on_update: list[OnUpdate] = []
@@ -190,7 +193,7 @@ class Informer:
                 if version == before or (not listed and _is_older(version, before)):
                     return
         self._objects[key] = obj
-        if self._indexers:
+        if self._indexers and (old is None or not self._indexes_stay(old, obj)):
             self._index(key, obj)
         if old is None:
             for on_add in self._on_add:

@@ -24,6 +24,8 @@ from lastcall.world.world import World
 
 COMPONENT = "garbage-collector-controller"
 WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))
+OBSERVED = ("ownerReferences", "deletionTimestamp", "finalizers")
+"""What the graph reads of an object's metadata, beside what never changes."""
 MAX_PATCHES = 5
 WORKERS = 20
 """Of either kind (--concurrent-gc-syncs)."""
@@ -92,7 +94,14 @@ class GarbageCollector:
                 self._note_absent((resource.api_version, resource.kind, namespace_of(obj), name_of(obj), uid_of(obj)))
             self._enqueue(self._graph.remove(uid_of(obj)))
 
-        informer.add_handler(observed, lambda _, new: observed(new), removed)
+        def updated(old: Object, new: Object) -> None:
+            before, after = old["metadata"], new["metadata"]
+            for field in OBSERVED:
+                if before.get(field) != after.get(field):
+                    observed(new)
+                    return
+
+        informer.add_handler(observed, updated, removed)
 
     def _enqueue(self, effects: Effects) -> None:
         for uid in effects.delete:

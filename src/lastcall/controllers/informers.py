@@ -48,6 +48,12 @@ _MORE_INDEXES: dict[Resource, dict[str, IndexFunction]] = {
 }
 
 
+def _indexes_stay(old: Object, new: Object) -> bool:
+    """Versions of an object share what a write left alone; all that the indexes read is in these two."""
+    owners = old["metadata"].get("ownerReferences") is new["metadata"].get("ownerReferences")
+    return owners and old.get("spec") is new.get("spec")
+
+
 class Informers:
     """Every controller that asks gets the same cache."""
 
@@ -65,7 +71,9 @@ class Informers:
         informer = self._informers.get(resource)
         if informer is None:
             indexes = _MORE_INDEXES.get(resource, _INDEXES)
-            informer = self._informers[resource] = Informer(self._client, resource, indexes=indexes, world=self._world)
+            informer = self._informers[resource] = Informer(
+                self._client, resource, indexes=indexes, indexes_stay=_indexes_stay, world=self._world
+            )
             if self._tasks is not None:
                 self._start(resource)
         return informer

@@ -32,11 +32,11 @@ class _State:
 @dataclass(slots=True, eq=False)
 class OwnedPods:
     """`active` Pods neither ended nor ending, `terminating` ones are ending and have not ended; the last that came to
-    be so is the last of each. Read only."""
+    be so is the last of each. By their keys, for most updates change no more than the object. Read only."""
 
     value: str = ""
-    active: dict[Key, Object] = field(default_factory=dict)
-    terminating: dict[Key, Object] = field(default_factory=dict)
+    active: dict[Key, None] = field(default_factory=dict)
+    terminating: dict[Key, None] = field(default_factory=dict)
     _states: dict[_What, _State] = field(default_factory=dict)
 
     @property
@@ -56,10 +56,10 @@ class OwnedPods:
     def _active(self) -> Iterable[_State]:
         return (state for state in self._states.values() if state.what[0] == "active")
 
-    def _put(self, key: Key, pod: Object, what: _What) -> _State:
-        pods = self._pods(what[0])
-        if pods is not None:
-            pods[key] = pod
+    def _put(self, key: Key, what: _What) -> _State:
+        keys = self._keys(what[0])
+        if keys is not None:
+            keys[key] = None
         state = self._states.get(what)
         if state is None:
             state = self._states[what] = _State(self, what)
@@ -67,14 +67,14 @@ class OwnedPods:
         return state
 
     def _take(self, key: Key, state: _State) -> None:
-        pods = self._pods(state.what[0])
-        if pods is not None:
-            del pods[key]
+        keys = self._keys(state.what[0])
+        if keys is not None:
+            del keys[key]
         state.count -= 1
         if not state.count:
             del self._states[state.what]
 
-    def _pods(self, group: Group) -> dict[Key, Object] | None:
+    def _keys(self, group: Group) -> dict[Key, None] | None:
         if group == "active":
             return self.active
         return self.terminating if group == "terminating" else None
@@ -89,20 +89,20 @@ class PodsByOwner:
     def __init__(self, pods: Informer) -> None:
         self._owners: dict[str, OwnedPods] = {}
         self._states: dict[Key, _State] = {}
+        self._pods = pods
         pods.add_handler(self._changed, self._updated, self._gone)
 
     def of(self, value: str) -> OwnedPods:
         return self._owners.get(value, NONE)
 
+    def active(self, owner: OwnedPods) -> list[Object]:
+        """The active Pods of `owner` as the cache has them."""
+        return [pod for key in owner.active if (pod := self._pods.get(*key)) is not None]
+
     def _updated(self, old: Object, new: Object) -> None:
         meta, was = new["metadata"], old["metadata"]
-        known = self._states[meta.get("namespace", ""), meta["name"]]
-        group, ready, _ = known.what
-        alike = group == _group(new) and ready == is_pod_ready(new) and meta.get("labels") == was.get("labels")
-        if alike and meta.get("ownerReferences") == was.get("ownerReferences"):
-            if (pods := known.owner._pods(group)) is not None:
-                pods[namespace_of(new), name_of(new)] = new
-        else:
+        owned = meta.get("labels") == was.get("labels") and meta.get("ownerReferences") == was.get("ownerReferences")
+        if not (owned and _group(old) == _group(new) and is_pod_ready(old) == is_pod_ready(new)):
             self._changed(new)
 
     def _changed(self, pod: Object) -> None:
@@ -114,7 +114,7 @@ class PodsByOwner:
         owner = self._owners.get(value)
         if owner is None:
             owner = self._owners[value] = OwnedPods(value)
-        self._states[key] = owner._put(key, pod, what)
+        self._states[key] = owner._put(key, what)
         if known is not None and known.owner is not owner:
             self._forget_empty(known.owner)
 

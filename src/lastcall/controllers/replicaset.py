@@ -135,6 +135,9 @@ class ReplicaSetController:
             return  # another kind's, now as before
         labels_changed = labels_of(old) != labels_of(new)
         if is_terminating(new):
+            alike = before == after and not labels_changed
+            if alike and is_terminating(old) and is_pod_terminal(old) == is_pod_terminal(new):
+                return  # it was ending already, and that is all a sync would find
             # It will be replaced now, not when it is gone.
             self._pod_deleted(new)
             if labels_changed:
@@ -172,15 +175,17 @@ class ReplicaSetController:
         terminating = len(found.terminating) if self._kind.counts_terminating else None
         claimed = await self._claim(owner, found)
         # Counted now: while Pods are made and deleted, what was found changes.
-        if claimed is None:
-            active = list(found.active.values())
-            counts = count(owner, found, terminating)
-        else:
+        wanted = owner["spec"].get("replicas") or 0
+        if claimed is not None:
             active = claimed
             counts = count_each(owner, active, terminating)
+        else:
+            counts = count(owner, found, terminating)
+            each_counts = counts.active > wanted or owner["spec"].get("minReadySeconds")
+            active = self._owned.active(found) if each_counts else []
         error, difference = "", 0
         if count_again and not is_terminating(owner):
-            difference = len(active) - (owner["spec"].get("replicas") or 0)
+            difference = counts.active - wanted
             error = await self._manage_replicas(key, owner, active, difference)
         await self._update_status(owner, active, counts, error, difference)
         self._look_again_when_available(key, owner, active)
@@ -193,7 +198,7 @@ class ReplicaSetController:
         orphans = self._owned.of(orphans_of(namespace_of(owner)))
         if all(map(selector.matches, found.labels)) and not any(map(selector.matches, orphans.labels)):
             return None
-        decision = decide_claim(owner, selector, [*found.active.values(), *orphans.active.values()])
+        decision = decide_claim(owner, selector, [*self._owned.active(found), *self._owned.active(orphans)])
         try:
             return await claim(self._client, owner, self._kind.resource, PODS, decision)
         except AdoptionRefused as refused:

@@ -52,7 +52,7 @@ def test_what_is_kept_is_what_a_look_at_every_pod_finds(changes: list[tuple]) ->
             living = [each for each in mine if not is_pod_terminal(each)]
             active = [each for each in living if "deletionTimestamp" not in each["metadata"]]
             found = kept.of(value)
-            assert sorted(map(id, found.active.values())) == sorted(map(id, active))
+            assert sorted(map(id, kept.active(found))) == sorted(map(id, active))
             assert len(found.terminating) == len(living) - len(active)
             assert found.ready == sum(map(is_pod_ready, active))
             assert all(each["metadata"]["labels"] in found.labels for each in active)
