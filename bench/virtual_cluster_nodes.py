@@ -14,7 +14,7 @@ from lastcall.api.resources import PODS
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.node.node_status import NodeConfig, NodeStatusManager
-from lastcall.world.clock import now, rfc3339
+from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -125,7 +125,7 @@ class StagesNode:
         await self._client.patch(PODS, name_of(pod), patch, namespace_of(pod), subresource="status")
 
     def _moment(self) -> str:
-        return rfc3339(now(self._world.clock))
+        return rfc3339_now(self._world.clock)
 
 
 def _conditions(pod: Object, values: dict[str, tuple[str, str]], moment: str) -> list[Any]:

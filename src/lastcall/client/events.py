@@ -13,7 +13,7 @@ from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of
 from lastcall.api.resources import EVENTS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.event_correlator import EventCorrelator, Write
-from lastcall.world.clock import now, rfc3339
+from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.world import World
 
 MAX_QUEUED_EVENTS = 1000
@@ -147,7 +147,7 @@ class EventRecorder:
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host
-        stamp = rfc3339(now(self._world.clock))
+        stamp = rfc3339_now(self._world.clock)
         return {
             "kind": "Event",
             "apiVersion": "v1",

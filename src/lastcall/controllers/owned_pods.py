@@ -101,9 +101,11 @@ class PodsByOwner:
 
     def _updated(self, old: Object, new: Object) -> None:
         meta, was = new["metadata"], old["metadata"]
-        owned = meta.get("labels") == was.get("labels") and meta.get("ownerReferences") == was.get("ownerReferences")
-        if not (owned and _group(old) == _group(new) and is_pod_ready(old) == is_pod_ready(new)):
-            self._changed(new)
+        if meta.get("labels") == was.get("labels") and meta.get("ownerReferences") == was.get("ownerReferences"):
+            alike = new.get("status") is old.get("status") or is_pod_ready(old) == is_pod_ready(new)
+            if alike and _group(old) == _group(new):
+                return
+        self._changed(new)
 
     def _changed(self, pod: Object) -> None:
         key = namespace_of(pod), name_of(pod)
