@@ -27,8 +27,10 @@ REQUEST_TIMEOUT = 60.0
 """Seconds for a request that is not a watch; the API server's own --request-timeout."""
 
 CONNECT_TIMEOUT = 10.0
-IDLE_SECONDS = 90.0
-"""After so long without a request a connection is closed (net/http DefaultTransport.IdleConnTimeout)."""
+IDLE_SECONDS = 60.0
+"""A connection that rested so long is not used again: before its server closes it, which it may do just when a request
+is on its way (servers on aiohttp after 75 s or more, Go's after minutes).
+"""
 
 _REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
 _FIELD_VALUE = re.compile(r"[^\x00-\x1f\x7f]*")
