@@ -24,10 +24,13 @@ from lastcall.api.errors import (
     service_unavailable,
     status_success,
 )
+from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.feature_gates import EPHEMERAL_CONTAINERS
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import (
     BINDINGS,
+    EVENTS,
+    EVENTS_V1,
     JOBS,
     NAMESPACES,
     PODS,
@@ -36,6 +39,7 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
+from lastcall.api.validators.events import validate_new_event
 from lastcall.apiserver.auth import forbidden_request, may_everything
 from lastcall.apiserver.authorizer import Authorizer
 from lastcall.apiserver.bodies import prepare
@@ -255,6 +259,8 @@ class Operations:
                 review["metadata"]["managedFields"] = entries
             return Answer(review, Value(None, review), created=True)
         obj = self._prepared(context, resource, obj, namespace, None, shared=shared)
+        if resource is EVENTS_V1 and (errors := validate_new_event(obj)):
+            raise invalid_object(EVENTS, obj["metadata"].get("name") or "", errors)
         track = self._track(self._tracking(context, resource))
         answer = await self.kind(resource).create(context, obj, namespace, track=track)
         return self._answer(resource, answer)
