@@ -1,11 +1,11 @@
-"""The Client protocol over HTTPS: connections are kept alive, watches are streamed.
+"""The Client protocol over HTTPS, with aiohttp: connections are kept alive, watches are streamed.
 
 Every method raises `StatusError` when the server answers with a failure and `ConnectionLost` when there is no answer
 or only half of one.
 """
 
 import asyncio
-import re
+import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,13 +13,14 @@ from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import orjson
+from yarl import URL
 
 from lastcall import __version__
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import PODS, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
-from lastcall.client.connection import Connection, Until, connect
+from lastcall.client.lean_aiohttp import aiohttp
 
 Query = Sequence[tuple[str, str]]
 
@@ -27,14 +28,16 @@ REQUEST_TIMEOUT = 60.0
 """Seconds for a request that is not a watch; the API server's own --request-timeout."""
 
 CONNECT_TIMEOUT = 10.0
+SILENCE_SECONDS = 15
+"""After so long without an acknowledgement from a peer its connections are given up, idle watches too.
+
+What HTTP/2's pings are for in client-go (ReadIdleTimeout 30 s, PingTimeout 15 s): a network that was cut tells nobody.
+"""
 IDLE_SECONDS = 60.0
 """A connection that rested so long is not used again: before its server closes it, which it may do just when a request
 is on its way (servers on aiohttp after 75 s or more, Go's after minutes).
 """
-
-_REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
-_FIELD_VALUE = re.compile(r"[^\x00-\x1f\x7f]*")
-_TARGET = re.compile(r"/[\x21-\x7e]*")
+STREAM_KEEPALIVE_READ_SIZE = 65536
 
 
 class HTTPClient:
@@ -60,20 +63,14 @@ class HTTPClient:
         if parts.scheme == "https" and ssl_context is None:
             raise ValueError(f"server {server!r}: https needs an ssl_context")
         self.server = server.rstrip("/")
-        self._prefix = urlsplit(self.server).path
-        self._address = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-        self._ssl = ssl_context if parts.scheme == "https" else None
-        self._tls_server_name = tls_server_name or parts.hostname
-        common = {"Host": parts.netloc.rpartition("@")[2], "User-Agent": user_agent}
+        self._ssl = ssl_context
+        self._headers = {"User-Agent": user_agent}
         if token:
-            common["Authorization"] = f"Bearer {token}"
-        for name, value in common.items():
-            if not _FIELD_VALUE.fullmatch(value):
-                raise ValueError(f"{name}: a control character cannot be sent; look at its end for a line feed")
-        self._common = "".join(f"{name}: {value}\r\n" for name, value in common.items())
-        self._timeout = request_timeout
-        self._connections: dict[Connection, None] = {}
-        self._idle: list[Connection] = []
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._tls_server_name = tls_server_name or None
+        self._timeout = aiohttp.ClientTimeout(total=request_timeout, connect=CONNECT_TIMEOUT)
+        self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT)
+        self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -106,13 +103,13 @@ class HTTPClient:
             query.append(("resourceVersion", resource_version))
         if bookmarks:
             query.append(("allowWatchBookmarks", "true"))
-        stream = await self._stream(_path(resource, namespace), query)
-        events = _watch_events(stream, bookmarks)
+        response = await self._open("GET", _path(resource, namespace), query=query, timeout=self._stream_timeout)
+        events = _watch_events(response, bookmarks)
         try:
             yield events
         finally:
             await events.aclose()  # type: ignore[attr-defined]  # an async generator, typed as an iterator
-            stream.close()
+            response.close()
 
     async def create(
         self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
@@ -186,12 +183,12 @@ class HTTPClient:
             if value is not None
         ]
         path = _path(PODS, namespace, name, "log")
-        stream = await self._stream(path, query, accept="*/*")
+        response = await self._open("GET", path, query=query, accept="*/*", timeout=self._stream_timeout)
         try:
-            async for piece in stream.pieces():
-                yield piece
+            async for chunk in _chunks(response):
+                yield chunk
         finally:
-            stream.close()
+            response.close()
 
     async def request(
         self,
@@ -204,20 +201,17 @@ class HTTPClient:
         accept: str = "application/json",
     ) -> bytes:
         """Any request; the body of a successful answer. `body` is bytes as they are, or JSON data."""
-        sent = self._request(method, path, query, body, content_type, accept)
-        connection = await self._exchange(method, path, sent, Until.WHOLE)
-        answer = connection.answer
-        assert answer is not None
-        data = answer.take()
-        self._give_back(connection)
-        if answer.status < 300:
-            return data
-        raise _status_error(method, path, answer.status, answer.headers, data)
+        response = await self._open(
+            method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=self._timeout
+        )
+        async with response:
+            return await _read(response)
 
     async def close(self) -> None:
         self._closed = True
-        for connection in list(self._connections):
-            connection.close()
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
 
     async def _json(
         self,
@@ -237,109 +231,66 @@ class HTTPClient:
             raise ConnectionLost(f"{method} {self.server}{path}: the answer is not a JSON object: {data[:200]!r}")
         return answer
 
-    async def _stream(self, path: str, query: Query, accept: str = "application/json") -> "_Stream":
-        """An answer without an end in sight. Only its beginning, and what refuses it, is waited for."""
-        sent = self._request("GET", path, query, None, "", accept)
-        stream = _Stream(await self._exchange("GET", path, sent, Until.HEAD), f"GET {self.server}{path}")
-        answer = stream.connection.answer
-        assert answer is not None
-        if answer.status < 300:
-            return stream
-        try:
-            data = b"".join([piece async for piece in stream.pieces()])
-        finally:
-            stream.close()
-        raise _status_error("GET", path, answer.status, answer.headers, data)
-
-    def _request(self, method: str, path: str, query: Query, body: Any, content_type: str, accept: str) -> bytes:
-        text = "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in query)
-        target = self._prefix + path + (f"?{text}" if text else "")
-        if not _TARGET.fullmatch(target):
-            raise ValueError(f"path {path!r}: has to be quoted")
-        head = f"{method} {target} HTTP/1.1\r\n{self._common}Accept: {accept}\r\n"
-        if body is None:
-            length = "Content-Length: 0\r\n" if method in ("POST", "PUT", "PATCH") else ""
-            return f"{head}{length}\r\n".encode("latin-1")
-        data = body if isinstance(body, bytes) else orjson.dumps(body)
-        return f"{head}Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n\r\n".encode("latin-1") + data
-
-    async def _exchange(self, method: str, path: str, request: bytes, until: Until) -> Connection:
-        """Send on a connection of its own. Raises ConnectionLost.
-
-        A server may close an idle connection just when it is used again: what may be done twice is then sent again.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout
-        while True:
-            if self._closed:
-                raise ConnectionLost("the client is closed")
-            connection = self._take_idle(loop.time())
-            used = connection is not None
-            timer: asyncio.TimerHandle | None = None
-            try:
-                if connection is None:
-                    connection = await self._connect(deadline - loop.time())
-                if until is Until.WHOLE:
-                    timer = loop.call_at(deadline, connection.abort, TimeoutError())
-                await connection.exchange(method, request, until)
-                return connection
-            except OSError as error:
-                begun = connection is not None and connection.answer is not None and connection.answer.begun
-                if used and not begun and method in _REPEATABLE and not isinstance(error, TimeoutError):
-                    continue
-                raise _lost(method, self.server + path, error) from error
-            finally:
-                if timer is not None:
-                    timer.cancel()
-
-    async def _connect(self, seconds: float) -> Connection:
-        async with asyncio.timeout(min(seconds, CONNECT_TIMEOUT)):
-            connection = await connect(*self._address, self._ssl, self._tls_server_name, self._forget)
-        self._connections[connection] = None
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send and wait for the head of a successful answer. The caller closes the response."""
         if self._closed:
-            connection.close()
-        return connection
+            raise ConnectionLost("the client is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0,
+                    ssl=self._ssl if self._ssl is not None else True,
+                    keepalive_timeout=IDLE_SECONDS,
+                    socket_factory=_socket,
+                ),
+                headers=self._headers,
+                auto_decompress=True,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
+            )
+        headers = {"Accept": accept}
+        data: bytes | None = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else orjson.dumps(body)
+            headers["Content-Type"] = content_type
+        text = "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in query)
+        url = URL(self.server + path + (f"?{text}" if text else ""), encoded=True)
+        try:
+            response = await self._session.request(
+                method,
+                url,
+                data=data,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                server_hostname=self._tls_server_name,
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _lost(method, self.server + path, error) from error
+        if response.status < 300:
+            return response
+        async with response:
+            raise _status_error(method, path, response.status, dict(response.headers), await _read(response))
 
-    def _take_idle(self, now: float) -> Connection | None:
-        """The one that was used last; those that rest too long are closed."""
-        while self._idle and now - self._idle[0].idle_since > IDLE_SECONDS:
-            self._idle[0].close()
-        return self._idle.pop() if self._idle else None
 
-    def _give_back(self, connection: Connection) -> None:
-        answer = connection.answer
-        if answer is None or not answer.reusable or self._closed:
-            connection.close()
-        elif not connection.closed:
-            connection.idle_since = asyncio.get_running_loop().time()
-            self._idle.append(connection)
-
-    def _forget(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
-        if connection in self._idle:
-            self._idle.remove(connection)
-
-
-class _Stream:
-    """An answer that is read piece by piece; `what` was asked for. Its connection is not used again."""
-
-    def __init__(self, connection: Connection, what: str) -> None:
-        self.connection = connection
-        self.what = what
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Raises ConnectionLost."""
-        while True:
-            try:
-                piece = await self.connection.piece()
-            except OSError as error:
-                raise ConnectionLost(f"{self.what}: {_reason(error)}") from error
-            if not piece:
-                return
-            yield piece
-
-    def close(self) -> None:
-        self.connection.close()
+def _socket(address: Any) -> socket.socket:
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_SECONDS * 1000)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_SECONDS // 3)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, SILENCE_SECONDS // 3)
+    return made
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
@@ -352,11 +303,26 @@ def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]
     ]
 
 
-async def _watch_events(stream: _Stream, bookmarks: bool) -> AsyncIterator[WatchEvent]:
+async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise _lost(response.method, str(response.url), error) from error
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    try:
+        return await response.read()
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise _lost(response.method, str(response.url), error) from error
+
+
+async def _watch_events(response: aiohttp.ClientResponse, bookmarks: bool) -> AsyncIterator[WatchEvent]:
     """One event per line. Lines have no greatest length: an object may be larger than any read buffer."""
     rest: list[bytes] = []
-    async for piece in stream.pieces():
-        *lines, last = piece.split(b"\n")
+    async for chunk in _chunks(response):
+        *lines, last = chunk.split(b"\n")
         for line in lines:
             if rest:
                 line = b"".join((*rest, line))
@@ -368,7 +334,7 @@ async def _watch_events(stream: _Stream, bookmarks: bool) -> AsyncIterator[Watch
         if last:
             rest.append(last)
     if rest:
-        raise ConnectionLost(f"{stream.what}: the watch ended in the middle of an event")
+        raise ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
 
 
 def _watch_event(line: bytes) -> WatchEvent:
@@ -379,12 +345,9 @@ def _watch_event(line: bytes) -> WatchEvent:
         raise ConnectionLost(f"a watch sent something that is no event: {line[:200]!r}") from error
 
 
-def _lost(method: str, url: str, error: OSError) -> ConnectionLost:
-    return ConnectionLost(f"{method} {url}: {_reason(error)}")
-
-
-def _reason(error: OSError) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
+    reason = "no answer in time" if isinstance(error, asyncio.TimeoutError) else str(error) or type(error).__name__
+    return ConnectionLost(f"{method} {url}: {reason}")
 
 
 _GENERIC: dict[int, tuple[str, str]] = {

@@ -136,7 +136,7 @@ class EmbeddedCluster:
         try:
             issuing = Issuing(self._identity, layouts(self._options.nodes))
             # Meanwhile what front and all of the roles need.
-            from lastcall.client import http, lean_aiohttp  # noqa: F401
+            from lastcall.client import http  # noqa: F401
 
             plan = self._plan = make_plan(self._options, issuing.result(), self._api_port)
         except OSError as error:
