@@ -40,11 +40,12 @@ async def until_running(cluster: EmbeddedCluster, name: str) -> int:
     raise RuntimeError("the watch ended")
 
 
-async def until_gone(cluster: EmbeddedCluster, name: str, version: str) -> int:
-    """The monotonic time at which a client saw DELETED."""
+async def until_gone(cluster: EmbeddedCluster, name: str, version: str, watching: asyncio.Event) -> int:
+    """The monotonic time at which a client saw DELETED; `watching` is set when its watch is open."""
     async with cluster.client.watch(
         PODS, "default", field_selector=f"metadata.name={name}", resource_version=version
     ) as events:
+        watching.set()
         async for event in events:
             if event.type == "DELETED":
                 return time.monotonic_ns()
@@ -104,8 +105,10 @@ async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
         await asyncio.sleep(SETTLE_SECONDS)
         current = await cluster.client.get(PODS, name, "default")
         version = current["metadata"]["resourceVersion"]
-        gone = asyncio.ensure_future(until_gone(cluster, name, version))
-        # The client has a second connection open when it deletes: a TLS handshake is not what is measured.
+        watching = asyncio.Event()
+        gone = asyncio.ensure_future(until_gone(cluster, name, version, watching))
+        # The client has its watch and a second connection open when it deletes: neither is what is measured.
+        await watching.wait()
         await cluster.client.get(PODS, name, "default")
         begin = time.monotonic_ns()
         await cluster.client.delete(PODS, name, "default")

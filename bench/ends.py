@@ -139,7 +139,10 @@ async def one_by_one(cluster: Cluster, count: int) -> None:
         await until_running(cluster.cluster, name)
         await asyncio.sleep(0.02)
         current = await client.get(PODS, name, "default")
-        gone = asyncio.ensure_future(until_gone(cluster.cluster, name, current["metadata"]["resourceVersion"]))
+        watching = asyncio.Event()
+        version = current["metadata"]["resourceVersion"]
+        gone = asyncio.ensure_future(until_gone(cluster.cluster, name, version, watching))
+        await watching.wait()
         await client.get(PODS, name, "default")
         begin = time.monotonic_ns()
         await client.delete(PODS, name, "default")
