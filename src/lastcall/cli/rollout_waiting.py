@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import DAEMONSETS, EVENTS, PODS, REPLICASETS
+from lastcall.api.resources import DAEMONSETS, PODS, REPLICASETS
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.why_not_ready import (
     HOPELESS,
     PATIENCE_SECONDS,
@@ -20,7 +19,7 @@ from lastcall.cli.why_not_ready import (
     why_not_ready,
     why_still_there,
 )
-from lastcall.client.api import Client, ConnectionLost
+from lastcall.client.api import Client
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.world.clock import Clock, monotonic
@@ -118,7 +117,7 @@ class Waiting:
     async def _in_short(self, missing: str) -> str:
         """In one line: the first Pods that are waited for."""
         late = [pod for pod in await self.pods() if "deletionTimestamp" in pod["metadata"] or not is_ready(pod)]
-        told = [in_short(pod, await self._events_of(pod)) for pod in late[:2]]
+        told = [in_short(pod, await events_of(self.client(), pod)) for pod in late[:2]]
         more = [f"{len(late) - 2} more"] if len(late) > 2 else []
         return "; ".join([missing, *told, *more])
 
@@ -132,16 +131,16 @@ class Waiting:
         if not pods or (not late and not lines):
             what = f"{self.workload.resource.kind} {namespace_of(owner)}/{name_of(owner)}"
             ready = sum(map(is_ready, pods))
-            lines += why_no_pods(what, owner, ready, wanted, await self._events_of(owner))
+            lines += why_no_pods(what, owner, ready, wanted, await events_of(self.client(), owner))
             for replica_set in await self._replica_sets(owner):
-                lines += why_no_pods("", replica_set, 0, 1, await self._events_of(replica_set))[1:]
+                lines += why_no_pods("", replica_set, 0, 1, await events_of(self.client(), replica_set))[1:]
         return [*lines, *await self._why_not_ready(late)]
 
     async def _why_not_ready(self, pods: Sequence[Object]) -> list[str]:
         lines: list[str] = []
         told: dict[tuple[str, ...], str] = {}
         for pod in pods:
-            head, *why = why_not_ready(pod, await self._events_of(pod))
+            head, *why = why_not_ready(pod, await last_events_of(self.client(), self.clock, pod))
             same_as = told.setdefault(tuple(why), name_of(pod))
             lines += [head, *why] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
         return lines
@@ -156,11 +155,3 @@ class Waiting:
             for each in listed.items
             if any(ref.get("uid") == uid_of(owner) for ref in each["metadata"].get("ownerReferences") or [])
         ]
-
-    async def _events_of(self, obj: Object) -> list[Object]:
-        with suppress(StatusError, ConnectionLost):
-            found = await self.client().list(
-                EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}"
-            )
-            return found.items
-        return []

@@ -15,12 +15,13 @@ from lastcall.api.disabled_fields import dropped_fields
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import DAEMONSETS, EVENTS, PODS, Resource
+from lastcall.api.resources import DAEMONSETS, PODS, Resource
 from lastcall.cli.apply import apply_manifests
 from lastcall.cli.errors import WorldError
 from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.owners import FollowedOwner, OwnerFollower
 from lastcall.cli.why_not_ready import PATIENCE_SECONDS, hopeless_reason, in_short, why_no_pods, why_not_ready
 from lastcall.cli.workloads import OWNERS, Progress, progress, with_grace
@@ -230,7 +231,8 @@ class Session:
             lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
         told: dict[tuple[str, ...], str] = {}
         for pod in dict.fromkeys(each.uid for each in [*late, *rejected]):
-            head, *why = why_not_ready(follower.pods[pod].obj, await self._events_of(client, follower.pods[pod]))
+            obj = follower.pods[pod].obj
+            head, *why = why_not_ready(obj, await last_events_of(client, self.clock, obj))
             same_as = told.setdefault(tuple(why), follower.pods[pod].key)
             lines += [head, *why] if same_as == follower.pods[pod].key else [f"{head}, as {same_as}"]
         raise WorldError("\n".join(lines))
@@ -240,15 +242,9 @@ class Session:
         while True:
             await self.clock.sleep(PATIENCE_SECONDS)
             late = [p for p in follower.pods.values() if not (p.ready or p.ended_by_itself or p.gone)]
-            told = [in_short(pod.obj, await self._events_of(client, pod)) for pod in late[:2]]
+            told = [in_short(pod.obj, await events_of(client, pod.obj)) for pod in late[:2]]
             told += [f"{len(late) - 2} more"] if len(late) > 2 else []
             self._note(started, f"still waiting: {'; '.join(told) or 'for Pods to be made and available'}")
-
-    async def _events_of(self, client: Client, pod: FollowedPod) -> list[Object]:
-        with suppress(StatusError, ConnectionLost):
-            listed = await client.list(EVENTS, namespace_of(pod.obj), field_selector=f"involvedObject.uid={pod.uid}")
-            return listed.items
-        return []
 
     async def _delete(
         self, pods: Sequence[FollowedPod], owners: Sequence[FollowedOwner], client: Client, tasks: Tasks

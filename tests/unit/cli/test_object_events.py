@@ -1,0 +1,56 @@
+"""Events that are written right after the status that they explain."""
+
+from typing import Any
+
+from lastcall.cli.object_events import LONGEST_SECONDS, last_events_of
+from lastcall.client.api import ListResult
+from lastcall.world.clock import Clock, monotonic
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+HOPELESS = {
+    "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+    "status": {"containerStatuses": [{"name": "app", "state": {"waiting": {"reason": "ErrImagePull"}}}]},
+}
+PENDING = {"metadata": HOPELESS["metadata"], "status": {"phase": "Pending"}}
+TOLD: dict[str, Any] = {"type": "Warning", "reason": "Failed", "message": "Failed to pull image"}
+
+
+class Server:
+    """Has each Event from its second on."""
+
+    def __init__(self, clock: Clock, events: list[tuple[float, dict[str, Any]]]) -> None:
+        self.clock = clock
+        self.events = events
+        self.began = monotonic(clock)
+
+    async def list(self, *_: Any, field_selector: str = "") -> ListResult:
+        assert field_selector == "involvedObject.uid=u"
+        seconds = monotonic(self.clock) - self.began
+        return ListResult([event for at, event in self.events if at <= seconds], "1")
+
+
+def last_events(pod: dict[str, Any], events: list[tuple[float, dict[str, Any]]]) -> tuple[list[str], float]:
+    async def main(world: World) -> tuple[list[str], float]:
+        server = Server(world.clock, events)
+        found = await last_events_of(server, world.clock, pod)  # type: ignore[arg-type]
+        return [event["message"] for event in found], monotonic(world.clock) - server.began
+
+    return run_virtual(main)
+
+
+def test_what_explains_a_hopeless_pod_is_waited_for():
+    pulling = {"type": "Normal", "reason": "Pulling", "message": "Pulling"}
+    second = {**TOLD, "message": "Error: ErrImagePull"}
+    told, seconds = last_events(HOPELESS, [(0, pulling), (0.02, TOLD), (0.08, second)])
+    assert told == ["Pulling", "Failed to pull image", "Error: ErrImagePull"]
+    assert seconds < LONGEST_SECONDS
+
+
+def test_an_event_that_does_not_come_is_waited_for_a_second_at_most():
+    told, seconds = last_events(HOPELESS, [])
+    assert (told, round(seconds, 1)) == ([], LONGEST_SECONDS)
+
+
+def test_a_pod_for_which_there_is_hope_is_told_of_at_once():
+    assert last_events(PENDING, [(0, TOLD)]) == (["Failed to pull image"], 0.0)
