@@ -47,6 +47,8 @@ async def they_restart_by_their_policies(cluster: StayingCluster) -> None:
     await cluster.until(lambda: not any(_there(cluster, "leaving")), "leaving has left")
     assert cluster.last("done")["status"]["phase"] == "Succeeded"
     assert cluster.container("done")["state"]["terminated"]["exitCode"] == 0
+    # The API may tell of a Pod before front has read the records of it.
+    await cluster.until(lambda: len(cluster.find("ProcessStarted")) >= 2, "two containers have been started")
     assert [r.container for r in cluster.find("ProcessStarted")] == ["app", "app"]
 
     node = await cluster.client.get(NODES, "node-1")
