@@ -9,7 +9,7 @@ from lastcall.api.errors import forbidden
 from lastcall.api.meta import Object, name_of
 from lastcall.api.quantity import Quantity
 from lastcall.api.resource_lists import Resources, parse, pod_limits, pod_requests
-from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PODS, Resource
+from lastcall.api.resources import PODS, Resource
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 
@@ -53,13 +53,6 @@ def check(resource: Resource, obj: Object, limit_ranges: Iterable[Object]) -> No
     for limit_range in limit_ranges:
         if found := list(dict.fromkeys(problems(limit_range, obj))):
             raise forbidden(resource, name_of(obj), found[0] if len(found) == 1 else f"[{', '.join(found)}]")
-
-
-def applies_to(resource: Resource, subresource: str, *, update: bool) -> bool:
-    """Pods are looked at when they are made: an update cannot change their resources. (`SupportsAttributes`)"""
-    if subresource:
-        return resource == PODS and subresource == "resize" and update
-    return (resource == PODS and not update) or resource == PERSISTENTVOLUMECLAIMS
 
 
 def pod_problems(limit_range: Object, pod: Object) -> Iterator[str]:

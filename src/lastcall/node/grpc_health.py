@@ -15,6 +15,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 
+from lastcall.api.protobuf_wire import delimited
 from lastcall.node.interfaces import DialError, RPCError
 from lastcall.world.clock import Clock
 
@@ -168,18 +169,8 @@ class _Call:
         return events
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def _request(service: str) -> bytes:
-    name = service.encode()
-    return b"\x0a" + _varint(len(name)) + name if name else b""
+    return delimited(1, service.encode()) if service else b""
 
 
 def _status(message: bytes) -> int:

@@ -8,7 +8,7 @@ import orjson
 from lastcall.api import defaults, schema
 from lastcall.api.meta import Object
 from lastcall.api.protobuf import decode_envelope
-from lastcall.api.protobuf_encoding import encode_envelope, is_encodable, watch_frame
+from lastcall.api.protobuf_encoding import encode_envelope, watch_frame
 from lastcall.api.resources import PODS
 from lastcall.apiserver.negotiation import PROTOBUF, negotiate
 from lastcall.apiserver.representation import reformat
@@ -78,7 +78,6 @@ def test_lists_and_statuses_have_messages_and_declared_kinds_have_none() -> None
         "code": 404,
     }
     assert decode_envelope(encode_envelope(status)) == status
-    assert is_encodable("apps/v1", "Deployment") and not is_encodable("example.com/v1", "Widget")
 
 
 def test_what_go_writes_although_it_is_zero_is_there() -> None:

@@ -10,21 +10,9 @@ from typing import Any
 
 import orjson
 
+from lastcall.api.protobuf_wire import delimited, varint
+
 Encode = Callable[[Any], bytes]
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _bytes(number: int, value: bytes) -> bytes:
-    """A length-delimited field."""
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
 
 
 def _string(value: str) -> bytes:
@@ -33,12 +21,12 @@ def _string(value: str) -> bytes:
 
 def _any(value: Any) -> bytes:
     """openapi.v2.Any with its `yaml` text; JSON is YAML."""
-    return _bytes(2, orjson.dumps(value) + b"\n")
+    return delimited(2, orjson.dumps(value) + b"\n")
 
 
 def _named(name: str, value: bytes) -> bytes:
     """NamedSchema, NamedPathItem, …: name and value."""
-    return _bytes(1, name.encode()) + _bytes(2, value)
+    return delimited(1, name.encode()) + delimited(2, value)
 
 
 def _message(value: dict[str, Any], fields: dict[str, tuple[int, Encode | None]], extensions: int = 0) -> bytes:
@@ -46,21 +34,21 @@ def _message(value: dict[str, Any], fields: dict[str, tuple[int, Encode | None]]
     out = []
     for key, item in value.items():
         if key.startswith("x-"):
-            out.append(_bytes(extensions, _named(key, _any(item))))
+            out.append(delimited(extensions, _named(key, _any(item))))
             continue
         number, encode = fields[key]
         if encode is None:
             if item:
-                out.append(_varint(number << 3) + b"\x01")
+                out.append(varint(number << 3) + b"\x01")
         elif isinstance(item, list):
-            out += [_bytes(number, encode(each)) for each in item]
+            out += [delimited(number, encode(each)) for each in item]
         else:
-            out.append(_bytes(number, encode(item)))
+            out.append(delimited(number, encode(item)))
     return b"".join(out)
 
 
 def _map(value: dict[str, Any], encode: Encode, number: int = 1) -> bytes:
-    return b"".join([_bytes(number, _named(key, encode(item))) for key, item in value.items()])
+    return b"".join([delimited(number, _named(key, encode(item))) for key, item in value.items()])
 
 
 def schema(value: dict[str, Any]) -> bytes:
@@ -74,11 +62,11 @@ def _properties(value: dict[str, Any]) -> bytes:
 
 def _wrapped(value: Any) -> bytes:
     """A message whose only field, number 1, is the schema: items, additionalProperties, the schema of an answer."""
-    return _bytes(1, schema(value))
+    return delimited(1, schema(value))
 
 
 def _type(value: str) -> bytes:
-    return _bytes(1, value.encode())
+    return delimited(1, value.encode())
 
 
 _SCHEMA: dict[str, tuple[int, Encode | None]] = {
@@ -118,14 +106,16 @@ _PATH_PARAMETER: dict[str, tuple[int, Encode | None]] = {
 def _parameter(value: dict[str, Any]) -> bytes:
     """openapi.v2.ParametersItem: parameter (1) → body (1), or non-body (2) → query (3), path (4)."""
     if value["in"] == "body":
-        return _bytes(1, _bytes(1, _message(value, _BODY_PARAMETER)))
+        return delimited(1, delimited(1, _message(value, _BODY_PARAMETER)))
     if value["in"] == "query":
-        return _bytes(1, _bytes(2, _bytes(3, _message(value, _QUERY_PARAMETER))))
-    return _bytes(1, _bytes(2, _bytes(4, _message(value, _PATH_PARAMETER))))
+        return delimited(1, delimited(2, delimited(3, _message(value, _QUERY_PARAMETER))))
+    return delimited(1, delimited(2, delimited(4, _message(value, _PATH_PARAMETER))))
 
 
 def _responses(value: dict[str, Any]) -> bytes:
-    return _map(value, lambda item: _bytes(1, _message(item, {"description": (1, _string), "schema": (2, _wrapped)})))
+    return _map(
+        value, lambda item: delimited(1, _message(item, {"description": (1, _string), "schema": (2, _wrapped)}))
+    )
 
 
 def _operation(value: dict[str, Any]) -> bytes:
@@ -153,15 +143,15 @@ _PATH_ITEM: dict[str, tuple[int, Encode | None]] = {
 
 def document(value: dict[str, Any]) -> Iterator[bytes]:
     """The message in pieces, each the work of about a millisecond; joined they are the document."""
-    yield _bytes(1, value["swagger"].encode())
-    yield _bytes(2, _message(value["info"], {"title": (1, _string), "version": (2, _string)}))
+    yield delimited(1, value["swagger"].encode())
+    yield delimited(2, _message(value["info"], {"title": (1, _string), "version": (2, _string)}))
     paths = []
     for path, item in value["paths"].items():
-        paths.append(_bytes(2, _named(path, _message(item, _PATH_ITEM, 10))))
+        paths.append(delimited(2, _named(path, _message(item, _PATH_ITEM, 10))))
         yield b""
-    yield _bytes(8, b"".join(paths))
+    yield delimited(8, b"".join(paths))
     definitions = []
     for name, item in value["definitions"].items():
-        definitions.append(_bytes(1, _named(name, schema(item))))
+        definitions.append(delimited(1, _named(name, schema(item))))
         yield b""
-    yield _bytes(9, b"".join(definitions))
+    yield delimited(9, b"".join(definitions))
