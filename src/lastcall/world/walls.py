@@ -1,0 +1,253 @@
+"""Walls: one bad object ends its own turn, and nothing else.
+
+A component works in turns: one key of a queue, one event of a watch, one probe, one packet. Around each it puts a wall.
+An `Exception` that the component does not expect is caught there, logged with its traceback, counted by component and
+key, and told; then the key backs off and everything else goes on. Cancellation, and what a component expects
+(`StatusError`, `ConnectionLost`, `Retry`), are not the wall's.
+
+    try:
+        handler(obj)
+    except Exception as error:
+        walls.caught("informer pods", key, error)
+
+`Turn` is the same as a context manager, `guarded` for a coroutine that is a turn of its own, `keep_running` for a loop
+that is to go on for ever.
+
+Walls stand where a role's main has put them up (`stand`). Elsewhere, in the virtual world and in tests above all,
+`caught` raises again, so that a bug is seen; a test that wants them says `with standing() as faults:`.
+
+Standard library only, and little of it: the shim uses this too.
+"""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from types import TracebackType
+    from typing import Any, Protocol, Self
+
+    class Stamps(Protocol):
+        """The part of `lastcall.world.clock.Clock` that is needed here."""
+
+        def monotonic_ns(self) -> int: ...
+        def wall_ns(self) -> int: ...
+
+    class Sleeping(Stamps, Protocol):
+        """`lastcall.world.clock.Clock`, without importing it."""
+
+        async def sleep(self, seconds: float) -> None: ...
+
+
+on_turn: Callable[[str, str], None] | None = None
+"""Called with (component, key) at the start of every turn, before anything of it runs: "this is worked on now".
+
+One for each process, None when nobody asks. Components are words of a component and perhaps its part ("job-controller",
+"informer pods", "scheduler bind", "kubelet pod worker"); a key is `namespace/name`, a uid, or "" where a loop has no
+key. Both are what `caught` counts by. It is called for every turn: it may not block, not raise, and should take less
+than a microsecond. Nothing tells the end of a turn: with one event loop the last note is what runs, or what was
+awaited last. Set it as `walls.on_turn = function`; who calls it reads it from the module each time.
+"""
+
+MOST_FAULTS = 100
+"""Keys in the table; the one that failed longest ago goes first."""
+MOST_TEXT = 300
+"""Characters of a key and of an error's text."""
+TOLD_EACH_TIME = 10
+"""So often each fault of one key is told and logged; afterwards once in `QUIET_SECONDS`, with how often it was."""
+QUIET_SECONDS = 60.0
+MOST_TOLD = 50
+"""Of all keys together, told and logged in `QUIET_SECONDS`."""
+FIRST_DELAY = 0.1
+MAX_DELAY = 30.0
+"""Seconds before a loop that failed runs again: doubled each time, anew after it has run for longer than that."""
+
+
+class Fault:
+    """What was caught of one component and key."""
+
+    __slots__ = ("at_ns", "component", "count", "error", "key", "said_at", "untold")
+
+    def __init__(self, component: str, key: str) -> None:
+        self.component = component
+        self.key = key
+        self.count = 0
+        self.error = ""
+        """The last: `ValueError: year 0 is out of range`."""
+        self.at_ns = 0
+        """When that was, nanoseconds since the epoch."""
+        self.untold = 0
+        """How many of `count` nobody has been told of."""
+        self.said_at = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.component} {self.key!r}: {self.count} x {self.error}>"
+
+
+class Faults:
+    """The faults of one process.
+
+    `tell` gets a fault that is new or has come again (`untold` says how often since it was told last), `say` a text for
+    the log. Neither is asked more often than the limits above allow.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[Fault], None] = lambda fault: None,
+        say: Callable[[str], None] = lambda text: None,
+        clock: Stamps | None = None,
+    ) -> None:
+        self._tell = tell
+        self._say = say
+        self._clock = clock or _Clock()
+        self._faults: dict[tuple[str, str], Fault] = {}
+        self._since = self._clock.monotonic_ns()
+        self._told = 0
+        self.total = 0
+        """Everything that was caught, also what the table has no room for any more."""
+
+    def all(self) -> list[Fault]:
+        """The table, in the order of the last occurrence."""
+        return list(self._faults.values())
+
+    def of(self, component: str, key: str | None = None) -> list[Fault]:
+        """Those of a component, or of a key of it."""
+        return [each for each in self._faults.values() if each.component == component and key in (None, each.key)]
+
+    def add(self, component: str, key: str, error: BaseException) -> None:
+        """Count, and tell and log unless that was done often enough."""
+        key = key[:MOST_TEXT]
+        fault = self._faults.pop((component, key), None) or Fault(component, key)
+        self._faults[component, key] = fault
+        if len(self._faults) > MOST_FAULTS:
+            del self._faults[next(iter(self._faults))]
+        now = self._clock.monotonic_ns()
+        self.total += 1
+        fault.count += 1
+        fault.untold += 1
+        fault.error = text_of(error)
+        fault.at_ns = self._clock.wall_ns()
+        if now - self._since >= QUIET_SECONDS * 1e9:
+            self._since, self._told = now, 0
+        quiet = fault.count > TOLD_EACH_TIME and now - fault.said_at < QUIET_SECONDS * 1e9
+        if quiet or self._told >= MOST_TOLD:
+            return
+        self._told += 1
+        fault.said_at = now
+        try:
+            often = f" ({fault.untold} times since this was said last)" if fault.untold > 1 else ""
+            self._say(f"{component}: {key or 'no key'}: caught{often}: {fault.error}\n{_traceback_of(error)}".rstrip())
+            self._tell(fault)
+        except Exception:  # noqa: S110 (a wall must not be what ends a process)
+            pass
+        fault.untold = 0
+
+
+class _Clock:
+    """`lastcall.world.clock.RealClock` without asyncio."""
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def wall_ns(self) -> int:
+        return time.time_ns()
+
+
+_standing: Faults | None = None
+
+
+def stand(faults: Faults) -> None:
+    """From now on what `caught` is called with is caught, in this process."""
+    global _standing
+    _standing = faults
+
+
+class standing:
+    """Walls for a block, and what they caught there."""
+
+    def __init__(self, faults: Faults | None = None) -> None:
+        self._faults = faults or Faults()
+        self._before: Faults | None = None
+
+    def __enter__(self) -> Faults:
+        global _standing
+        self._before, _standing = _standing, self._faults
+        return self._faults
+
+    def __exit__(self, *_: object) -> None:
+        global _standing
+        _standing = self._before
+
+
+def caught(component: str, key: str, error: Exception) -> None:
+    """Count and log `error`; raises it again where no wall stands."""
+    if _standing is None:
+        raise error
+    _standing.add(component, key, error)
+
+
+class Turn:
+    """`with Turn("kubelet probe", key):` one turn behind a wall; what is awaited inside belongs to it."""
+
+    __slots__ = ("_component", "_key", "error")
+
+    def __init__(self, component: str, key: str) -> None:
+        self._component = component
+        self._key = key
+        self.error: BaseException | None = None
+        """What ended the turn before its end."""
+
+    def __enter__(self) -> Self:
+        if on_turn is not None:
+            on_turn(self._component, self._key)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self.error = error
+        if _standing is None or not isinstance(error, Exception):
+            return False
+        _standing.add(self._component, self._key, error)
+        return True
+
+
+async def guarded(component: str, key: str, turn: Coroutine[Any, Any, Any]) -> None:
+    """Await `turn`, which is one of its own: a task for one object."""
+    with Turn(component, key):
+        await turn
+
+
+async def keep_running(component: str, run: Callable[[], Awaitable[Any]], clock: Sleeping) -> None:
+    """`run()` to its end; again, after a while, when it fails although nobody expected it to."""
+    delay = FIRST_DELAY
+    while True:
+        started = clock.monotonic_ns()
+        with Turn(component, "") as turn:
+            await run()
+        if turn.error is None:
+            return
+        if clock.monotonic_ns() - started > MAX_DELAY * 1e9:
+            delay = FIRST_DELAY
+        await clock.sleep(delay)
+        delay = min(2 * delay, MAX_DELAY)
+
+
+def text_of(error: BaseException) -> str:
+    """One line, without the groups around it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    try:
+        words = str(error)
+    except Exception:
+        words = "its text cannot be made"
+    words = " ".join(words[: 2 * MOST_TEXT].split())
+    return f"{type(error).__name__}: {words}"[:MOST_TEXT] if words else type(error).__name__
+
+
+def _traceback_of(error: BaseException) -> str:
+    import traceback  # for the first fault only
+
+    return "".join(traceback.format_exception(error, limit=-30))
