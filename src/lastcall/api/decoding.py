@@ -14,6 +14,7 @@ from lastcall.api.quantity import canonical
 from lastcall.api.resources import Resource
 from lastcall.api.schema import (
     NULL_WHEN_EMPTY,
+    TIMES,
     DecodeError,
     check_fields,
     check_scalar,
@@ -22,6 +23,7 @@ from lastcall.api.schema import (
     prune,
     prune_value,
 )
+from lastcall.api.times import TimeError, canonical_time
 from lastcall.api.types import Field, Struct, struct, struct_for
 
 _INT32, _INT64 = 2**31, 2**63
@@ -63,7 +65,7 @@ class _Member:
         self.how: str = field.shape
         item = field.item
         if field.shape == "scalar":
-            self.how = field.format if field.format in ("quantity", "time") else "other"
+            self.how = field.format if field.format in ("quantity", *TIMES) else "other"
         elif field.shape in ("list", "map"):
             assert item is not None
             inner = "quantity" if item.format == "quantity" else item.shape
@@ -123,9 +125,13 @@ def _decode(plan: _Plan, value: Object) -> bool:
             for each in item:
                 if type(each) is not dict or not _decode(inner, each):
                     return False
-        elif how == "time":
-            if not _is_time(item):
+        elif how == "time" or how == "microtime":
+            if type(item) is not str or len(item) > _LONGEST_KNOWN or (text := _CANONICAL_TIME[how](item)) is None:
                 return False
+            if text:
+                value[key] = text
+            else:
+                gone = [key] if gone is None else [*gone, key]
         elif how == "map of string":
             if type(item) is not dict or set(map(type, item.values())) - _ONLY_STRINGS:
                 return False
@@ -195,10 +201,11 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
                     return None
                 items.append(inner)
             new[key] = items
-        elif how == "time":
-            if not _is_time(item):
+        elif how == "time" or how == "microtime":
+            if type(item) is not str or len(item) > _LONGEST_KNOWN or (text := _CANONICAL_TIME[how](item)) is None:
                 return None
-            new[key] = item
+            if text:
+                new[key] = text
         else:
             part = {key: orjson.loads(orjson.dumps(item))}
             if not _decode(plan, part):
@@ -220,13 +227,24 @@ def _fits(member: _Member, value: Any) -> bool:
     return not problems
 
 
-def _is_time(value: Any) -> bool:
-    return type(value) is str and len(value) <= _LONGEST_KNOWN and _known_time(value)
+@lru_cache(4096)
+def _time(value: str) -> str | None:
+    """Its canonical form, "" for the zero time, None for no time."""
+    try:
+        return canonical_time(value)
+    except TimeError:
+        return None
 
 
 @lru_cache(4096)
-def _known_time(value: str) -> bool:
-    return _scalar_fits("time", value)
+def _microtime(value: str) -> str | None:
+    try:
+        return canonical_time(value, micro=True)
+    except TimeError:
+        return None
+
+
+_CANONICAL_TIME = {"time": _time, "microtime": _microtime}
 
 
 def _is_quantity(value: Any) -> bool:
@@ -235,17 +253,13 @@ def _is_quantity(value: Any) -> bool:
 
 @lru_cache(4096)
 def _known_quantity(value: str) -> bool:
-    return _scalar_fits("quantity", value)
+    try:
+        check_scalar("quantity", value)
+    except DecodeError:
+        return False
+    return True
 
 
 @lru_cache(4096)
 def _canonical(value: str) -> str:
     return canonical(value)
-
-
-def _scalar_fits(format_: str, value: str) -> bool:
-    try:
-        check_scalar(format_, value)
-    except DecodeError:
-        return False
-    return True

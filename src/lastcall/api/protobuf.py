@@ -9,7 +9,6 @@ Sources: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, the generated
 import base64
 import struct
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,17 +16,17 @@ from typing import Any, NamedTuple
 import orjson
 
 from lastcall.api.meta import Object
+from lastcall.api.times import time_text
 from lastcall.api.types import known_types
 
 MAGIC = b"k8s\x00"
 MAX_DEPTH = 64
 """How deep messages may hold messages; the deepest real one (a Pod's) is 12."""
 
-_ZERO_TIME = -62135596800
-"""Go's zero time in seconds: 1 January of the year 1."""
+_FIRST_PRINTED, _AFTER_LAST_PRINTED = -62167392000, 253402473600
+"""Two days before the year 0 and after 9999: what lies between can be written as JSON, and be read again."""
 
 _REPEATED, _INLINE = 1, 2
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ProtobufError(ValueError):
@@ -211,14 +210,12 @@ _ZEROS: dict[str, Any] = {"Quantity": "0", "bool": False, "int32": 0, "int64": 0
 def _time(data: bytes, *, micro: bool = False) -> str | None:
     numbers = {number: _signed(value) for number, wire, value in _pairs(data) if wire == 0}
     seconds, nanos = numbers.get(1, 0), numbers.get(2, 0)
-    if not data or seconds == _ZERO_TIME:
+    if not data:
         return None
-    try:
-        moment = _EPOCH + timedelta(seconds=seconds)
-    except OverflowError:
-        raise ProtobufError(f"time of {seconds} seconds: not in the years 1 to 9999") from None
-    text = moment.replace(tzinfo=None).isoformat(timespec="seconds")
-    return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
+    if not _FIRST_PRINTED <= seconds < _AFTER_LAST_PRINTED:
+        raise ProtobufError(f"time of {seconds} seconds: not in the years 0 to 9999")
+    more, nanos = divmod(nanos, 1_000_000_000)
+    return time_text(seconds + (more if micro else 0), nanos, micro=micro) or None
 
 
 def _int_or_string(data: bytes) -> int | str:

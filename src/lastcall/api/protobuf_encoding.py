@@ -6,10 +6,8 @@ Sources: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, the generated
 """
 
 import base64
-import re
 import struct
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -17,6 +15,7 @@ import orjson
 from lastcall.api.meta import Object
 from lastcall.api.protobuf import MAGIC, ProtobufField, fields_of, message_of
 from lastcall.api.protobuf_wire import delimited, varint
+from lastcall.api.times import unix_time
 
 _ALWAYS: dict[str, tuple[str, ...]] = {
     "meta.v1.ObjectMeta": ("generation", "creationTimestamp"),
@@ -31,8 +30,6 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
     "authorization.v1.SubjectAccessReviewStatus": ("allowed", "denied"),
 }
 """Fields that Go writes although they are zero, because they are no pointers (those that are met often)."""
-
-_SECONDS = re.compile(r"(.*?)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 def encode_envelope(obj: Object) -> bytes:
@@ -93,12 +90,11 @@ def _field(number: int, field: ProtobufField, value: Any) -> bytes:
 
 def _time(value: str) -> bytes:
     """Seconds and nanoseconds; nothing for no time."""
-    found = _SECONDS.fullmatch(value)
-    if found is None:
+    try:
+        seconds, nanos = unix_time(value)
+    except ValueError:
         return b""
-    moment = datetime.fromisoformat(found.group(1) + found.group(3).replace("Z", "+00:00")).astimezone(UTC)
-    nanos = int((found.group(2) or ".0")[1:].ljust(9, "0")[:9])
-    return varint(1 << 3) + varint(int(moment.timestamp())) + varint(2 << 3) + varint(nanos)
+    return varint(1 << 3) + varint(seconds) + varint(2 << 3) + varint(nanos)
 
 
 def _int_or_string(value: int | str) -> bytes:

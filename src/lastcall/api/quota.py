@@ -5,7 +5,7 @@ apiserver pkg/quota/v1/generic/evaluator.go, pkg/quota/v1/install/{registry,upda
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,7 @@ from lastcall.api.quantity import Quantity, parse_quantity
 from lastcall.api.quota_scopes import is_terminating_scope, matches_scopes
 from lastcall.api.resource_lists import ONE, ZERO, Resources, has_pod_level, parse, pod_limits, pod_requests
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PODS, SERVICES, Resource
+from lastcall.api.times import later, parse_rfc3339
 
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 POD_RESOURCES = frozenset(
@@ -111,7 +112,7 @@ def pod_counts(pod: Object, now: datetime) -> bool:
         return False
     meta = pod["metadata"]
     deleted, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
-    return deleted is None or grace is None or now <= datetime.fromisoformat(deleted) + timedelta(seconds=grace)
+    return deleted is None or grace is None or now <= later(parse_rfc3339(deleted), grace)
 
 
 def _compute_usage(requests: Resources, limits: Resources) -> Resources:

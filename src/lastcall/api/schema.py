@@ -7,20 +7,20 @@ IntOrString.
 import binascii
 import re
 from collections.abc import Callable
-from datetime import datetime
 from functools import cache
 from typing import Any
 
 from lastcall.api.meta import Object
 from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, parse_quantity
 from lastcall.api.resources import SERVED, Resource
+from lastcall.api.times import TimeError, canonical_time
 from lastcall.api.types import Field, Struct, known_types, struct_for, struct_of
 
 MAX_PROBLEMS = 100
 """Strict decoding stops counting here. (`sigs.k8s.io/json: d.saveStrictError`)"""
 
 _INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63}
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+TIMES = ("time", "microtime")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 
 # String types of their own, which Go names in its message. Others are plain strings.
@@ -80,7 +80,7 @@ def check_value(field: Field, value: Any, problems: list[str]) -> None:
 
 
 def check_scalar(format_: str, value: Any) -> None:
-    """Raises DecodeError for a value that is no `quantity`, `intstr`, `time` or `byte`."""
+    """Raises DecodeError for a value that is no `quantity`, `intstr`, `time`, `microtime` or `byte`."""
     _SCALARS[format_](value)
 
 
@@ -128,8 +128,8 @@ def _check(field: Field, value: Any, path: str, names: str, owner: Struct, probl
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise _mismatch(value, owner, names, "float64")
     elif shape == "scalar":
-        if field.format == "byte" and not isinstance(value, str):
-            raise _mismatch(value, owner, names, "[]uint8")
+        if not isinstance(value, str) and field.format in ("byte", *TIMES):
+            raise _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string")
         _SCALARS[field.format](value)
 
 
@@ -189,20 +189,13 @@ def _check_int_or_string(value: Any) -> None:
         raise DecodeError(f"json: cannot unmarshal {shown} into Go value of type int32")
 
 
-def _check_time(value: Any) -> None:
+def _check_time(value: Any, *, micro: bool = False) -> None:
     if not isinstance(value, str):
         raise DecodeError(f"json: cannot unmarshal {_json_type(value)} into Go value of type string")
-    if value:
-        try:
-            if not _TIME.fullmatch(value):
-                raise ValueError(value)
-            datetime.fromisoformat(value.upper().replace("Z", "+00:00"))
-        except ValueError:
-            part = value if not re.match(r"\d{4}", value) else value[4:]
-            layout = '"2006"' if part == value else '"-"' if not part.startswith("-") else '"01"'
-            raise DecodeError(
-                f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{part}" as {layout}'
-            ) from None
+    try:
+        canonical_time(value, micro=micro)
+    except TimeError as error:
+        raise DecodeError(str(error)) from None
 
 
 def _check_bytes(value: Any) -> None:
@@ -226,6 +219,7 @@ _SCALARS: dict[str, Callable[[Any], None]] = {
     "quantity": _check_quantity,
     "intstr": _check_int_or_string,
     "time": _check_time,
+    "microtime": lambda value: _check_time(value, micro=True),
     "byte": _check_bytes,
 }
 
@@ -287,7 +281,7 @@ def prune(resource: Resource, obj: Object) -> None:
     """Bring `obj`, in place, to what comes back from a decode and encode in Go.
 
     Unknown fields, nulls, empty optional lists and maps go, but for what Go encodes as null; quantities take their
-    canonical form (`0.5` is `500m`). Call it after `check_fields`.
+    canonical form (`0.5` is `500m`), times too (UTC, the zero time is none). Call it after `check_fields`.
     """
     _prune_struct(struct_for(resource), obj)
 
@@ -300,6 +294,11 @@ def _prune_struct(struct: Struct, value: Object) -> None:
             gone.append(key)
         elif field.format == "quantity":
             value[key] = canonical(item) if item != "" else "0"
+        elif field.format in TIMES:
+            if text := canonical_time(item, micro=field.format == "microtime"):
+                value[key] = text
+            else:
+                gone.append(key)
         elif item:
             prune_value(field, item)
     for key in gone:
@@ -313,7 +312,7 @@ def omits_empty(struct: Struct, key: str, field: Field) -> bool:
     """Whether an empty value of this field is not encoded."""
     if field.shape in ("list", "map"):
         return key not in struct.required
-    return field.format == "time" or key in _ZERO_OMITTED.get(struct.name, ())
+    return field.format in TIMES or key in _ZERO_OMITTED.get(struct.name, ())
 
 
 # What a null in a list or map becomes.
@@ -338,6 +337,9 @@ def prune_value(field: Field, value: Any) -> None:
         if field.item.format == "quantity":
             for key, item in value.items():
                 value[key] = canonical(item) if item not in (None, "") else "0"
+        elif field.item.format in TIMES:
+            for key, item in value.items():
+                value[key] = (canonical_time(item, micro=field.item.format == "microtime") or None) if item else None
         elif field.item.shape == "string" or field.item.format == "byte":
             for key, item in value.items():
                 if item is None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from lastcall.api.meta import Object, is_terminating, name_of
 from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal, is_restartable_init
-from lastcall.api.table_text import NONE, age, human_duration, parse_time
+from lastcall.api.table_text import NONE, age, human_duration
+from lastcall.api.times import parse_rfc3339
 
 
 class _Restarts:
@@ -19,7 +20,7 @@ class _Restarts:
         self.count += status.get("restartCount", 0)
         finished = ((status.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
         if finished:
-            when = parse_time(finished)
+            when = parse_rfc3339(finished)
             self.last = when if self.last is None or when > self.last else self.last
 
     def text(self, now: datetime) -> str:

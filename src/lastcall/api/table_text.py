@@ -7,22 +7,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from lastcall.api.meta import Object
+from lastcall.api.times import parse_rfc3339
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
 UNSET = "<unset>"
 INVALID = "<invalid>"
 _SHOWN = 3
-
-
-def parse_time(text: str) -> datetime:
-    """An RFC 3339 time with any number of decimals."""
-    return datetime.fromisoformat(text)
+LONGEST_SECONDS = (2**63 - 1) // 10**9
+"""Go's longest duration, 292 years."""
 
 
 def human_duration(duration: timedelta) -> str:
     """`90s`, `3m20s`, `2d4h`, … (`duration.HumanDuration`)"""
-    seconds = int(duration.total_seconds())
+    seconds = min(int(duration.total_seconds()), LONGEST_SECONDS)
     if seconds < -1:
         return INVALID
     if seconds < 0:
@@ -54,7 +52,7 @@ def _pair(first: int, unit: str, second: int, small: str) -> str:
 
 def since(text: str | None, now: datetime) -> str:
     """How long ago; `<unknown>` for no time."""
-    return human_duration(now - parse_time(text)) if text else UNKNOWN
+    return human_duration(now - parse_rfc3339(text)) if text else UNKNOWN
 
 
 def age(obj: Object, now: datetime) -> str:

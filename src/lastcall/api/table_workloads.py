@@ -10,7 +10,8 @@ from typing import Any
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.pods import get_condition
 from lastcall.api.selectors import selector_of_expressions
-from lastcall.api.table_text import NONE, UNKNOWN, UNSET, age, format_labels, human_duration, parse_time, since
+from lastcall.api.table_text import NONE, UNKNOWN, UNSET, age, format_labels, human_duration, since
+from lastcall.api.times import parse_rfc3339
 
 _CONTAINERS_SHOWN = ("Containers*", "Images*")
 
@@ -81,7 +82,7 @@ def job(obj: Object, now: datetime) -> list[Any]:
     duration = ""
     if (started := status.get("startTime")) is not None:
         ended = status.get("completionTime")
-        duration = human_duration((parse_time(ended) if ended else now) - parse_time(started))
+        duration = human_duration((parse_rfc3339(ended) if ended else now) - parse_rfc3339(started))
     return [name_of(obj), _job_status(obj), completions, duration, age(obj, now), *_containers(obj), _selector(obj)]
 
 

@@ -19,7 +19,7 @@ from lastcall.api.resources import Resource
 Shape = Literal["struct", "list", "map", "string", "integer", "number", "boolean", "scalar", "any"]
 """`scalar` is a type with its own decoder (Quantity, Time, IntOrString, bytes), `any` is free-form JSON."""
 
-SCALARS = {"Quantity": "quantity", "IntOrString": "intstr", "meta.v1.Time": "time", "meta.v1.MicroTime": "time"}
+SCALARS = {"Quantity": "quantity", "IntOrString": "intstr", "meta.v1.Time": "time", "meta.v1.MicroTime": "microtime"}
 
 
 class Field:
@@ -33,7 +33,8 @@ class Field:
     def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
         self.ref = cast(str, facts.get("r", ""))
         self.format = cast(str, facts.get("f", ""))
-        """`int32`, `int64`, `double`, `byte`; for a scalar the decoder: `quantity`, `intstr`, `time`, `byte`."""
+        """`int32`, `int64`, `double`, `byte`; for a scalar the decoder: `quantity`, `intstr`, `time`, `microtime`,
+        `byte`."""
         self.enum = cast(list[str], facts.get("e") or [])
         self.list_type = cast(str, facts.get("lt", ""))
         self.list_keys = cast(list[str], facts.get("lk") or [])

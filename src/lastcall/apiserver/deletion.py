@@ -11,13 +11,14 @@ pkg/registry/core/pod/strategy.go:CheckGracefulDelete, pkg/registry/core/namespa
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from typing import Literal, NamedTuple, cast
 
 from lastcall.api.errors import conflict
 from lastcall.api.meta import Object, copy_object, metadata, with_own_metadata
-from lastcall.world.clock import parse_rfc3339, rfc3339
+from lastcall.api.times import later, parse_rfc3339
+from lastcall.world.clock import rfc3339
 
 ORPHAN_DEPENDENTS = "orphan"
 FOREGROUND_DELETION = "foregroundDeletion"
@@ -119,7 +120,7 @@ def before_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     period = rules.check_graceful_delete(obj, asked)
     obj = with_own_metadata(obj)
     meta = obj["metadata"]
-    meta["deletionTimestamp"] = rfc3339(now + timedelta(seconds=period))
+    meta["deletionTimestamp"] = rfc3339(later(now, period))
     meta["deletionGracePeriodSeconds"] = period
     if meta.get("generation", 0) > 0:
         meta["generation"] += 1
@@ -135,7 +136,7 @@ def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
         return BeforeDelete(False, False, obj)
     if asked is None or asked >= stored:
         return BeforeDelete(False, True, obj)
-    deadline = parse_rfc3339(meta["deletionTimestamp"]) + timedelta(seconds=asked - stored)
+    deadline = later(parse_rfc3339(meta["deletionTimestamp"]), asked - stored)
     if deadline < now:
         deadline = now
         asked = 1 if asked else 0

@@ -34,6 +34,7 @@ from lastcall.api.resources import (
     STORAGECLASSES,
     Resource,
 )
+from lastcall.api.times import parse_rfc3339
 from lastcall.apiserver.admission import Admission
 from lastcall.apiserver.admission_priority import SYSTEM_CLASSES
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
@@ -73,7 +74,7 @@ from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.client.api import Client
 from lastcall.store.api import Store
 from lastcall.timeline.record import Recorder
-from lastcall.world.clock import now, parse_rfc3339
+from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

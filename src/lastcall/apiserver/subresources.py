@@ -5,7 +5,6 @@ pkg/registry/core/serviceaccount/storage/token.go.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 from lastcall.api.errors import (
@@ -22,6 +21,7 @@ from lastcall.api.field import FieldError, forbidden, invalid, message_of, not_s
 from lastcall.api.meta import Object, uid_of, with_own_metadata
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS, Resource
 from lastcall.api.schema import check_scalar
+from lastcall.api.times import later
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.kubelet_client import KubeletLogs, PodLogOptions
 from lastcall.apiserver.registry import GenericStore
@@ -230,7 +230,7 @@ async def request_token(
         },
         "status": {
             "token": "" if dry_run else token,
-            "expirationTimestamp": rfc3339(moment + timedelta(seconds=seconds)),
+            "expirationTimestamp": rfc3339(later(moment, seconds)),
         },
     }
 

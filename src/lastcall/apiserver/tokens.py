@@ -7,14 +7,14 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS, Resource
+from lastcall.api.times import later, parse_rfc3339
 from lastcall.apiserver.auth import UserInfo
-from lastcall.world.clock import Clock, now, parse_rfc3339
+from lastcall.world.clock import Clock, now
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DEFAULT_EXPIRATION = 3600
 PROJECTED_EXPIRATION = 3607
 """By this odd value tokens of `kube-api-access-*` volumes are told from others (WarnOnlyBoundTokenExpirationPeriod)."""
 EXTENDED_EXPIRATION = 365 * 24 * 3600
-BOUND_LEEWAY = timedelta(seconds=60)
+BOUND_LEEWAY = 60
 """How long a token outlives the deletionTimestamp of what it is bound to."""
 
 VERIFIED_TOKENS = 4096
@@ -230,4 +230,4 @@ class ServiceAccountVerifier:
         if obj is None or uid_of(obj) != reference.get("uid"):
             return False
         deleted = obj["metadata"].get("deletionTimestamp")
-        return deleted is None or now(self._clock) <= parse_rfc3339(deleted) + BOUND_LEEWAY
+        return deleted is None or now(self._clock) <= later(parse_rfc3339(deleted), BOUND_LEEWAY)

@@ -4,11 +4,10 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go. The name of a Job is mad
 a death between two writes the same Job is found again and not started twice.
 """
 
-from datetime import UTC, datetime
-
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
+from lastcall.api.times import from_unix, parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.cronjob_decide import (
@@ -28,7 +27,7 @@ from lastcall.controllers.ownership import controller_of, is_controlled_by
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
-from lastcall.world.clock import now, parse_rfc3339, rfc3339
+from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -170,7 +169,7 @@ class CronJobController:
             if not is_controlled_by(found, cron_job) or any(each["uid"] == uid_of(found) for each in active):
                 return active
             job = found  # started before the last death, or noted in a write that got lost
-        cron_job["status"]["lastScheduleTime"] = rfc3339(datetime.fromtimestamp(due, UTC))
+        cron_job["status"]["lastScheduleTime"] = rfc3339(from_unix(due))
         return [*active, reference_to(job)]
 
     async def _delete_job(self, cron_job: Object, job: Object, active: list[Object], why: str) -> list[Object]:

@@ -6,15 +6,15 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go (syncCronJob, cleanupFini
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import format_datetime
 
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
+from lastcall.api.times import from_unix, parse_rfc3339
 from lastcall.controllers.cronjob_schedule import Schedule, parse_schedule
 from lastcall.controllers.job_decide import COMPLETE, FAILED, finished
 from lastcall.controllers.ownership import controller_reference
-from lastcall.world.clock import parse_rfc3339
 
 MANY_MISSED = 100
 LATER_SECONDS = 0.1
@@ -59,7 +59,7 @@ def decide_start(cron_job: Object, active: list[Object], now: float) -> Start:
         events = (("Warning", "TooManyMissedTimes", message),)
     deadline = spec.get("startingDeadlineSeconds")
     if deadline is not None and due + deadline < now:
-        missed = f"Missed scheduled time to start a job: {format_datetime(datetime.fromtimestamp(due, UTC))}"
+        missed = f"Missed scheduled time to start a job: {format_datetime(from_unix(due))}"
         return Start(look_again=again, events=(*events, ("Warning", "MissSchedule", missed)))
     last = status.get("lastScheduleTime")
     done = last is not None and parse_rfc3339(last).timestamp() == due
@@ -133,7 +133,7 @@ def new_job(cron_job: Object, due: float) -> Object:
 def _local(due: float, zone: str | None) -> str:
     """RFC 3339 in the CronJob's own zone."""
     if zone is None:
-        return datetime.fromtimestamp(due, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return from_unix(due).strftime("%Y-%m-%dT%H:%M:%SZ")
     from zoneinfo import ZoneInfo
 
     text = datetime.fromtimestamp(due, ZoneInfo(zone)).isoformat(timespec="seconds")

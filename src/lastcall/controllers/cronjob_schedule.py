@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from lastcall.api.times import FIRST, LAST
 from lastcall.api.validators.batch import schedule_problem
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEARS = 5
 """A schedule that is not due within so many years (31 February) is never due."""
+_EARLIEST, _LATEST = int(FIRST.timestamp()) + 2 * DAY, int(LAST.timestamp()) - 40 * DAY
+"""The times that are looked at: a zone's or the next month's must still be one."""
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -71,8 +74,8 @@ class Cron:
 
     def next(self, after: float) -> float | None:
         """The first time later than `after`; None when there is none within five years."""
-        at = (int(after) // MINUTE + 1) * MINUTE
-        last = at + YEARS * 366 * DAY
+        at = (max(int(after), _EARLIEST) // MINUTE + 1) * MINUTE
+        last = min(at + YEARS * 366 * DAY, _LATEST)
         while at <= last:
             local = datetime.fromtimestamp(at, self.zone)
             if self.matches(local):

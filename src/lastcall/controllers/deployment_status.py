@@ -5,12 +5,13 @@ util/deployment_util.go (SetDeploymentCondition, DeploymentComplete, DeploymentP
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from lastcall.api.meta import Object, name_of
 from lastcall.api.pods import get_condition
+from lastcall.api.times import later, parse_rfc3339
 from lastcall.controllers.deployment_rolling import max_unavailable, replicas_of, status_count
-from lastcall.world.clock import parse_rfc3339, rfc3339
+from lastcall.world.clock import rfc3339
 
 NEW_REPLICA_SET_AVAILABLE = "NewReplicaSetAvailable"
 TIMED_OUT = "ProgressDeadlineExceeded"
@@ -116,8 +117,8 @@ def is_timed_out(deployment: Object, status: Object, moment: datetime) -> bool:
         return False
     if progressing.get("reason") == TIMED_OUT:
         return True
-    deadline = timedelta(seconds=deployment["spec"]["progressDeadlineSeconds"])
-    return moment > parse_rfc3339(progressing["lastUpdateTime"]) + deadline
+    deadline = deployment["spec"]["progressDeadlineSeconds"]
+    return moment > later(parse_rfc3339(progressing.get("lastUpdateTime")), deadline)
 
 
 def rollout_status(deployment: Object, replica_sets: Sequence[Object], new: Object | None, moment: datetime) -> Object:
@@ -184,6 +185,6 @@ def seconds_until_stuck(deployment: Object, status: Object, moment: datetime) ->
         return None
     if is_complete(deployment, status) or progressing.get("reason") == TIMED_OUT:
         return None
-    deadline = timedelta(seconds=deployment["spec"]["progressDeadlineSeconds"])
-    left = (parse_rfc3339(progressing["lastUpdateTime"]) + deadline - moment).total_seconds()
+    deadline = deployment["spec"]["progressDeadlineSeconds"]
+    left = (later(parse_rfc3339(progressing.get("lastUpdateTime")), deadline) - moment).total_seconds()
     return max(0.0, left) + 1.0

@@ -17,8 +17,9 @@ from lastcall.api.disruption import (
 )
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of
 from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal
+from lastcall.api.times import later, parse_rfc3339
 from lastcall.controllers.deployment_rolling import scaled
-from lastcall.world.clock import parse_rfc3339, rfc3339
+from lastcall.world.clock import rfc3339
 
 DELETION_TIMEOUT = timedelta(minutes=2)
 """How long an evicted Pod that is not deleted after all counts as gone."""
@@ -73,7 +74,7 @@ def disrupted_pods(budget: Object, pods: Sequence[Object], now: datetime) -> Dis
         since = known.get(name_of(pod))
         if since is None or is_terminating(pod):
             continue
-        due = parse_rfc3339(since) + DELETION_TIMEOUT
+        due = later(parse_rfc3339(since), DELETION_TIMEOUT.total_seconds())
         if due <= now:
             late.append(pod)
             continue

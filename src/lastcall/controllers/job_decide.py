@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lastcall.api.meta import Object, is_terminating, uid_of
 from lastcall.api.pods import is_pod_ready
+from lastcall.api.times import parse_rfc3339
 from lastcall.controllers.job_backoff import BackOff, index_remaining
 from lastcall.controllers.job_indexes import Indexes
 from lastcall.controllers.job_pods import (
@@ -27,7 +28,6 @@ from lastcall.controllers.job_pods import (
     valid_index,
 )
 from lastcall.controllers.pod_control import is_pod_active, is_pod_terminating
-from lastcall.world.clock import parse_rfc3339
 
 MAX_PODS_PER_SYNC = 500
 """Pods that one sync makes or deletes (`MaxPodCreateDeletePerSync`)."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, namespace_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import JOBS
+from lastcall.api.times import parse_rfc3339
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pod_control import pod_from_template
 from lastcall.controllers.replicaset_ranking import Candidate, candidate
-from lastcall.world.clock import parse_rfc3339
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 """The finalizer that keeps a Pod until its Job has counted it."""

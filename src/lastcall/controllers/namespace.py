@@ -13,6 +13,7 @@ from collections.abc import Callable
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
 from lastcall.api.resources import BINDINGS, EVENTS, FACES, NAMESPACES, PODS, SERVED, Resource
+from lastcall.api.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.declared import DeclaredKinds
@@ -29,7 +30,7 @@ from lastcall.controllers.namespace_conditions import (
 from lastcall.controllers.pod_control import delete_pod
 from lastcall.controllers.worker import Retry, Worker
 from lastcall.timeline.record import Recorder
-from lastcall.world.clock import now, parse_rfc3339, rfc3339
+from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import gather
 from lastcall.world.world import World
 

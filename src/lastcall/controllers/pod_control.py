@@ -10,12 +10,12 @@ from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, uid_of
 from lastcall.api.pods import get_condition, is_pod_terminal
 from lastcall.api.resources import PODS
+from lastcall.api.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
-from lastcall.world.clock import parse_rfc3339
 from lastcall.world.tasks import gather
 
 SLOW_START_INITIAL_BATCH = 1

@@ -12,8 +12,8 @@ from functools import cmp_to_key
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.pods import get_condition, is_pod_ready, is_restartable_init
+from lastcall.api.times import parse_rfc3339
 from lastcall.controllers.pod_control import is_pod_active
-from lastcall.world.clock import parse_rfc3339
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

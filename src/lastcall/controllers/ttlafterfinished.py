@@ -7,13 +7,14 @@ time is over is decided on the object as it is now, and the DELETE names its uid
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import JOBS
+from lastcall.api.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job_decide import condition_of, finished
 from lastcall.controllers.worker import Worker, split_key
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
-from lastcall.world.clock import now, parse_rfc3339
+from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -27,7 +28,7 @@ def expires_at(job: Object) -> float | None:
     if ttl is None or not how or is_terminating(job):
         return None
     condition = condition_of(job["status"], how) or {}
-    return parse_rfc3339(condition["lastTransitionTime"]).timestamp() + float(ttl)
+    return parse_rfc3339(condition.get("lastTransitionTime")).timestamp() + float(ttl)
 
 
 class TTLAfterFinishedController:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.times import parse_rfc3339
 from lastcall.node.interfaces import EventRecorder
-from lastcall.world.clock import now, parse_rfc3339
+from lastcall.world.clock import now
 from lastcall.world.world import World
 
 REASON = "DeadlineExceeded"

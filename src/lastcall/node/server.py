@@ -9,18 +9,18 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.times import later, parse_rfc3339
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
 from lastcall.node.container_statuses import runtime_id
 from lastcall.node.gotext import go_quote
 from lastcall.node.log_target import LogsNotAvailable, log_container_id
 from lastcall.node.logs import LogOptions, read_logs
 from lastcall.node.pod_rules import find_container
-from lastcall.world.clock import now, parse_rfc3339
+from lastcall.world.clock import now
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class KubeletServer:
         if (seconds := numbers["sinceSeconds"]) is not None:
             if seconds < 1:
                 raise ValueError(f"sinceSeconds: {seconds} must be greater than 0")
-            since = now(self._world.clock) - timedelta(seconds=seconds)
+            since = later(now(self._world.clock), -seconds)
         elif text := query.get("sinceTime"):
             try:
                 since = parse_rfc3339(text)

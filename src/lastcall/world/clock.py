@@ -61,14 +61,6 @@ def rfc3339_micro(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def parse_rfc3339(text: str) -> datetime:
-    """Aware UTC time of an RFC 3339 text. Raises ValueError for anything else."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return moment.astimezone(UTC)
-
-
 class RealClock:
     """The machine's clocks."""
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
+from lastcall.api.times import parse_rfc3339
 from lastcall.apiserver.deletion import (
     DeleteOptions,
     DeleteRules,
@@ -21,7 +22,7 @@ from lastcall.apiserver.deletion import (
     should_delete_during_update,
     should_delete_namespace_during_update,
 )
-from lastcall.world.clock import parse_rfc3339, rfc3339
+from lastcall.world.clock import rfc3339
 
 POD = DeleteRules("Pod", "", check_graceful_delete_pod)
 OTHER = DeleteRules("ConfigMap")

@@ -9,9 +9,9 @@ from fake_api import ConnectionLost, FakeAPI
 
 from lastcall.api.errors import status_failure
 from lastcall.api.resources import EVENTS
+from lastcall.api.times import parse_rfc3339
 from lastcall.client.event_correlator import EventCorrelator
 from lastcall.client.events import EventRecorder
-from lastcall.world.clock import parse_rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

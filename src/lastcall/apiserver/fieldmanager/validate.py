@@ -7,6 +7,7 @@ from typing import Any
 
 from lastcall.api.field import go_json
 from lastcall.api.meta import Object
+from lastcall.api.schema import TIMES
 from lastcall.apiserver.fieldmanager.fields import element_text
 from lastcall.apiserver.fieldmanager.types import Type
 
@@ -70,7 +71,7 @@ def _scalar_problem(type_: Type, value: Any) -> str | None:
         return None if is_number else f"expected numeric (int or float), got {_go_type(value)}"
     if shape == "boolean":
         return None if isinstance(value, bool) else f"expected boolean, got &{{{_go_value(value)}}}"
-    if shape == "string" or type_.field.format in ("byte", "time"):
+    if shape == "string" or type_.field.format in ("byte", *TIMES):
         if isinstance(value, str):
             return None
         shown = _go_value(value) if isinstance(value, bool | int | float) else _go_literal(value)

@@ -5,9 +5,9 @@ from typing import Literal
 
 from lastcall.api.meta import Object
 from lastcall.api.restart_rules import all_containers_could_restart, is_container_restartable
+from lastcall.api.times import parse_rfc3339
 from lastcall.node.interfaces import ProbeResult, ProbeType
 from lastcall.node.pod_rules import containers_of, is_terminal_phase
-from lastcall.world.clock import parse_rfc3339
 
 Step = Literal["probe", "skip", "end"]
 
@@ -68,7 +68,7 @@ def decide(
         return Decision("skip" if may_run_again else "end", "failure")
     if pod["metadata"].get("deletionTimestamp") and probe_type != "readiness":
         return Decision("end", "success")
-    age = now_seconds - parse_rfc3339(running["startedAt"]).timestamp()
+    age = now_seconds - parse_rfc3339(running.get("startedAt")).timestamp()
     if int(age) < int(probe.get("initialDelaySeconds") or 0):
         return Decision("skip")
     started = bool(container.get("started"))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.times import parse_rfc3339
 from lastcall.cri.api import RuntimeService
 from lastcall.node.container_statuses import runtime_id
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
@@ -12,7 +13,6 @@ from lastcall.node.prober.results import Changed, Results
 from lastcall.node.prober.worker import ProbeContext, ProbeWorker, Statuses
 from lastcall.node.status_features import StatusFeatures
 from lastcall.timeline.record import Recorder
-from lastcall.world.clock import parse_rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -132,7 +132,7 @@ class PodProbeManager:
         """
         if not self._context.features.preserve_on_restart:
             return None
-        started = parse_rfc3339(container["state"]["running"]["startedAt"]).timestamp()
+        started = parse_rfc3339(container["state"]["running"].get("startedAt")).timestamp()
         if started > self._context.started_at:
             return None
         before = find_container_status(pod.get("status") or {}, container["name"])

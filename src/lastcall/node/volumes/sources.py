@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONFIGMAPS, SECRETS, SERVICEACCOUNTS, Resource
+from lastcall.api.times import parse_rfc3339
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import VolumeError
 from lastcall.node.volumes.atomic_writer import FileProjection
 from lastcall.node.volumes.downward import field_value, resource_value
-from lastcall.world.clock import Clock, parse_rfc3339
+from lastcall.world.clock import Clock
 
 DEFAULT_MODE = 0o644
 ROOT_CA_CONFIGMAP = "kube-root-ca.crt"
