@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from lastcall.api.meta import Object
-from lastcall.api.quantity import canonical
+from lastcall.api.quantity import canonical, canonical_in_list
 from lastcall.api.resources import Resource
 from lastcall.api.schema import (
     NULL_WHEN_EMPTY,
@@ -142,7 +142,7 @@ def _decode(plan: _Plan, value: Object) -> bool:
             if type(item) is not dict or not all(map(_is_quantity, item.values())):
                 return False
             for each in item:
-                item[each] = _canonical(item[each])
+                item[each] = _canonical_in_list(item[each])
         elif how == "quantity":
             if not _is_quantity(item):
                 return False
@@ -263,3 +263,8 @@ def _known_quantity(value: str) -> bool:
 @lru_cache(4096)
 def _canonical(value: str) -> str:
     return canonical(value)
+
+
+@lru_cache(4096)
+def _canonical_in_list(value: str) -> str:
+    return canonical_in_list(value)

@@ -7,6 +7,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from lastcall.api.numbers import parse_int
+
 _STEP = re.compile(
     r"\.(?P<field>(?:\\.|[^.\[\]\\])+)"
     r"|\[(?P<index>-?\d+)\]"
@@ -31,7 +33,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
             name = re.sub(r"\\(.)", r"\1", found["field"])
             steps.append(("all", None) if name == "*" else ("field", name))
         elif found["index"] is not None:
-            steps.append(("index", int(found["index"])))
+            steps.append(("index", parse_int(found["index"])))
         elif found["all"] is not None:
             steps.append(("all", None))
         elif found["key"] is not None:

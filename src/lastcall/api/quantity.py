@@ -13,6 +13,9 @@ from typing import Literal
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
 PATTERN = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+MAX_CHARACTERS, MAX_EXPONENT = 1000, 1000
+"""Kubernetes has no such limits, and its API server stands still for minutes at `1e-2147483648`."""
+TOO_LONG = f"quantities must have at most {MAX_CHARACTERS} characters and exponents at most {MAX_EXPONENT}"
 FORMAT_ERROR = f"quantities must match the regular expression '{PATTERN}'"
 SUFFIX_ERROR = "unable to parse quantity's suffix"
 
@@ -22,7 +25,9 @@ _BINARY_NAMES = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0:
 _DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _SHAPE = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
-_MAXIMUM = Fraction(2**63 - 1)
+_INT64 = 2**63 - 1
+_SPACES = " \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What Go trims and JSON need not escape."""
 
 
 class QuantityError(ValueError):
@@ -57,13 +62,13 @@ class Quantity:
 
     @property
     def milli(self) -> int:
-        """The amount in thousandths, rounded up (cpu: `100m` is 100)."""
-        return _ceil(self.value * 1000)
+        """The amount in thousandths, rounded up (cpu: `100m` is 100), as far as 64 bits have it."""
+        return max(-_INT64, min(_ceil(self.value * 1000), _INT64))
 
     @property
     def whole(self) -> int:
-        """The amount in units, rounded up (memory: bytes)."""
-        return _ceil(self.value)
+        """The amount in units, rounded up (memory: bytes), as far as 64 bits have it."""
+        return max(-_INT64, min(_ceil(self.value), _INT64))
 
     def __str__(self) -> str:
         """The canonical form: no fraction, the largest fitting suffix."""
@@ -89,7 +94,7 @@ def _canonical(value: Fraction, notation: Format) -> str:
             number, exponent = number // 1024, exponent + 10
         return f"{number}{_BINARY_NAMES[exponent]}"
     number, exponent = _away_from_zero(value * 10**9), -9
-    while number % 1000 == 0 and exponent < 18:
+    while number % 1000 == 0 and (exponent < 18 or notation == "DecimalExponent"):
         number, exponent = number // 1000, exponent + 3
     if notation == "DecimalExponent":
         return f"{number}e{exponent}" if exponent else str(number)
@@ -98,6 +103,8 @@ def _canonical(value: Fraction, notation: Format) -> str:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> Quantity:
+    if len(text) > MAX_CHARACTERS:
+        raise QuantityError(TOO_LONG)
     match = _SHAPE.fullmatch(text)
     if match is None:
         raise QuantityError(FORMAT_ERROR)
@@ -111,14 +118,18 @@ def _parse(text: str) -> Quantity:
     elif suffix in _DECIMAL:
         value, notation = number * Fraction(10) ** _DECIMAL[suffix], "DecimalSI"
     elif (exponent := _EXPONENT.fullmatch(suffix)) is not None:
-        power = int(exponent.group(1)) if len(suffix) < 12 else 2**31
+        power = int(exponent.group(1)) if len(suffix) <= 12 else 2**31
         if not -(2**31) <= power < 2**31:
             raise QuantityError(SUFFIX_ERROR)
-        # Beyond a thousand digits the amount is capped or rounded below, so the power may be capped too.
-        value, notation = number * Fraction(10) ** max(-1000, min(power, 1000)), "DecimalExponent"
+        if power > MAX_EXPONENT:
+            raise QuantityError(TOO_LONG)
+        # What is left of more than a thousand digits is rounded up to a billionth.
+        value, notation = number * Fraction(10) ** max(-2 * MAX_CHARACTERS, power), "DecimalExponent"
     else:
         raise QuantityError(SUFFIX_ERROR)
-    value = Fraction(_away_from_zero(min(value, _MAXIMUM) * 10**9), 10**9)
+    if notation == "BinarySI":
+        value = min(value, Fraction(_INT64))
+    value = Fraction(_away_from_zero(value * 10**9), 10**9)
     if notation == "BinarySI" and value.denominator != 1 and value < 1024:
         notation = "DecimalSI"
     return Quantity(-value if sign == "-" else value, notation)
@@ -127,15 +138,32 @@ def _parse(text: str) -> Quantity:
 def parse_quantity(value: str | int | float) -> Quantity:
     """The quantity written as a string or a JSON number. Raises `QuantityError`."""
     if isinstance(value, str):
-        return _parse(value.strip())
+        return _parse(value.strip(_SPACES))
     if isinstance(value, bool):
         raise QuantityError(FORMAT_ERROR)
+    if isinstance(value, int) and value.bit_length() > 3 * MAX_CHARACTERS:
+        raise QuantityError(TOO_LONG)
     return _parse(repr(value))
 
 
 def canonical(value: str | int | float) -> str:
     """The form in which Kubernetes hands the quantity back: `0.5` is `500m`, `1024Mi` is `1Gi`."""
     return str(parse_quantity(value))
+
+
+def canonical_in_list(value: str | int | float) -> str:
+    """`canonical`, of an amount in a list of resources, which is rounded up to a thousandth.
+    (`SetDefaults_ResourceList`)"""
+    quantity = parse_quantity(value)
+    if (quantity.value * 1000).denominator == 1:
+        return str(quantity)
+    return str(Quantity(Fraction(_away_from_zero(quantity.value * 1000), 1000), quantity.format))
+
+
+def six_decimals(ratio: Fraction) -> str:
+    """As `%f` prints it, also one that no float can hold."""
+    millionths = round(abs(ratio) * 10**6)
+    return f"{'-' if ratio < 0 else ''}{millionths // 10**6}.{millionths % 10**6:06d}"
 
 
 def is_positive(value: str | int | float) -> bool:

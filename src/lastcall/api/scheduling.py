@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from lastcall.api.meta import Object, labels_of, name_of
+from lastcall.api.numbers import int_of
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -81,10 +82,8 @@ def _matches(requirement: Object, values: Mapping[str, str]) -> bool:
 
 
 def _compare(value: str | None, wanted: list[Any], sign: int) -> bool:
-    try:
-        return (int(value or "") - int(wanted[0])) * sign > 0
-    except (ValueError, IndexError):
-        return False
+    one, other = int_of(value), int_of(wanted[0]) if wanted else None
+    return one is not None and other is not None and (one - other) * sign > 0
 
 
 _OPERATORS: dict[str, Callable[[str | None, list[Any]], bool]] = {

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from lastcall.api.meta import Object
-from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, parse_quantity
+from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.api.resources import SERVED, Resource
 from lastcall.api.times import TimeError, canonical_time
 from lastcall.api.types import Field, Struct, known_types, struct_for, struct_of
@@ -130,6 +130,8 @@ def _check(field: Field, value: Any, path: str, names: str, owner: Struct, probl
     elif shape == "scalar":
         if not isinstance(value, str) and field.format in ("byte", *TIMES):
             raise _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string")
+        if field.format == "intstr" and not _is_int_or_string(value):
+            raise _mismatch(value, owner, names, "int32", shows_number=True)
         _SCALARS[field.format](value)
 
 
@@ -180,10 +182,14 @@ def _check_quantity(value: Any) -> None:
         raise DecodeError(str(error)) from None
 
 
+def _is_int_or_string(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+    )
+
+
 def _check_int_or_string(value: Any) -> None:
-    if isinstance(value, str):
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or not -(2**31) <= value < 2**31:
+    if not _is_int_or_string(value):
         shown = _json_type(value)
         shown = f"number {value}" if shown == "number" else shown
         raise DecodeError(f"json: cannot unmarshal {shown} into Go value of type int32")
@@ -336,7 +342,7 @@ def prune_value(field: Field, value: Any) -> None:
     elif field.shape == "map" and field.item is not None:
         if field.item.format == "quantity":
             for key, item in value.items():
-                value[key] = canonical(item) if item not in (None, "") else "0"
+                value[key] = canonical_in_list(item) if item not in (None, "") else "0"
         elif field.item.format in TIMES:
             for key, item in value.items():
                 value[key] = (canonical_time(item, micro=field.item.format == "microtime") or None) if item else None

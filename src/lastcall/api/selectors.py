@@ -14,6 +14,7 @@ from lastcall.api.custom import CustomResource
 from lastcall.api.field import FieldError, go_quote, invalid
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.names import is_label_value, is_qualified_name
+from lastcall.api.numbers import int_of
 from lastcall.api.resources import Resource
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
@@ -38,9 +39,8 @@ class Requirement:
                 return value is None
             case "!=" | "notin":
                 return value is None or value not in self.values
-        try:
-            left, right = int(value or ""), int(self.values[0])
-        except ValueError:
+        left, right = int_of(value), int_of(self.values[0])
+        if left is None or right is None:
             return False
         return left > right if self.operator == "gt" else left < right
 
@@ -236,7 +236,7 @@ def _key_errors(key: str) -> list[FieldError]:
 def _value_errors(key: str, operator: Operator, values: list[str]) -> list[FieldError]:
     found: list[FieldError] = []
     for index, value in enumerate(values):
-        if operator in ("gt", "lt") and not re.fullmatch(r"[+-]?[0-9]+", value):
+        if operator in ("gt", "lt") and int_of(value) is None:
             found.append(invalid(f"values[{index}]", value, "for 'Gt', 'Lt' operators, the value must be an integer"))
         found += [invalid(f"values[{index}][{key}]", value, problem) for problem in is_label_value(value)]
     return found

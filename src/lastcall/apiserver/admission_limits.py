@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lastcall.api.errors import forbidden
 from lastcall.api.meta import Object, name_of
-from lastcall.api.quantity import Quantity
+from lastcall.api.quantity import Quantity, six_decimals
 from lastcall.api.resource_lists import Resources, parse, pod_limits, pod_requests
 from lastcall.api.resources import PODS, Resource
 
@@ -130,4 +130,4 @@ def at_most_times(type_: str, name: str, enforced: Quantity, requests: Resources
         if name not in given or not given[name].value:
             return f"{beginning}, but no {word} is specified or {word} is 0"
     ratio = limits[name].value / requests[name].value
-    return f"{beginning}, but provided ratio is {float(ratio):f}" if ratio > enforced.value else ""
+    return f"{beginning}, but provided ratio is {six_decimals(ratio)}" if ratio > enforced.value else ""

@@ -11,10 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import orjson
+
 from lastcall.api.errors import StatusError, bad_request, plain_failure
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required, too_long
+from lastcall.api.field import FieldError, forbidden, go_quote, invalid, not_supported, required, too_long
 from lastcall.api.meta import Object
+from lastcall.api.numbers import NumberError, is_int64, parse_int, parse_uint
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.requestinfo import is_true
 
@@ -63,13 +66,13 @@ def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
 
 
 def _integer(query: Mapping[str, str], name: str) -> int | None:
-    text = query.get(name, "")
-    if not text:
+    text = query.get(name)
+    if text is None:
         return None
     try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        return parse_int(text)
+    except NumberError as error:
+        raise bad_request(str(error)) from None
 
 
 def validate_list_options(options: ListOptions) -> list[FieldError]:
@@ -129,7 +132,7 @@ def decode_continue(token: str) -> tuple[int, str]:
         text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         if text[:1] != b"{":
             raise ValueError(f"invalid character '{_go_character(text)}' looking for beginning of value")
-        decoded: Any = json.loads(text)
+        decoded: Any = orjson.loads(text)
         revision, start = decoded["rv"], decoded["start"]
         if decoded["v"] != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
             raise ValueError("unrecognized version or content")
@@ -204,10 +207,11 @@ def _check_delete_options_body(body: Any) -> None:
         value = body.get(name)
         if value is None:
             continue
-        if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
-            raise bad_request(
-                f"json: cannot unmarshal {json_type(value)} into Go struct field {struct}.{name} of type {go_type}"
-            )
+        number = type_ is int and isinstance(value, int | float) and not isinstance(value, bool)
+        if (isinstance(value, type_) and type_ is not int) or (number and is_int64(value)):
+            continue
+        shown = f"number {value}" if number else json_type(value)
+        raise bad_request(f"json: cannot unmarshal {shown} into Go struct field {struct}.{name} of type {go_type}")
 
 
 def json_type(value: Any) -> str:
@@ -270,9 +274,10 @@ def parse_resource_version(text: str, *, for_list: bool) -> int:
     """0 for "". Raises: a list answers 400, everything else a (reason-less) 500."""
     if not text:
         return 0
-    if text.isascii() and text.isdigit():
-        return int(text)
-    why = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    try:
+        return parse_uint(text)
+    except NumberError as error:
+        why = f"resourceVersion: Invalid value: {go_quote(text)}: {error}"
     if for_list:
         raise bad_request(f"invalid resource version: {why}")
     raise plain_failure(why)

@@ -13,6 +13,7 @@ from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, labels_of, name_of
+from lastcall.api.numbers import int_of
 from lastcall.api.resources import (
     CRONJOBS,
     DAEMONSETS,
@@ -88,8 +89,8 @@ def parse_version(text: str) -> int | None:
     if text == "latest":
         return LATEST
     digits = text.removeprefix("v1.")
-    readable = digits != text and digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
-    return int(digits) if readable else None
+    readable = digits != text and digits[:1].isdigit() and (digits == "0" or digits[0] != "0")
+    return int_of(digits) if readable else None
 
 
 # -- Pods and what makes them ----------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, with_own_metadata
 from lastcall.api.names import generate_name
+from lastcall.api.numbers import NumberError, parse_uint
 from lastcall.api.pod_warnings import warnings_on_create, warnings_on_update
 from lastcall.api.resources import Resource
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
@@ -290,9 +291,11 @@ class GenericStore:
     def _updated(self, new: Object, old: Object, name: str, subresource: str) -> Object:
         """`new` made ready to be stored in place of `old`, or a StatusError."""
         asked = new["metadata"].get("resourceVersion") or "0"
-        if not (asked.isascii() and asked.isdigit()):
-            raise plain_failure(f'strconv.ParseUint: parsing "{asked}": invalid syntax')
-        if int(asked) == 0:
+        try:
+            unconditional = parse_uint(asked) == 0
+        except NumberError as error:
+            raise plain_failure(str(error)) from None
+        if unconditional:
             if not self.strategy.allow_unconditional_update:
                 why = invalid("metadata.resourceVersion", 0, "must be specified for an update")
                 raise invalid_object(self.resource.plural, name, [why], group=self.resource.group)

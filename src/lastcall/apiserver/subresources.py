@@ -19,6 +19,7 @@ from lastcall.api.errors import (
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, forbidden, invalid, message_of, not_supported, required
 from lastcall.api.meta import Object, uid_of, with_own_metadata
+from lastcall.api.numbers import NumberError, parse_int
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS, Resource
 from lastcall.api.schema import check_scalar
 from lastcall.api.times import later
@@ -156,9 +157,9 @@ def parse_log_options(name: str, query: Mapping[str, str]) -> PodLogOptions:
     for key in ("tailLines", "sinceSeconds", "limitBytes"):
         text = query.get(key, "")
         try:
-            numbers[key] = int(text) if text else None
-        except ValueError:
-            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+            numbers[key] = parse_int(text) if text else None
+        except NumberError as error:
+            raise bad_request(str(error)) from None
     tail, since, limit = numbers["tailLines"], numbers["sinceSeconds"], numbers["limitBytes"]
     since_time = query.get("sinceTime", "")
     if since_time:

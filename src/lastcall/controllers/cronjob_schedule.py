@@ -5,32 +5,18 @@ fields is due at every whole minute whose month, day, hour and minute in its tim
 forward, what would be due in the hour that does not exist is left out; where they are put back, it is due twice.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from lastcall.api.cron import parse
 from lastcall.api.times import FIRST, LAST
-from lastcall.api.validators.batch import schedule_problem
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEARS = 5
 """A schedule that is not due within so many years (31 February) is never due."""
 _EARLIEST, _LATEST = int(FIRST.timestamp()) + 2 * DAY, int(LAST.timestamp()) - 40 * DAY
 """The times that are looked at: a zone's or the next month's must still be one."""
-
-_DESCRIPTORS = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +109,16 @@ def _midnight(day: datetime, after: int) -> int:
 @lru_cache(maxsize=1024)
 def parse_schedule(text: str, zone: str | None = None) -> Schedule:
     """`zone` is an IANA name; None is UTC. Raises ValueError with the parser's own words, or for an unknown zone."""
-    if problem := schedule_problem(text):
-        raise ValueError(problem)
-    if text.startswith("@every "):
-        total = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9.]+)(ns|us|µs|ms|s|m|h)", text))
-        return Every(max(1, int(total)))
-    minute, hour, day, month, weekday = _DESCRIPTORS.get(text, text).split()
-    days, any_date = _field(day, 1, 31)
-    weekdays, any_weekday = _field(weekday, 0, 6, _DAYS)
+    read = parse(text)
+    if isinstance(read, int):
+        return Every(read)
     return Cron(
-        minutes=_field(minute, 0, 59)[0],
-        hours=_field(hour, 0, 23)[0],
-        days=days,
-        months=_field(month, 1, 12, _MONTHS)[0],
-        weekdays=weekdays,
-        any_day=any_date or any_weekday,
+        minutes=read.minute.values,
+        hours=read.hour.values,
+        days=read.day.values,
+        months=read.month.values,
+        weekdays=read.weekday.values,
+        any_day=read.day.any_value or read.weekday.any_value,
         zone=_zone(zone),
     )
 
@@ -151,25 +132,3 @@ def _zone(name: str | None) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, OSError) as error:
         raise ValueError(f"unknown time zone {name}") from error
-
-
-def _field(text: str, low: int, high: int, names: tuple[str, ...] = ()) -> tuple[frozenset[int], bool]:
-    """(the values, whether it stands for any value). (`getField`)"""
-    values: dict[int, None] = {}
-    any_value = False
-    for part in text.split(","):
-        span, slash, step_text = part.partition("/")
-        step = int(step_text) if slash else 1
-        if span in ("*", "?"):
-            first, last = low, high
-            any_value = any_value or step == 1
-        else:
-            ends = [_value(each, low, names) for each in span.split("-")]
-            # `5/15` is `5-59/15`.
-            first, last = ends[0], high if slash and len(ends) == 1 else ends[-1]
-        values |= dict.fromkeys(range(first, last + 1, step))
-    return frozenset(values), any_value
-
-
-def _value(text: str, low: int, names: tuple[str, ...]) -> int:
-    return names.index(text.lower()) + low if text.lower() in names else int(text)

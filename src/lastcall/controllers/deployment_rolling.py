@@ -5,12 +5,12 @@ pkg/controller/deployment/rolling.go. What counts are specs and available Pods: 
 that for a while more Pods exist than replicas and surge together.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lastcall.api.meta import Object
+from lastcall.api.numbers import scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,6 @@ def replicas_of(obj: Object | None) -> int:
 
 def status_count(obj: Object | None, key: str) -> int:
     return int(((obj.get("status") or {}).get(key) or 0) if obj is not None else 0)
-
-
-def scaled(value: Any, total: int, *, up: bool) -> int:
-    """An int, or a percentage of `total` rounded up or down. (`intstr.GetScaledValueFromIntOrPercent`)"""
-    if isinstance(value, str):
-        share = int(value.removesuffix("%")) * total / 100
-        return math.ceil(share) if up else math.floor(share)
-    return int(value or 0)
 
 
 def fenceposts(surge: Any, unavailable: Any, replicas: int) -> tuple[int, int]:

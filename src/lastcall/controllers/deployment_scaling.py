@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from lastcall.api.meta import Object
+from lastcall.api.numbers import int_of
 from lastcall.controllers.deployment_rolling import Resize, by_age, max_surge, replicas_of, status_count
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
@@ -14,11 +15,7 @@ MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 
 def number_annotation(obj: Object, key: str) -> int | None:
-    text = (obj["metadata"].get("annotations") or {}).get(key, "")
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    return int_of((obj["metadata"].get("annotations") or {}).get(key))
 
 
 def is_scaling_event(deployment: Object, replica_sets: Sequence[Object]) -> bool:

@@ -16,9 +16,9 @@ from lastcall.api.disruption import (
     update_disruption_allowed_condition,
 )
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of
+from lastcall.api.numbers import scaled
 from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal
 from lastcall.api.times import later, parse_rfc3339
-from lastcall.controllers.deployment_rolling import scaled
 from lastcall.world.clock import rfc3339
 
 DELETION_TIMEOUT = timedelta(minutes=2)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.numbers import int_of
 from lastcall.api.pods import is_pod_ready, pod_key
 from lastcall.api.resources import JOBS, PODS
 from lastcall.api.selectors import selector_of_expressions
@@ -421,5 +422,4 @@ def _is_foreign(job: Object) -> bool:
 
 def _version(obj: Object) -> int:
     """Of an API server whose versions cannot be compared: 0."""
-    text = obj["metadata"].get("resourceVersion") or ""
-    return int(text) if text.isdecimal() else 0
+    return int_of(obj["metadata"].get("resourceVersion")) or 0

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from lastcall.api.numbers import int_of
+
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
@@ -29,11 +31,9 @@ class Indexes:
         """
         found: list[tuple[int, int]] = []
         for part in (text or "").split(","):
-            first, _, last = part.partition("-")
-            if not first.isdecimal() or not (last or "0").isdecimal():
-                continue
-            low, high = int(first), min(int(last or first), completions - 1)
-            if low <= high:
+            first, dash, last = part.partition("-")
+            low, high = int_of(first), int_of(last if dash else first)
+            if low is not None and high is not None and 0 <= low <= (high := min(high, completions - 1)):
                 found.append((low, high))
         return cls._joined(sorted(found))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, namespace_of
+from lastcall.api.numbers import int_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import JOBS
 from lastcall.api.times import parse_rfc3339
@@ -57,8 +58,8 @@ def is_failed(job: Object, pod: Object) -> bool:
 
 def completion_index(pod: Object) -> int | None:
     """None for a Pod without one that can be read."""
-    text = annotations_of(pod).get(COMPLETION_INDEX, "")
-    return int(text) if text.isdecimal() else None
+    index = int_of(annotations_of(pod).get(COMPLETION_INDEX))
+    return index if index is not None and index >= 0 else None
 
 
 def valid_index(job: Object, pod: Object) -> int | None:
@@ -123,8 +124,7 @@ def _has_condition(pod: Object, patterns: Iterable[Object]) -> Object | None:
 
 
 def _number(pod: Object, key: str) -> int:
-    text = annotations_of(pod).get(key, "")
-    return int(text) if text.isdecimal() and int(text) < 2**31 else 0
+    return max(0, int_of(annotations_of(pod).get(key), 32) or 0)
 
 
 def index_failures(pod: Object) -> int:

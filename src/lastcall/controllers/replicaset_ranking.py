@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.numbers import int_of
 from lastcall.api.pods import get_condition, is_pod_ready, is_restartable_init
 from lastcall.api.times import parse_rfc3339
 from lastcall.controllers.pod_control import is_pod_active
@@ -61,11 +62,7 @@ def deletion_cost(pod: Object) -> int:
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "")
     if not text or text.startswith("+") or (text[0] == "0" and len(text) > 1):
         return 0
-    try:
-        cost = int(text)
-    except ValueError:
-        return 0
-    return cost if -(2**31) <= cost < 2**31 else 0
+    return int_of(text, 32) or 0
 
 
 def _ready_time(status: Object) -> float | None:

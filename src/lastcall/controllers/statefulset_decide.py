@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of
+from lastcall.api.numbers import int_of
 from lastcall.api.pods import is_pod_ready
 from lastcall.api.resources import STATEFULSETS
 from lastcall.controllers.history import REVISION_LABEL, revision_of_pod, with_revision
@@ -88,7 +89,8 @@ class Revisions:
 def parent_and_ordinal(pod: Object) -> tuple[str, int]:
     """`("web", 2)` for web-2; ordinal -1 for a name that is none."""
     match = _NAME.fullmatch(name_of(pod))
-    return (match.group(1), int(match.group(2))) if match else ("", -1)
+    ordinal = int_of(match.group(2), 32) if match else None
+    return (match.group(1), ordinal) if match and ordinal is not None else ("", -1)
 
 
 def is_member(owner: Object, pod: Object) -> bool:

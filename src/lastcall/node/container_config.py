@@ -7,6 +7,7 @@ All of it is pure; the environment, which needs other objects, is made in `envir
 import orjson
 
 from lastcall.api.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.numbers import int_of
 from lastcall.api.pods import pod_ref_text
 from lastcall.api.quantity import Quantity, QuantityError, parse_quantity
 from lastcall.cri.api import (
@@ -252,12 +253,12 @@ def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None
             raise ContainerConfigError(f"container's runAsUser breaks non-root policy {where}")
         return
     image_user = image.user.partition(":")[0]
-    if image_user and not image_user.isdigit():
+    if image_user and int_of(image_user) is None:
         raise ContainerConfigError(
             f"container has runAsNonRoot and image has non-numeric user ({image_user}), "
             f"cannot verify user is non-root {where}"
         )
-    if not image_user or int(image_user) == 0:
+    if not int_of(image_user):
         raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
 
 

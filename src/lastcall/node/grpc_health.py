@@ -15,6 +15,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 
+from lastcall.api.numbers import int_of
 from lastcall.api.protobuf_wire import delimited
 from lastcall.node.interfaces import DialError, RPCError
 from lastcall.world.clock import Clock
@@ -142,14 +143,13 @@ class _Call:
 
     def _answer(self) -> int:
         """Raises RPCError."""
-        status = self.headers.get("grpc-status", "")
-        if not status.isdecimal():
+        number = int_of(self.headers.get("grpc-status"), 32)
+        if number is None:
             http = self.headers.get(":status", "")
-            code = "Unknown" if http == "200" or not http.isdecimal() else _OF_HTTP.get(int(http), "Unknown")
+            code = "Unknown" if http == "200" else _OF_HTTP.get(int_of(http) or 0, "Unknown")
             raise RPCError(code, f"unexpected HTTP status code received from server: {http}")
-        if int(status) != 0:
-            number = int(status)
-            code = CODES[number] if number < len(CODES) else f"Code({number})"
+        if number != 0:
+            code = CODES[number] if 0 < number < len(CODES) else f"Code({number})"
             raise RPCError(code, unquote(self.headers.get("grpc-message", "")))
         if len(self.body) < 5 or self.body[0] != 0 or len(self.body) < 5 + int.from_bytes(self.body[1:5], "big"):
             raise RPCError("Internal", "grpc: the answer holds no whole message")

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object
+from lastcall.api.numbers import int_of
 from lastcall.api.pods import pod_ref_text
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_list, go_quote
@@ -80,8 +81,8 @@ def resolve_port(port: object, container: Object) -> int:
         named = next((p["containerPort"] for p in container.get("ports") or () if p.get("name") == port), None)
         if named is not None:
             number = int(named)
-        elif port.isdigit():
-            number = int(port)
+        elif (read := int_of(port)) is not None:
+            number = read
         else:
             raise UnknownPort(f"couldn't find port: {go_quote(port)} in container ports")
     else:

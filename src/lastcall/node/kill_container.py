@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.numbers import int_of
 from lastcall.cri.api import ContainerStatus, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.node import grace
 from lastcall.node.grace import KillReason
@@ -290,7 +291,7 @@ class ContainerKiller:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.lstrip("-").isdigit() else None
+    return int_of(text)
 
 
 def _shown(output: bytes) -> str:

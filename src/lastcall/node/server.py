@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.numbers import int_of
 from lastcall.api.times import later, parse_rfc3339
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
 from lastcall.node.container_statuses import runtime_id
@@ -187,9 +188,9 @@ class KubeletServer:
         numbers: dict[str, int | None] = {}
         for name in ("tailLines", "sinceSeconds", "limitBytes"):
             text = query.get(name)
-            if text is not None and not text.lstrip("-").isdigit():
+            numbers[name] = int_of(text)
+            if text is not None and numbers[name] is None:
                 raise ValueError(f"{name}: {text!r} is not a whole number")
-            numbers[name] = None if text is None else int(text)
         tail, limit = numbers["tailLines"], numbers["limitBytes"]
         if tail is not None and tail < 0:
             raise ValueError(f"tailLines: {tail} must be greater than or equal to 0")

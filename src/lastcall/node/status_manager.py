@@ -12,6 +12,7 @@ from typing import cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.numbers import int_of
 from lastcall.api.resources import PODS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.conditions import find_condition
@@ -337,7 +338,5 @@ class PodStatusManager:
     @staticmethod
     def _newer(one: Object, other: Object) -> Object:
         """The object with the greater resourceVersion (comparable decimal numbers since KEP-5504), else `other`."""
-        left, right = resource_version_of(one), resource_version_of(other)
-        if left.isdigit() and right.isdigit() and int(left) > int(right):
-            return one
-        return other
+        left, right = int_of(resource_version_of(one)), int_of(resource_version_of(other))
+        return one if left is not None and right is not None and left > right else other

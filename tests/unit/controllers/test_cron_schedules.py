@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.validators.batch import schedule_problem
+from lastcall.api.validators.batch import schedule_problems
 from lastcall.controllers.cronjob_schedule import Every, parse_schedule
 
 
@@ -140,7 +140,7 @@ MOMENTS = st.builds(
 @settings(max_examples=120, deadline=None)
 @given(text=SCHEDULES, zone=ZONES, after=MOMENTS)
 def test_the_next_time_is_the_first_minute_that_matches(text, zone, after):
-    assert schedule_problem(text) == ""
+    assert schedule_problems(text) == []
     schedule = parse_schedule(text, zone)
     minutes = range((int(after) // 60 + 1) * 60, int(after) + 2 * 86400, 60)
     first = next((m for m in minutes if schedule.matches(datetime.fromtimestamp(m, schedule.zone))), None)

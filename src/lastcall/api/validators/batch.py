@@ -1,9 +1,9 @@
 """Job and CronJob. Source: pkg/apis/batch/validation/validation.go."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from lastcall.api.cron import ScheduleError, parse
 from lastcall.api.field import (
     OMITTED,
     FieldError,
@@ -267,62 +267,24 @@ def _only_directives(new: Object, old: Object) -> bool:
 # -- CronJob -------------------------------------------------------------------------------------------------------
 
 MAX_CRON_JOB_NAME = 52
-_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("dom", 1, 31), ("month", 1, 12), ("dow", 0, 6))
-_NAMES = {
-    "month": dict(
-        zip(
-            ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-            range(1, 13),
-            strict=True,
-        )
-    ),
-    "dow": dict(zip(["sun", "mon", "tue", "wed", "thu", "fri", "sat"], range(7), strict=True)),
-}
-_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 
 
-def schedule_problem(schedule: str) -> str:
-    """What robfig/cron would say of a schedule; "" when it can be read."""
+def schedule_problems(schedule: str) -> list[str]:
+    """What Kubernetes would say of a schedule. (`validateScheduleFormat`)"""
+    problems: list[str] = []
     text = schedule
-    if "TZ" in text:
-        return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-    if text.startswith("@"):
-        if text in _DESCRIPTORS or re.fullmatch(r"@every ([0-9.]+(ns|us|µs|ms|s|m|h))+", text):
-            return ""
-        return f"unrecognized descriptor: {text}"
-    fields = text.split()
-    if len(fields) != len(_FIELDS):
-        return f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]"
-    for field, (name, low, high) in zip(fields, _FIELDS, strict=True):
-        for part in field.split(","):
-            if problem := _part_problem(part, name, low, high):
-                return problem
-    return ""
-
-
-def _part_problem(part: str, name: str, low: int, high: int) -> str:
-    span, slash, step = part.partition("/")
-    if slash and (not step.isdecimal() or int(step) == 0):
-        if step.isdecimal():
-            return f"step of range should be a positive number: {part}"
-        return f'failed to parse int from {step}: strconv.Atoi: parsing "{step}": invalid syntax'
-    if span in ("*", "?"):
-        return ""
-    ends: list[int] = []
-    for text in span.split("-"):
-        value = _NAMES.get(name, {}).get(text.lower())
-        if value is None and not text.isdecimal():
-            return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
-        ends.append(int(text) if value is None else value)
-    if len(ends) > 2:
-        return f"too many hyphens: {part}"
-    if ends[0] < low:
-        return f"beginning of range ({ends[0]}) below minimum ({low}): {part}"
-    if ends[-1] > high:
-        return f"end of range ({ends[-1]}) above maximum ({high}): {part}"
-    if ends[0] > ends[-1]:
-        return f"beginning of range ({ends[0]}) beyond end of range ({ends[-1]}): {part}"
-    return ""
+    if text.startswith(("TZ=", "CRON_TZ=")) and " " in text:
+        zone, _, text = text.partition("=")[2].partition(" ")
+        if problem := _zone_problem(zone):
+            problems.append(f"provided bad location {zone}: {problem}")
+    try:
+        if not problems:
+            parse(text.strip(" ") if text != schedule else text)
+    except ScheduleError as error:
+        problems.append(str(error))
+    if "TZ" in schedule:
+        problems.append("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    return problems
 
 
 def validate_cron_job(obj: Object) -> list[FieldError]:
@@ -331,8 +293,7 @@ def validate_cron_job(obj: Object) -> list[FieldError]:
     schedule = spec.get("schedule") or ""
     if not schedule:
         errors.append(required("spec.schedule"))
-    elif problem := schedule_problem(schedule):
-        errors.append(invalid("spec.schedule", schedule, problem))
+    errors += [invalid("spec.schedule", schedule, problem) for problem in schedule_problems(schedule) if schedule]
     errors += non_negative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
     zone = spec.get("timeZone")
     if zone is not None and (problem := _zone_problem(zone)):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required
 from lastcall.api.meta import Object
 from lastcall.api.names import is_qualified_name
+from lastcall.api.quantity import six_decimals
 from lastcall.api.quota import is_extended
 from lastcall.api.quota_scopes import (
     BEST_EFFORT,
@@ -228,7 +229,7 @@ def _together(name: str, given: dict[str, Resources], path: str) -> list[FieldEr
         if "min" in amounts and "max" in amounts and amounts["min"].value:
             largest = amounts["max"].value / amounts["min"].value
             if ratio.value > largest:
-                why = f"ratio {ratio} is greater than max/min = {float(largest):f}"
+                why = f"ratio {ratio} is greater than max/min = {six_decimals(largest)}"
                 errors.append(invalid(at, str(ratio), why))
     overcommit = "/" not in name and not name.startswith("hugepages-")
     default, request = amounts.get("default"), amounts.get("defaultRequest")

@@ -3,19 +3,18 @@
 Source: pkg/apis/apps/validation/validation.go, pkg/apis/core/validation (ValidateReplicationController).
 """
 
-import re
 from typing import Any
 
 from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import for_prefix, is_dns1123_subdomain
+from lastcall.api.numbers import is_percent, percent_of
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
 from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
 from lastcall.api.validators.metadata import validate_annotations, validate_labels
 from lastcall.api.validators.pod_spec import validate_pod_spec
 
 IMMUTABLE = "field is immutable"
-_PERCENT = re.compile(r"[0-9]+%")
 _PERCENT_TEXT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
@@ -28,19 +27,19 @@ is_pod_name_prefix = for_prefix(is_dns1123_subdomain)
 def int_or_percent(value: Any, path: str) -> list[FieldError]:
     """A count that is not negative, or `N%`. (`ValidatePositiveIntOrPercent`)"""
     if isinstance(value, str):
-        return [] if _PERCENT.fullmatch(value) else [invalid(path, value, _PERCENT_TEXT)]
+        return [] if is_percent(value) else [invalid(path, value, _PERCENT_TEXT)]
     return non_negative(value, path)
 
 
 def at_most_hundred_percent(value: Any, path: str) -> list[FieldError]:
     """(`IsNotMoreThan100Percent`)"""
-    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+    if isinstance(value, str) and percent_of(value) > 100:
         return [invalid(path, value, "must not be greater than 100%")]
     return []
 
 
 def _is_zero(value: Any) -> bool:
-    return value in (0, None) or (isinstance(value, str) and bool(_PERCENT.fullmatch(value)) and int(value[:-1]) == 0)
+    return value in (0, None) or (isinstance(value, str) and percent_of(value) == 0)
 
 
 def template_spec(template: Object, path: str) -> list[FieldError]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from lastcall.api import resources as kinds
 from lastcall.api.defaults_workloads import TEMPLATE_GENERATION
+from lastcall.api.errors import bad_request
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.numbers import INT64_MAX, NumberError, int_of, parse_int
 from lastcall.apiserver.deletion import GarbageCollectionPolicy
 from lastcall.apiserver.strategies.base import Strategy
 
@@ -68,18 +70,27 @@ class DaemonSetStrategy(WorkloadStrategy):
     def prepare_for_create(self, obj: Object) -> None:
         super().prepare_for_create(obj)
         annotations = obj["metadata"].get("annotations") or {}
-        number = annotations.get(TEMPLATE_GENERATION, "0")
-        number = number if number.isdecimal() and int(number) else "1"
-        obj["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: number}
+        number = max(1, _template_generation(annotations))
+        obj["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(number)}
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
         if subresource:
             return
-        number = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1")
-        if new["spec"].get("template") != old["spec"].get("template") and number.isdecimal():
-            number = str(int(number) + 1)
-        new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: number}
+        annotations = new["metadata"].get("annotations") or {}
+        _template_generation(annotations)
+        number = int_of((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)) or 1
+        if new["spec"].get("template") != old["spec"].get("template"):
+            number = min(number + 1, INT64_MAX)
+        new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(number)}
+
+
+def _template_generation(annotations: Object) -> int:
+    """(`Convert_v1_DaemonSet_To_apps_DaemonSet`) Raises 400."""
+    try:
+        return parse_int(annotations.get(TEMPLATE_GENERATION, "0"))
+    except NumberError as error:
+        raise bad_request(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}') from None
 
 
 class JobStrategy(WorkloadStrategy):

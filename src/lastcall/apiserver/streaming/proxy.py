@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
+from lastcall.api.numbers import int_of
 from lastcall.streaming import web
 from lastcall.streaming.upgrade import HandedOver, SocketStream, take_over
 from lastcall.world.tasks import Tasks
@@ -72,7 +73,7 @@ def _request(request: web.BaseRequest, location: str, writer: asyncio.StreamWrit
 
 def _status(head: bytes) -> int:
     parts = head.split(b" ", 2)
-    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+    return int_of(parts[1].decode("latin-1")) or 0 if len(parts) > 1 else 0
 
 
 async def _refused(status: int, head: bytes, reader: asyncio.StreamReader) -> web.Response:
@@ -83,7 +84,7 @@ async def _refused(status: int, head: bytes, reader: asyncio.StreamReader) -> we
         for name, _, value in [line.partition(":")]
     }
     length = headers.get("content-length", "0")
-    size = min(int(length), _LONGEST_ERROR) if length.isdigit() else 0
+    size = max(0, min(int_of(length) or 0, _LONGEST_ERROR))
     body = b""
     with suppress(asyncio.IncompleteReadError, OSError):
         body = await reader.readexactly(size)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lastcall.api.meta import Object
+from lastcall.api.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import Dialer, DialError, RPCError
@@ -137,12 +138,12 @@ def probe_headers(action: Object, features: StatusFeatures) -> list[tuple[str, s
 
 def resolve_port(port: Any, container: Object) -> int:
     """A port by number or by the container's port name. Raises ProbeError. Source: pkg/probe/util.go."""
-    if isinstance(port, str) and not port.isdigit():
+    number = int_of(port) if isinstance(port, str) else int(port)
+    if number is None:
         for declared in container.get("ports") or []:
             if declared.get("name") == port:
                 return int(declared["containerPort"])
         raise ProbeError(f"port {port} not found")
-    number = int(port)
     if not 0 < number < 65536:
         raise ProbeError(f"invalid port number: {number}")
     return number

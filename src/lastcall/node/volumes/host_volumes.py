@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import re
 import stat
 from pathlib import Path
 
 from lastcall.api.meta import Object
+from lastcall.api.quantity import QuantityError, parse_quantity
 from lastcall.node.interfaces import VolumeError
 from lastcall.world import linux
 
@@ -31,11 +31,10 @@ def set_up_empty_dir(directory: Path, source: Object, fs_group: int | None) -> N
 
 def bytes_of(quantity: object) -> int:
     """Bytes of a memory quantity, 0 for none or anything unreadable."""
-    match = re.fullmatch(r"(\d+)(Ki|Mi|Gi|Ti|k|M|G|T)?", str(quantity or ""))
-    if match is None:
+    try:
+        return max(0, parse_quantity(str(quantity or "")).whole)
+    except QuantityError:
         return 0
-    factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-    return int(match.group(1)) * factors.get(match.group(2) or "", 1)
 
 
 def check_host_path(source: Object) -> Path:
