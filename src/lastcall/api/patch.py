@@ -6,13 +6,11 @@ Sources: apiserver pkg/endpoints/handlers/patch.go, RFC 6902, RFC 7386, apimachi
 
 from typing import Any, cast
 
-from lastcall.api import errors
+from lastcall.api import errors, json_patch
 from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.meta import Object, copy_object
+from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.types import Field, Struct, struct_for, struct_of
-
-MAX_JSON_PATCH_OPERATIONS = 10_000
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -34,49 +32,40 @@ def _not_applicable() -> StatusError:
     return status_failure(422, "Invalid", message, {})
 
 
-def json_patch(doc: Object, patch: Any) -> Object:
+def apply_json_patch(doc: Object, patch: Any) -> Object:
     """RFC 6902. Raises StatusError: 400 for a patch that is no list, 413 for too many operations, 422 otherwise."""
+    if patch is None:
+        return doc
     if not isinstance(patch, list):
         what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type []handlers.jsonPatchOp"
         raise errors.bad_request(f"error decoding patch: {what}")
-    if len(patch) > MAX_JSON_PATCH_OPERATIONS:
-        limit = MAX_JSON_PATCH_OPERATIONS
+    if len(patch) > json_patch.MAX_OPERATIONS:
+        limit = json_patch.MAX_OPERATIONS
         raise errors.too_large(f"The allowed maximum operations in a JSON patch is {limit}, got {len(patch)}")
     for operation in patch:
+        if operation is None:
+            raise _not_applicable()
         if not isinstance(operation, dict):
             what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
             raise errors.bad_request(f"error decoding patch: {what}")
-    import jsonpatch  # few clients ask for it
-
+        for name in ("op", "path", "from"):
+            if not isinstance(operation.get(name), str | None):
+                kind = _go_kind(operation[name])
+                what = f"json: cannot unmarshal {kind} into Go struct field jsonPatchOp.{name} of type string"
+                raise errors.bad_request(f"error decoding patch: {what}")
     try:
-        patched = _apply(copy_object(doc), patch)
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError, ValueError):
+        patched = json_patch.apply(doc, patch)
+    except json_patch.PatchError:
         raise _not_applicable() from None
     if not isinstance(patched, dict):
         raise _not_applicable()
     return cast(Object, patched)
 
 
-def _apply(doc: Object, patch: list[Object]) -> Any:
-    """Go's library lets `replace` set a member that an object does not have, where RFC 6902 has it fail."""
-    import jsonpatch
-
-    try:
-        return jsonpatch.JsonPatch(patch).apply(doc)
-    except jsonpatch.JsonPatchConflict:
-        if not any(operation.get("op") == "replace" for operation in patch):
-            raise
-    for operation in patch:
-        if operation.get("op") == "replace" and "value" in operation:
-            parent, member = jsonpatch.JsonPointer(operation["path"]).to_last(doc)
-            if isinstance(parent, dict) and member not in parent:
-                operation = {**operation, "op": "add"}
-        doc = jsonpatch.JsonPatch([operation]).apply(doc, in_place=True)
-    return doc
-
-
 def merge_patch(doc: Object, patch: Any) -> Object:
     """RFC 7386. Raises StatusError 400 for a patch that is no object."""
+    if patch is None:
+        raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
         what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type map[string]interface {{}}"
         raise errors.bad_request(f"error decoding patch: {what}")
@@ -100,6 +89,8 @@ def strategic_merge_patch(resource: Resource, doc: Object, patch: Any) -> Object
 
     Raises StatusError: 400 for a patch that is no object, 500 for a wrong directive or a missing merge key.
     """
+    if patch is None:
+        return doc
     if not isinstance(patch, dict):
         what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type map[string]interface {{}}"
         raise errors.bad_request(what)

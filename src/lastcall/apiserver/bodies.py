@@ -4,18 +4,21 @@ Sources: apiserver pkg/endpoints/handlers/create.go, apimachinery pkg/runtime/se
 pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
+import asyncio
 import re
 from collections.abc import Callable
-from functools import cache
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
 
+from lastcall.api import yaml_text
 from lastcall.api.custom import CustomResource
 from lastcall.api.decoding import decode_fields, decoded_copy
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import go_quote, invalid
+from lastcall.api.field import invalid
+from lastcall.api.json_depth import MAX_DEPTH, too_deep
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema import DecodeError, known_kind
@@ -25,88 +28,87 @@ from lastcall.apiserver.negotiation import JSON, PROTOBUF, YAML
 from lastcall.apiserver.options import TYPE_META
 from lastcall.apiserver.repeated_fields import repeated_fields
 from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.world.clock import Clock
 
 SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
-def decode(body: bytes, media_type: str, yaml_problems: list[str] | None = None) -> Any:
+SMALL_BYTES = 32 << 10
+MAX_ALIASED_TEXT = 3 << 20
+"""Characters that aliases may add: more cannot be stored."""
+
+
+class Turns:
+    """How who reads YAML lets others go on: between slices, and one big text at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.big = asyncio.Lock()
+
+
+async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list[str] | None = None) -> Any:
     """JSON, YAML or protobuf as plain data; `yaml_problems` gets the keys that are there twice. Raises ValueError."""
-    if media_type == PROTOBUF:
-        from lastcall.api.protobuf import decode_envelope
+    if media_type == YAML:
+        return await decode_yaml(body, turns, yaml_problems)
+    if media_type != PROTOBUF:
+        return decode_json(body)
+    from lastcall.api.protobuf import decode_envelope
 
-        return decode_envelope(body)
-    if media_type != YAML:
-        return orjson.loads(body)
-    import yaml
+    decoded = decode_envelope(body)
+    if too_deep(decoded):
+        raise ValueError("proto: nested too deeply")
+    return decoded
 
-    loader = _yaml_loader()(body)
+
+def decode_json(body: bytes) -> Any:
+    """Raises ValueError with Go's words."""
     try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        if yaml_problems is not None:
-            _repeated_keys(node, yaml_problems)
-        return loader.construct_document(node)
-    except yaml.YAMLError as error:
-        raise ValueError(_yaml_error(error)) from None
-    finally:
-        loader.dispose()
+        decoded = orjson.loads(body)
+    except ValueError:
+        raise ValueError(_json_error(body)) from None
+    # Most bodies have less brackets than levels are allowed.
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and (bracket := too_deep(decoded)):
+        raise ValueError(f"invalid character '{bracket}' exceeded max depth")
+    return decoded
 
 
-def _repeated_keys(node: Any, problems: list[str]) -> None:
-    """The keys below a YAML node that a map has twice, in Go's words."""
-    if node.id == "sequence":
-        for item in node.value:
-            _repeated_keys(item, problems)
-    if node.id != "mapping":
-        return
-    seen: list[str] = []
-    for key, value in node.value:
-        _repeated_keys(value, problems)
-        if key.id == "scalar" and key.value in seen:
-            problems.append(f"line {value.start_mark.line + 1}: key {go_quote(key.value)} already set in map")
-        seen.append(key.value if key.id == "scalar" else "")
+async def decode_yaml(body: bytes, turns: Turns, problems: list[str] | None = None) -> Any:
+    """`yaml_text.decode`, so that others get their turn meanwhile. Raises ValueError with Go's words."""
+    reading = yaml_text.steps(body, problems, max_text=len(body) + MAX_ALIASED_TEXT)
+    async with turns.big if len(body) > SMALL_BYTES else nullcontext():
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                return end.value
+            await turns.clock.sleep(0)
 
 
-@cache
-def _yaml_loader() -> Any:
-    """A safe loader that leaves timestamps as the text they are, as JSON does."""
-    import yaml
-
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    resolvers = {
-        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
-        for first, known in base.yaml_implicit_resolvers.items()
-    }
-    return type("Loader", (base,), {"yaml_implicit_resolvers": resolvers})
-
-
-def decode_optional(body: bytes, media_type: str, default: Any) -> Any:
+async def decode_optional(body: bytes, media_type: str, default: Any, turns: Turns) -> Any:
     """The decoded body, `default` for an empty one. Raises the 400 StatusError."""
     if not body:
         return default
     try:
-        return decode(body, media_type)
+        return await decode(body, media_type, turns)
     except ValueError as error:
-        why = str(error) if media_type != JSON else f"couldn't get version/kind; json parse error: {_json_error(body)}"
+        why = str(error) if media_type != JSON else f"couldn't get version/kind; json parse error: {error}"
         raise bad_request(why) from None
 
 
-def decode_object(body: bytes, media_type: str, resource: Resource, context: RequestContext) -> Object:
+async def decode_object(
+    body: bytes, media_type: str, resource: Resource, context: RequestContext, turns: Turns
+) -> Object:
     """The body of a POST or PUT; `context` learns what it says twice. Raises 400 for what is no object of this kind."""
     yaml_problems: list[str] = []
     try:
-        obj = decode(body, media_type, yaml_problems)
+        obj = await decode(body, media_type, turns, yaml_problems)
     except ValueError as error:
-        if media_type == PROTOBUF:
-            text = (
-                f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({body[:1000].hex()})"
-            )
-            raise bad_request(text) from None
-        if media_type == YAML:
-            why = f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({_summary(body)})"
-            raise bad_request(why) from None
-        raise _unrecognized(resource, _json_error(body), _summary(body)) from None
+        if media_type == JSON:
+            raise _unrecognized(resource, str(error), _summary(body)) from None
+        shown = body[:1000].hex() if media_type == PROTOBUF else _summary(body)
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({shown})"
+        ) from None
     if obj is None:
         return {"metadata": {}}
     if isinstance(obj, dict):
@@ -142,44 +144,46 @@ def _say_of_yaml(resource: Resource, context: RequestContext, problems: list[str
     raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
 
 
-def decode_patch(body: bytes, content_type: str, context: RequestContext | None = None) -> Any:
-    """The decoded patch, an empty one for an empty body. Raises the 400 StatusError."""
+async def decode_patch(body: bytes, content_type: str, turns: Turns, context: RequestContext | None = None) -> Any:
+    """The decoded patch. Raises the 400 StatusError."""
     if content_type == APPLY_PATCH:
-        return _decode_applied(body)
+        return await _decode_applied(body, turns, context)
     try:
-        patch = orjson.loads(body) if body else {}
-        if context is not None and context.field_validation != "Ignore" and isinstance(patch, dict):
-            context.repeated = repeated_fields(body, patch)
-        return patch
-    except ValueError:
-        why = _json_error(body)
+        patch = decode_json(body)
+    except ValueError as error:
+        why = str(error)
         raise bad_request(why if content_type == STRATEGIC_MERGE_PATCH else f"error decoding patch: {why}") from None
+    if context is not None and context.field_validation != "Ignore" and isinstance(patch, dict):
+        context.repeated = repeated_fields(body, patch)
+    return patch
 
 
-def _decode_applied(body: bytes) -> Any:
+async def _decode_applied(body: bytes, turns: Turns, context: RequestContext | None) -> Any:
     """What is applied comes as YAML, of which JSON, what kubectl sends, is a part."""
+    looks = context is not None and context.field_validation != "Ignore"
+    problems: list[str] = []
     try:
-        return orjson.loads(body)
-    except ValueError:
-        pass
-    import yaml
-
-    try:
-        return yaml.load(body, Loader=_yaml_loader())  # noqa: S506 (a safe loader)
-    except yaml.YAMLError as error:
-        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {_yaml_error(error)}") from None
-
-
-def _yaml_error(error: Any) -> str:
-    """Go's words for what is wrong with a YAML text, as far as they can be told without its decoder."""
-    problem = str(getattr(error, "problem", None) or error).replace("\n", " ")
-    expected = re.fullmatch(r"(?:did not find )?expected (.*?),? but (?:got|found) .*", problem)
-    words = f"did not find expected {expected.group(1)}" if expected else problem
-    marks = (getattr(error, name, None) for name in ("context_mark", "problem_mark"))
-    line = next((mark.line for mark in marks if mark is not None and mark.line), 0)
-    if line and type(error).__name__ == "ScannerError":
-        line += 1  # only its scanner counts from one
-    return f"yaml: line {line}: {words}" if line else f"yaml: {words}"
+        try:
+            config = decode_json(body)
+            again = looks and repeated_fields(body, config) is not None
+        except ValueError:
+            again = True
+        if again:
+            config = await decode_yaml(body, turns, problems)
+    except ValueError as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if not isinstance(config, dict | None):
+        type_ = {list: "array", str: "string", bool: "bool"}.get(type(config), "number")
+        why = f"json: cannot unmarshal {type_} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    if problems and context is not None and looks:
+        if context.field_validation == "Strict":
+            why = "".join(f"\n  {problem}" for problem in problems)
+            raise bad_request(
+                f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{why}"
+            )
+        context.warnings.extend(problems)
+    return config or {}
 
 
 def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
@@ -189,8 +193,17 @@ def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
     )
 
 
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+
+
 def _json_error(body: bytes) -> str:
     """Go's words for the first thing wrong with a JSON text, as far as they can be told without its decoder."""
+    depth = 0
+    for found in _TOKEN.finditer(body):
+        token = found.group()
+        depth += 1 if token in b"[{" else -1 if token in b"]}" else 0
+        if depth > MAX_DEPTH:
+            return f"invalid character '{token.decode()}' exceeded max depth"
     import json
 
     text = body.decode(errors="replace")
@@ -206,6 +219,8 @@ def _json_error(body: bytes) -> str:
             if character == literal[0]:
                 return _literal_error(text[error.pos :], literal)
         return f"invalid character '{character}' looking for beginning of value"
+    except (ValueError, RecursionError):
+        pass  # what Python reads and a stricter decoder does not: a number of 5 000 digits
     return "invalid JSON"
 
 

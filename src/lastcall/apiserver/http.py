@@ -32,7 +32,7 @@ from lastcall.apiserver.auth import (
     impersonation_requests,
     may_everything,
 )
-from lastcall.apiserver.bodies import decode_object, decode_optional, decode_patch
+from lastcall.apiserver.bodies import Turns, decode_object, decode_optional, decode_patch
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import verbs_of
@@ -91,6 +91,7 @@ class HTTPFace:
         issuer: TokenIssuer,
     ) -> None:
         self._world = world
+        self._turns = Turns(world.clock)
         self._operations = operations
         self._authenticator = authenticator
         self._catalog = catalog
@@ -124,7 +125,8 @@ class HTTPFace:
         if resource is None:
             return self._not_found(info)
         if isinstance(resource, CustomResource):
-            if negotiate(request.headers.get("Accept", ""), list_=not info.name).name == PROTOBUF:
+            lists = not info.name and info.verb != "watch"
+            if negotiate(request.headers.get("Accept", ""), list_=lists).name == PROTOBUF:
                 raise not_acceptable(True)
             if resource.warning:
                 _warnings(request).append(resource.warning)
@@ -322,7 +324,7 @@ class HTTPFace:
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
         context = self._context(request, user, "CreateOptions")
-        obj = decode_object(await self._body(request), self._body_type(request), _body_kind(resource, info), context)
+        obj = await self._object(request, _body_kind(resource, info), context)
         answer = await self._operations.create(
             context,
             resource,
@@ -339,7 +341,7 @@ class HTTPFace:
         self._needs_name(info)
         media_type = self._media_type(request, list_=False)
         context = self._context(request, user, "UpdateOptions")
-        obj = decode_object(await self._body(request), self._body_type(request), _body_kind(resource, info), context)
+        obj = await self._object(request, _body_kind(resource, info), context)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.update(
             context, resource, obj, namespace, info.name, subresource=info.subresource
@@ -355,7 +357,7 @@ class HTTPFace:
         media_type = self._media_type(request, list_=False)
         apply = content_type == APPLY_PATCH
         context = self._context(request, user, "PatchOptions", apply=apply)
-        patch = decode_patch(await self._body(request), content_type, context)
+        patch = await decode_patch(await self._body(request), content_type, self._turns, context)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.patch(
             context,
@@ -470,9 +472,12 @@ class HTTPFace:
             chunks.append(chunk)
         return b"".join(chunks)
 
+    async def _object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
+        return await decode_object(await self._body(request), self._body_type(request), kind, context, self._turns)
+
     async def _delete_options(self, request: web.BaseRequest) -> Any:
         body = await self._body(request)
-        decoded = decode_optional(body, self._body_type(request), None) if body else None
+        decoded = await decode_optional(body, self._body_type(request), None, self._turns) if body else None
         return parse_delete_options(decoded, request.query, request.query.getall("dryRun", []))
 
     # -- responses ---------------------------------------------------------------------------------------------------

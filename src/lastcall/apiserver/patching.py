@@ -47,7 +47,7 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
 
     def transform(old: Object) -> Object:
         if content_type == JSON_PATCH:
-            new = patches.json_patch(old, patch)
+            new = patches.apply_json_patch(old, patch)
         elif content_type == MERGE_PATCH:
             new = patches.merge_patch(old, patch)
         else:

@@ -104,5 +104,5 @@ def test_random_patches_get_an_answer(resource: Resource) -> None:
 
 @pytest.mark.parametrize("bad", WRONG)
 def test_a_patch_that_is_no_patch_is_refused(bad: Any) -> None:
-    for apply in (patch.json_patch, patch.merge_patch, lambda d, p: patch.strategic_merge_patch(SERVED[1], d, p)):
+    for apply in (patch.apply_json_patch, patch.merge_patch, lambda d, p: patch.strategic_merge_patch(SERVED[1], d, p)):
         assert outcome(apply, {"metadata": {}}, bad) in (200, 400, 422)

@@ -98,7 +98,7 @@ def test_defaulting_fills_in_what_the_recording_shows(case: dict[str, Any]) -> N
 
 def patched(case: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     if case["type"] == "application/json-patch+json":
-        return patch.json_patch(before, case["patch"])
+        return patch.apply_json_patch(before, case["patch"])
     if case["type"] == "application/merge-patch+json":
         return patch.merge_patch(before, case["patch"])
     return patch.strategic_merge_patch(DEPLOYMENTS, before, case["patch"])

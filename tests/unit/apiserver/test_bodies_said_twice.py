@@ -5,12 +5,13 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
 from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.bodies import decode_object, decode_patch, prepare
+from lastcall.apiserver.bodies import Turns, decode_object, decode_patch, prepare
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.negotiation import JSON, YAML
 from lastcall.apiserver.options import parse_dry_run
 from lastcall.apiserver.patching import patched, patcher
 from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.world.clock import RealClock
 
 BODY = (
     b'{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"unknown":1,"gone":{"x":1,"x":2},'
@@ -30,31 +31,31 @@ def context(validation: str) -> RequestContext:
     return RequestContext(UserInfo("u", ()), field_validation=validation)  # type: ignore[arg-type]
 
 
-def read(body: bytes, validation: str, resource=DEPLOYMENTS, media_type: str = JSON) -> list[str]:
+async def read(body: bytes, validation: str, resource=DEPLOYMENTS, media_type: str = JSON) -> list[str]:
     asked = context(validation)
-    prepare(asked, resource, decode_object(body, media_type, resource, asked))
+    prepare(asked, resource, await decode_object(body, media_type, resource, asked, Turns(RealClock())))
     return asked.warnings
 
 
-def test_what_is_repeated_and_what_is_unknown_comes_in_the_order_of_the_document() -> None:
-    assert read(BODY, "Warn") == PROBLEMS
-    assert read(BODY, "Ignore") == []
+async def test_what_is_repeated_and_what_is_unknown_comes_in_the_order_of_the_document() -> None:
+    assert await read(BODY, "Warn") == PROBLEMS
+    assert await read(BODY, "Ignore") == []
     with pytest.raises(StatusError) as refused:
-        read(BODY, "Strict")
+        await read(BODY, "Strict")
     assert refused.value.message == (
         'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: ' + ", ".join(PROBLEMS)
     )
 
 
-def test_a_body_with_spaces_repeats_nothing_for_that() -> None:
-    assert read(b'{ "metadata" : { "name" : "c" } , "data" : { "a" : "1.0" } }  ', "Strict", CONFIGMAPS) == []
+async def test_a_body_with_spaces_repeats_nothing_for_that() -> None:
+    assert await read(b'{ "metadata" : { "name" : "c" } , "data" : { "a" : "1.0" } }  ', "Strict", CONFIGMAPS) == []
 
 
-def test_keys_that_a_yaml_text_has_twice_are_told_with_their_lines() -> None:
+async def test_keys_that_a_yaml_text_has_twice_are_told_with_their_lines() -> None:
     body = b"metadata:\n  name: c\ndata:\n  a: b\n  a: c\nfoo: 1\n"
-    assert read(body, "Warn", CONFIGMAPS, YAML) == ['line 5: key "a" already set in map', 'unknown field "foo"']
+    assert await read(body, "Warn", CONFIGMAPS, YAML) == ['line 5: key "a" already set in map', 'unknown field "foo"']
     with pytest.raises(StatusError) as refused:
-        read(body, "Strict", CONFIGMAPS, YAML)
+        await read(body, "Strict", CONFIGMAPS, YAML)
     assert 'strict decoding error: yaml: unmarshal errors:\n  line 5: key "a" already set in map' in str(refused.value)
 
 
@@ -70,10 +71,10 @@ def test_keys_that_a_yaml_text_has_twice_are_told_with_their_lines() -> None:
         (MERGE_PATCH, b'{"data":{"b":"1"},"data":{"b":"1"}}', 'strict decoding error: duplicate field "data"'),
     ],
 )
-def test_a_patch_that_makes_no_object_is_a_422_that_shows_what_it_made(content_type, patch, words) -> None:
+async def test_a_patch_that_makes_no_object_is_a_422_that_shows_what_it_made(content_type, patch, words) -> None:
     old = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c", "namespace": "n"}, "data": {"a": "x"}}
     asked = context("Strict")
-    change = decode_patch(patch, content_type, asked)
+    change = await decode_patch(patch, content_type, Turns(RealClock()), asked)
     new = patcher(CONFIGMAPS, "c", content_type, change)(old)
     with pytest.raises(StatusError) as refused:
         prepare(asked, CONFIGMAPS, new, patch=lambda: patched(CONFIGMAPS, "c", content_type, change, old), old=old)
@@ -97,9 +98,9 @@ def test_a_patch_does_not_move_an_object_to_another_namespace() -> None:
         (b"a: [", YAML, "(613a205b)"),
     ],
 )
-def test_a_body_that_cannot_be_read_is_shown_by_its_beginning(body: bytes, media_type: str, words: str) -> None:
+async def test_a_body_that_cannot_be_read_is_shown_by_its_beginning(body: bytes, media_type: str, words: str) -> None:
     with pytest.raises(StatusError) as refused:
-        read(body, "Warn", PODS, media_type)
+        await read(body, "Warn", PODS, media_type)
     assert words in refused.value.message
 
 

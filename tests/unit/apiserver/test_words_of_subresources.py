@@ -5,12 +5,13 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import DEPLOYMENTS, PODS
 from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.bodies import decode_optional
+from lastcall.apiserver.bodies import Turns, decode_optional
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.eviction import eviction_options
 from lastcall.apiserver.negotiation import JSON
 from lastcall.apiserver.options import parse_delete_options
 from lastcall.apiserver.subresources import parse_log_options
+from lastcall.world.clock import RealClock
 
 ADMIN = UserInfo("admin", ("system:masters",))
 
@@ -52,9 +53,9 @@ def test_log_options_that_make_no_sense(query: dict[str, str], code: int, words:
         (b'{"kind":"Pod"}', 'no kind "Pod" is registered for version "meta.k8s.io/v1" in scheme "k8s.io/apimachinery'),
     ],
 )
-def test_a_body_of_a_delete_that_cannot_be_read(body: bytes, words: str) -> None:
+async def test_a_body_of_a_delete_that_cannot_be_read(body: bytes, words: str) -> None:
     with pytest.raises(StatusError) as refused:
-        parse_delete_options(decode_optional(body, JSON, None), {}, ())
+        parse_delete_options(await decode_optional(body, JSON, None, Turns(RealClock())), {}, ())
     assert refused.value.code == 400
     assert refused.value.message.startswith(words)
 

@@ -19,6 +19,7 @@ def custom_type(resource: CustomResource) -> Type:
     root = _type(resource.schema)
     own = type_of(CONFIGMAPS).fields
     root.kind, root.leaf = "struct", False
+    root.open = bool(resource.schema.get("x-kubernetes-preserve-unknown-fields"))
     root.declare({**root.fields, **{name: own[name] for name in ("apiVersion", "kind", "metadata")}})
     return root
 

@@ -122,7 +122,7 @@ def _apply(
 def check_applied(resource: Resource, config: Any) -> None:
     """Raises the StatusError of something that cannot be applied: 400 for its kind, 500 for what the schema lacks."""
     if not isinstance(config, dict):
-        raise bad_request("error decoding YAML: the patch must be an object")
+        raise bad_request("invalid object type: /, Kind=")
     api_version, kind = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
     if (api_version, kind) != (resource.api_version, resource.kind):
         group, _, version = api_version.rpartition("/")
