@@ -39,10 +39,10 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
-from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
+from lastcall.cluster.virtual import component_user
 from lastcall.controllers.manager import run_controllers
 from lastcall.controllers.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.simulated import Durations
@@ -251,8 +251,9 @@ class VirtualCluster:
         await self.nodes[node or self.node_name].kill_kubelet()
 
     def _client_of(self, component: str, *, wrapped: bool = True) -> Client:
-        user = UserInfo(f"system:{component}", ("system:masters", "system:authenticated"))
-        client = self.server.client(user, "lastcall" if component == "kubernetes-admin" else component)
+        client = self.server.client(
+            component_user(component), "lastcall" if component == "kubernetes-admin" else component
+        )
         return self._wrap(client, component) if wrapped else client
 
     async def _follow(self, resource: Resource) -> None:

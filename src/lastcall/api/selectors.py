@@ -411,6 +411,23 @@ def parse_field_selector(resource: Resource, text: str) -> FieldSelector:
     if isinstance(resource, CustomResource):
         special = {path[1:]: _path(*path[1:].split(".")) for path in resource.selectable}
     getters = {**_EVERY, **special}
+    terms = field_terms(text)
+    for term in terms:
+        if term.label not in getters:
+            if special:
+                raise errors.bad_request(f"field label not supported: {term.label}")
+            known = ", ".join(go_quote(known_label) for known_label in sorted(_EVERY))
+            raise errors.bad_request(f"{go_quote(term.label)} is not a known field selector: only {known}")
+    return FieldSelector(terms, getters)
+
+
+def escaped_field_value(value: str) -> str:
+    """A value as it is written in a field selector. (`EscapeValue`)"""
+    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
+
+
+def field_terms(text: str) -> tuple[FieldTerm, ...]:
+    """What a field selector asks for, whether its labels are known or not. Raises the 400 StatusError."""
     terms: list[FieldTerm] = []
     for part in _split_unescaped(text):
         if not part:
@@ -423,10 +440,5 @@ def parse_field_selector(resource: Resource, text: str) -> FieldSelector:
             value = _unescape(value)
         except _ParseError as error:
             raise errors.bad_request(str(error)) from None
-        if label not in getters:
-            if special:
-                raise errors.bad_request(f"field label not supported: {label}")
-            known = ", ".join(go_quote(known_label) for known_label in sorted(_EVERY))
-            raise errors.bad_request(f"{go_quote(label)} is not a known field selector: only {known}")
         terms.append(FieldTerm(label, "!=" if operator == "!=" else "=", value))
-    return FieldSelector(tuple(terms), getters)
+    return tuple(terms)

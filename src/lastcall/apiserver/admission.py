@@ -3,8 +3,9 @@
 NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`admission_priority.py`) and
 DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; RuntimeClass, DefaultIngressClass and
 PodTopologyLabels (`admission_classes.py`) where there is something to do; for volumes see `admission_storage.py`, for
-who may write roles and bindings `escalation.py`. What a namespace's LimitRanges (`admission_limits.py`), PodSecurity
-labels (`pod_security.py`) and ResourceQuotas (`admission_quota.py`) say is imported where there is one.
+who may write roles and bindings `escalation.py`, for what nodes write `node_restriction.py`. What a namespace's
+LimitRanges (`admission_limits.py`), PodSecurity labels (`pod_security.py`) and ResourceQuotas (`admission_quota.py`)
+say is imported where there is one.
 
 Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
 defaulttolerationseconds,nodetaint}.
@@ -17,6 +18,7 @@ from lastcall.api.claims import class_of
 from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object, labels_of, name_of, resource_version_of
 from lastcall.api.names import generate_name
+from lastcall.api.pod_references import projects_token, secrets_of
 from lastcall.api.resources import (
     INGRESSCLASSES,
     INGRESSES,
@@ -37,8 +39,11 @@ from lastcall.api.resources import (
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
 from lastcall.apiserver.admission_priority import check_default, default_class, keep_priority, set_priority
 from lastcall.apiserver.admission_storage import check_growth, grows, protect_claim, protect_volume, set_default_class
+from lastcall.apiserver.auth import node_of
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.escalation import EscalationCheck
+from lastcall.apiserver.node_graph import MIRROR_ANNOTATION
+from lastcall.apiserver.node_restriction import NodeRestriction
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -59,7 +64,6 @@ class ListObjects(Protocol):
 TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
 TOKEN_EXPIRATION_SECONDS = 3607
 TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 TOPOLOGY = "topology.kubernetes.io/"
 FIRST_TOPOLOGY_LABELS = 35
@@ -76,12 +80,19 @@ class Admission:
     `charge` takes from quotas; all raise StatusError when they refuse. `minor` is that of the Kubernetes version."""
 
     def __init__(
-        self, world: World, get: GetObject, list_all: ListObjects, escalation: EscalationCheck, minor: int = 36
+        self,
+        world: World,
+        get: GetObject,
+        list_all: ListObjects,
+        escalation: EscalationCheck,
+        nodes: NodeRestriction,
+        minor: int = 36,
     ) -> None:
         self._world = world
         self._get = get
         self._list = list_all
         self._escalation = escalation
+        self.nodes = nodes
         self._minor = minor
         self.kinds: Mapping[Resource, GenericStore] = {}
         """Where quotas are written."""
@@ -95,10 +106,13 @@ class Admission:
 
                 set_defaults(obj, limit_ranges)
             await self._service_account(obj, namespace)
+            await self.nodes.create(context.user, resource, obj, namespace)
             set_priority(obj, await self._priority_class(obj))
             add_default_tolerations(obj)
             await self._classes(obj)
-        elif resource == NODES:
+        elif node_of(context.user) is not None:
+            await self.nodes.create(context.user, resource, obj, namespace)
+        if resource == NODES:
             add_not_ready_taint(obj)
         elif resource == PRIORITYCLASSES:
             check_default(obj, await self._list(PRIORITYCLASSES))
@@ -240,6 +254,8 @@ class Admission:
     async def _service_account(self, pod: Object, namespace: str) -> None:
         spec = pod["spec"]
         if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
+            if why := mirror_pod_problem(pod):
+                raise forbidden(PODS, pod["metadata"].get("name", ""), why)
             return
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -263,6 +279,17 @@ def fill_update(resource: Resource, new: Object, old: Object, subresource: str) 
     keep_priority(filled, old)
     add_default_tolerations(filled)
     return filled
+
+
+def mirror_pod_problem(pod: Object) -> str:
+    """What a mirror Pod, whose real one is a file on its node, may not have (serviceaccount/admission.go:Validate)."""
+    if pod["spec"].get("serviceAccountName"):
+        return "a mirror pod may not reference service accounts"
+    if any(True for _ in secrets_of(pod)):
+        return "a mirror pod may not reference secrets"
+    if projects_token(pod):
+        return "a mirror pod may not use ServiceAccountToken volume projections"
+    return ""
 
 
 def should_automount(account: Object, pod: Object) -> bool:

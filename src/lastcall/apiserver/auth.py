@@ -18,6 +18,8 @@ ALL_AUTHENTICATED = "system:authenticated"
 ALL_UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 NODES_GROUP = "system:nodes"
+NODE_USER = "system:node:"
+"""Begins the user name of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,13 @@ class UserInfo:
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def node_of(user: UserInfo) -> str | None:
+    """The name of the node that `user` is, "" when it has none, None for who is no node (nodeidentifier/default.go)."""
+    if not user.name.startswith(NODE_USER) or NODES_GROUP not in user.groups:
+        return None
+    return user.name[len(NODE_USER) :]
 
 
 ANONYMOUS = UserInfo("system:anonymous", (ALL_UNAUTHENTICATED,))
@@ -111,15 +120,14 @@ def impersonation_requests(name: str, groups: Sequence[str]) -> list[RequestInfo
     return asked + [RequestInfo(True, "", "impersonate", "", "v1", "", "groups", group) for group in groups]
 
 
-# Users and groups that may do everything: Kubernetes's components have roles of their own for it, which are not told
-# apart here.
-_PRIVILEGED_GROUPS = frozenset({MASTERS, NODES_GROUP})
+# Controllers and scheduler have roles of their own in Kubernetes, which are not told apart here: they run in the API
+# server's process.
 _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
 
 
 def may_everything(user: UserInfo) -> bool:
     """Whether `user` is allowed whatever is asked, without roles (authorizerfactory.NewPrivilegedGroups)."""
-    return user.name in _PRIVILEGED_USERS or not _PRIVILEGED_GROUPS.isdisjoint(user.groups)
+    return user.name in _PRIVILEGED_USERS or MASTERS in user.groups
 
 
 def forbidden_request(user: UserInfo, request: RequestInfo, reason: str = "") -> StatusError:

@@ -1,4 +1,4 @@
-"""May they? First the few who may everything, then role-based access control.
+"""May they? First the few who may everything, then nodes by what their Pods need, then role-based access control.
 
 The roles and bindings of a decision are read from the store when it is made: what was answered holds at once, and who
 may everything costs nothing.
@@ -12,7 +12,9 @@ from typing import NamedTuple
 from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.resources import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, Resource
-from lastcall.apiserver.auth import MASTERS, UserInfo, forbidden_request, may_everything
+from lastcall.apiserver.auth import MASTERS, UserInfo, forbidden_request, may_everything, node_of
+from lastcall.apiserver.node_graph import NodeGraph
+from lastcall.apiserver.node_rules import Related, decide_node, not_related
 from lastcall.apiserver.rbac import FULL_AUTHORITY, RBAC_GROUP, described, rule_allows, subject_of
 from lastcall.apiserver.requestinfo import RequestInfo
 
@@ -48,16 +50,25 @@ ALLOWED = Decision(True)
 
 
 class Authorizer:
-    """Answers from the objects that `get` and `list_all` give, as they are now."""
+    """Answers from the objects that `get` and `list_all` give, as they are now; `graph` says what belongs to a node."""
 
-    def __init__(self, get: GetObject, list_all: ListObjects) -> None:
+    def __init__(self, get: GetObject, list_all: ListObjects, graph: NodeGraph) -> None:
         self._get = get
         self._list = list_all
+        self._graph = graph
 
     async def authorize(self, user: UserInfo, request: RequestInfo) -> Decision:
         """May `user` do this? Cluster-wide bindings come first, then those of the request's namespace."""
         if may_everything(user):
             return ALLOWED
+        reasons: list[str] = []
+        if (node := node_of(user)) is not None:
+            why = decide_node(node, user, request)
+            if isinstance(why, Related):
+                why = None if await self._graph.related(node, why) else not_related(node)
+            if why is None:
+                return ALLOWED
+            reasons = [why] if why else []
         errors: list[str] = []
         namespace = request.namespace if request.is_resource_request else ""
         async for grant in self._grants(user, namespace):
@@ -65,7 +76,13 @@ class Authorizer:
                 errors.append(_role_missing(grant.binding["roleRef"]))
             elif any(rule_allows(rule, request) for rule in grant.rules):
                 return Decision(True, f"RBAC: allowed by {described(grant.binding, grant.subject)}")
-        return Decision(False, f"RBAC: {aggregate(errors)}" if errors else "")
+        if errors:
+            reasons.append(f"RBAC: {aggregate(errors)}")
+        return Decision(False, "\n".join(reasons))
+
+    async def allows(self, user: UserInfo, request: RequestInfo) -> bool:
+        """As `authorize`, without the reason."""
+        return (await self.authorize(user, request)).allowed
 
     async def check(self, user: UserInfo, request: RequestInfo) -> None:
         """Raises the 403 StatusError when `user` may not do this."""
@@ -80,6 +97,8 @@ class Authorizer:
         found = Rules([], [])
         if may_everything(user) and MASTERS not in user.groups:  # whose rules are bound
             found.rules.extend(FULL_AUTHORITY)
+        if node_of(user) is not None:
+            found.errors.append("node authorizer does not support user rule resolution")
         async for grant in self._grants(user, namespace):
             if grant.rules is None:
                 found.errors.append(_role_missing(grant.binding["roleRef"]))

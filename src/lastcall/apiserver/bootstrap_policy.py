@@ -1,6 +1,8 @@
 """The roles and bindings that every cluster has: those that users bind, and what everybody may.
 
-The roles of Kubernetes's own components are left out: here the components may everything.
+Of the roles of Kubernetes's own components those are here that somebody has: nodes' service proxies and DNS servers
+(CoreDNS's as kubeadm gives it), and `system:node`, which Kubernetes binds to nobody: nodes have an authorizer of their
+own (`node_rules.py`). Controllers and scheduler may everything.
 
 Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
 """
@@ -27,6 +29,8 @@ def _rule(verbs: str, group: str, resources: str) -> Object:
 def _paths(paths: str) -> Object:
     return {"verbs": ["get"], "nonResourceURLs": paths.split()}
 
+
+_EVENTS = {**_rule("create patch update", "", "events"), "apiGroups": ["", "events.k8s.io"]}
 
 VIEW = (
     _rule(READ, "", "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods "
@@ -71,6 +75,47 @@ ADMIN = (
     _rule(READ_WRITE, RBAC_GROUP, "rolebindings roles"),
 )
 
+NODE = (
+    _rule("create", "authentication.k8s.io", "tokenreviews"),
+    _rule("create", "authorization.k8s.io", "localsubjectaccessreviews subjectaccessreviews"),
+    _rule(READ, "", "services"),
+    _rule("create get list watch", "", "nodes"),
+    _rule("patch update", "", "nodes/status"),
+    _rule("patch update", "", "nodes"),
+    _EVENTS,
+    _rule(READ, "", "pods"),
+    _rule("create delete", "", "pods"),
+    _rule("patch update", "", "pods/status"),
+    _rule("create", "", "pods/eviction"),
+    _rule(READ, "", "configmaps secrets"),
+    _rule("get", "", "persistentvolumeclaims persistentvolumes"),
+    _rule("get", "", "endpoints"),
+    _rule("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),
+    _rule("create delete get patch update", "coordination.k8s.io", "leases"),
+    _rule("get", "storage.k8s.io", "volumeattachments"),
+    _rule("create", "", "serviceaccounts/token"),
+    _rule("get patch update", "", "persistentvolumeclaims/status"),
+    _rule(READ, "storage.k8s.io", "csidrivers"),
+    _rule("create delete get patch update", "storage.k8s.io", "csinodes"),
+    _rule(READ, "node.k8s.io", "runtimeclasses"),
+    _rule("get", "resource.k8s.io", "resourceclaims"),
+    _rule("deletecollection", "resource.k8s.io", "resourceslices"),
+    _rule("get", "", "serviceaccounts"),
+)
+
+NODE_PROXIER = (
+    _rule("list watch", "", "endpoints services"),
+    _rule(READ, "", "nodes"),
+    _EVENTS,
+    _rule("list watch", "networking.k8s.io", "servicecidrs"),
+    _rule("list watch", "discovery.k8s.io", "endpointslices"),
+)
+
+COREDNS = (
+    _rule("list watch", "", "endpoints services pods namespaces"),
+    _rule("list watch", "discovery.k8s.io", "endpointslices"),
+)
+
 _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
     # name, rules, the role that takes them over, the label's role whose rules it takes over: what the controller
     # `clusterrole-aggregation` would make of it, so that it has nothing to do.
@@ -92,20 +137,34 @@ _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
     ("system:discovery", (
         _paths("/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/"),
     ), "", ""),
+    ("system:node", NODE, "", ""),
+    ("system:node-proxier", NODE_PROXIER, "", ""),
+    ("system:coredns", COREDNS, "", ""),
     ("system:public-info-viewer", (_paths("/healthz /livez /readyz /version /version/"),), "", ""),
     ("system:service-account-issuer-discovery", (
         _paths("/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/"),
     ), "", ""),
 )  # fmt: skip
 
-_BINDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("cluster-admin", (MASTERS,)),
-    ("system:basic-user", (ALL_AUTHENTICATED,)),
-    ("system:discovery", (ALL_AUTHENTICATED,)),
-    ("system:public-info-viewer", (ALL_AUTHENTICATED, ALL_UNAUTHENTICATED)),
-    ("system:service-account-issuer-discovery", ("system:serviceaccounts",)),
+KUBE_PROXY = "system:kube-proxy"
+COREDNS_NAMESPACE, COREDNS_NAME = "kube-system", "coredns"
+
+
+def _groups(*names: str) -> list[Object]:
+    return [{"apiGroup": RBAC_GROUP, "kind": "Group", "name": name} for name in names]
+
+
+_BINDINGS: tuple[tuple[str, list[Object]], ...] = (
+    ("cluster-admin", _groups(MASTERS)),
+    ("system:basic-user", _groups(ALL_AUTHENTICATED)),
+    ("system:discovery", _groups(ALL_AUTHENTICATED)),
+    ("system:node", []),
+    ("system:node-proxier", [{"apiGroup": RBAC_GROUP, "kind": "User", "name": KUBE_PROXY}]),
+    ("system:coredns", [{"kind": "ServiceAccount", "name": COREDNS_NAME, "namespace": COREDNS_NAMESPACE}]),
+    ("system:public-info-viewer", _groups(ALL_AUTHENTICATED, ALL_UNAUTHENTICATED)),
+    ("system:service-account-issuer-discovery", _groups("system:serviceaccounts")),
 )
-"""A role and the groups to which the binding of its name gives it."""
+"""A role and to whom the binding of its name gives it."""
 
 
 def default_policy() -> Iterator[tuple[Resource, Object]]:
@@ -118,15 +177,12 @@ def default_policy() -> Iterator[tuple[Resource, Object]]:
         if takes:
             role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE + takes: "true"}}]}
         yield CLUSTERROLES, role
-    for name, groups in _BINDINGS:
-        yield (
-            CLUSTERROLEBINDINGS,
-            {
-                "metadata": _meta(name),
-                "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name},
-                "subjects": [{"apiGroup": RBAC_GROUP, "kind": "Group", "name": group} for group in groups],
-            },
-        )
+    for name, subjects in _BINDINGS:
+        reference = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name}
+        binding: Object = {"metadata": _meta(name), "roleRef": reference}
+        if subjects:
+            binding["subjects"] = [dict(subject) for subject in subjects]
+        yield CLUSTERROLEBINDINGS, binding
 
 
 def _meta(name: str) -> Object:

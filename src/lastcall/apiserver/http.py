@@ -56,7 +56,7 @@ from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
 from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
 from lastcall.apiserver.patching import patch_type
 from lastcall.apiserver.registry import Answer
-from lastcall.apiserver.requestinfo import RequestInfo, exact_name, is_true, request_info
+from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
 from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.tokens import TokenIssuer
@@ -137,9 +137,8 @@ class HTTPFace:
     async def _check(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
         """Raises the 403 StatusError when `user` may not do this."""
         authorizer = self._operations.authorizer
-        if info.verb in ("list", "watch") and not info.name:
-            # Who asks for one name by a field selector asks for that object (requestinfo.go).
-            info = info._replace(name=exact_name(request.query.get("fieldSelector", "")))
+        if info.verb in ("list", "watch", "deletecollection"):
+            info = info.with_selector(request.query.get("fieldSelector", ""))
         await authorizer.check(user, info)
         if info.subresource in STREAMS and info.verb == "get":
             # A WebSocket begins with a GET and may do what a POST may

@@ -58,13 +58,20 @@ class InProcessClient:
         self._may_everything = may_everything(user)
 
     async def _check(
-        self, verb: str, resource: Resource, namespace: str, name: str = "", subresource: str = ""
+        self,
+        verb: str,
+        resource: Resource,
+        namespace: str,
+        name: str = "",
+        subresource: str = "",
+        *,
+        field_selector: str = "",
     ) -> None:
         """Raises the 403 StatusError. Not asked for who may everything: it would be a coroutine for each request."""
         info = RequestInfo(
             True, "", verb, resource.group, resource.version, namespace, resource.plural, name, subresource
         )
-        await self._operations.authorizer.check(self._user, info)
+        await self._operations.authorizer.check(self._user, info.with_selector(field_selector))
 
     def _context(self) -> RequestContext:
         return RequestContext(self._user, self._user_agent, in_process=True)
@@ -80,7 +87,7 @@ class InProcessClient:
     ) -> ListResult:
         resource = self._operations.served(resource)
         if not self._may_everything:
-            await self._check("list", resource, namespace)
+            await self._check("list", resource, namespace, field_selector=field_selector)
         options = ListOptions(label_selector=label_selector, field_selector=field_selector)
         page = await self._operations.list(resource, namespace, options)
         items = []
@@ -103,7 +110,7 @@ class InProcessClient:
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         resource = self._operations.served(resource)
         if not self._may_everything:
-            await self._check("watch", resource, namespace)
+            await self._check("watch", resource, namespace, field_selector=field_selector)
         options = ListOptions(
             watch=True,
             label_selector=label_selector,

@@ -100,6 +100,7 @@ class Operations:
         shared = next(iter(kinds.values())).shared
         self._store, self.clock = shared.store, shared.world.clock
         self._cache = shared.cache
+        self._nodes = shared.admission.nodes
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
@@ -239,10 +240,12 @@ class Operations:
         if shared and (subresource or resource in REVIEWS):
             obj = copy_object(obj)
         if resource is PODS and subresource == "eviction":
+            await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource=subresource)
             status = await evict(self.kinds, context, obj, namespace, name)
             return Answer(status, Value(None, status), created=True)
         if resource is SERVICEACCOUNTS and subresource == "token":
             obj = prepare(context, TOKEN_REQUESTS, obj)
+            await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource=subresource)
             obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
             entries = self._tracking(context, TOKEN_REQUESTS, subresource).create(obj)
             status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)

@@ -36,6 +36,7 @@ from lastcall.api.resources import Resource
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.apiserver import objectmeta
 from lastcall.apiserver.admission import Admission, Release, fill_update
+from lastcall.apiserver.auth import node_of
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import Decision, DeleteOptions
 from lastcall.apiserver.fieldmanager.managers import same_but_times
@@ -271,6 +272,8 @@ class GenericStore:
             new = transform(old)
             if track is not None:
                 new = {**new, "metadata": {**new["metadata"], "managedFields": track(new, old)}}
+            if node_of(context.user) is not None:
+                self.shared.admission.nodes.update(context.user, self.resource, new, old, subresource)
             new = fill_update(self.resource, new, old, subresource)
             new = self._updated(new, old, name, subresource)
             if not (context.in_process or subresource):
@@ -368,6 +371,8 @@ class GenericStore:
         entry = await self.entry(namespace, name)
         while True:
             old = self.decode(entry.value)
+            if node_of(context.user) is not None:
+                self.shared.admission.nodes.delete(context.user, self.resource, old)
             decision = self.strategy.decide_delete(old, options, now(self.shared.world.clock))
             try:
                 return await self._delete(context, entry, old, decision, options)

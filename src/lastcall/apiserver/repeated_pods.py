@@ -13,6 +13,7 @@ from lastcall.api.meta import Object
 from lastcall.api.names import generate_name
 from lastcall.api.resources import PODS, Resource
 from lastcall.apiserver.admission import TOKEN_VOLUME, Admission
+from lastcall.apiserver.auth import node_of
 from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.fieldmanager.requests import manager_of
 from lastcall.apiserver.registry import Answer
@@ -47,7 +48,7 @@ class RepeatedPods:
     def key(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> Key | None:
         """None for what does not come repeatedly, and for what has to be looked at each time."""
         meta = obj.get("metadata")
-        if resource is not PODS or context.dry_run or not isinstance(meta, dict):
+        if resource is not PODS or context.dry_run or not isinstance(meta, dict) or node_of(context.user) is not None:
             return None
         if meta.get("name") or not meta.get("generateName") or "managedFields" in meta:
             return None

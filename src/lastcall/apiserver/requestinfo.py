@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from lastcall.api.errors import StatusError
+from lastcall.api.selectors import field_terms
+
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -14,6 +17,7 @@ class RequestInfo(NamedTuple):
     """`is_resource_request` False: only `path` and `verb` mean something.
 
     `resource` is the plural name as in the URL, known or not. `name` is the object's, "" for a collection.
+    `field_selector` is what a request about a collection asks for, as it was written.
     """
 
     is_resource_request: bool
@@ -26,6 +30,26 @@ class RequestInfo(NamedTuple):
     name: str = ""
     subresource: str = ""
     parts: tuple[str, ...] = ()
+    field_selector: str = ""
+
+    def selects(self, field: str, value: str) -> bool:
+        """Whether only objects with this value of the field are asked for. A selector that cannot be read asks for
+        nothing (authorizer.Attributes.GetFieldSelector)."""
+        try:
+            return any(
+                (term.label, term.operator, term.value) == (field, "=", value)
+                for term in field_terms(self.field_selector)
+            )
+        except StatusError:
+            return False
+
+    def with_selector(self, field_selector: str) -> "RequestInfo":
+        """As the authorizer sees a request about a collection: who asks for one name by a field selector asks for that
+        object (requestinfo.go)."""
+        if not field_selector or self.name:
+            return self
+        name = exact_name(field_selector) if self.verb in ("list", "watch") else ""
+        return self._replace(name=name, field_selector=field_selector)
 
 
 def is_true(query: Mapping[str, str], name: str) -> bool:
@@ -35,12 +59,12 @@ def is_true(query: Mapping[str, str], name: str) -> bool:
 
 def exact_name(field_selector: str) -> str:
     """The name that a field selector asks for, "" when it asks for none or cannot be read."""
-    for term in field_selector.split(","):
-        label, equals, value = term.partition("=")
-        if label == "metadata.name" and equals:
-            value = value.removeprefix("=")
-            return value if value not in (".", "..") and not set("/%\\") & set(value) else ""
-    return ""
+    try:
+        terms = field_terms(field_selector)
+    except StatusError:
+        return ""
+    value = next((term.value for term in terms if (term.label, term.operator) == ("metadata.name", "=")), "")
+    return value if value not in (".", "..") and not set("/%") & set(value) else ""
 
 
 def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:

@@ -20,6 +20,7 @@ from lastcall.api.resources import (
     TOKENREVIEWS,
     Resource,
 )
+from lastcall.api.selectors import escaped_field_value, field_terms
 from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.authorizer import Authorizer, aggregate
 from lastcall.apiserver.requestinfo import RequestInfo
@@ -67,9 +68,10 @@ class Reviews:
         return {**status, "evaluationError": aggregate(found.errors)} if found.errors else status
 
     async def _access(self, resource: Resource, review: Object, user: UserInfo, namespace: str) -> Object:
-        decision = await self.authorizer.authorize(*_question(resource, review, user, namespace))
-        status: Object = {"allowed": decision.allowed}
-        return {**status, "reason": decision.reason} if decision.reason else status
+        asking, request, error = _question(resource, review, user, namespace)
+        decision = await self.authorizer.authorize(asking, request)
+        status = {"allowed": decision.allowed, "reason": decision.reason, "evaluationError": error}
+        return {key: value for key, value in status.items() if value or key == "allowed"}
 
     async def _token(self, spec: Object) -> Object:
         token = spec.get("token", "")
@@ -105,29 +107,55 @@ def user_info(user: UserInfo) -> Object:
     return {key: value for key, value in info.items() if value}
 
 
-def _question(resource: Resource, review: Object, user: UserInfo, namespace: str) -> tuple[UserInfo, RequestInfo]:
-    """About whom and what an access review asks. Raises the 422 StatusError."""
+def _question(resource: Resource, review: Object, user: UserInfo, namespace: str) -> tuple[UserInfo, RequestInfo, str]:
+    """About whom and what an access review asks, and what of it cannot be read. Raises the 422 StatusError."""
     spec = review.setdefault("spec", {})
     attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     _check(resource, spec, namespace)
     if resource != SELFSUBJECTACCESSREVIEWS:
         user = UserInfo(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
     if attributes is None:
-        return user, RequestInfo(False, path.get("path", ""), path.get("verb", ""))
-    return (
-        user,
-        RequestInfo(
-            True,
-            "",
-            attributes.get("verb", ""),
-            attributes.get("group", ""),
-            attributes.get("version", ""),
-            attributes.get("namespace", ""),
-            attributes.get("resource", ""),
-            attributes.get("name", ""),
-            attributes.get("subresource", ""),
-        ),
+        return user, RequestInfo(False, path.get("path", ""), path.get("verb", "")), ""
+    selector, error = _field_selector(attributes.get("fieldSelector") or {})
+    request = RequestInfo(
+        True,
+        "",
+        attributes.get("verb", ""),
+        attributes.get("group", ""),
+        attributes.get("version", ""),
+        attributes.get("namespace", ""),
+        attributes.get("resource", ""),
+        attributes.get("name", ""),
+        attributes.get("subresource", ""),
+        field_selector=selector,
     )
+    return user, request, error
+
+
+def _field_selector(given: Object) -> tuple[str, str]:
+    """(the field selector that a review asks about, what is wrong with it).
+
+    What cannot be read is left out, which never allows more (registry/authorization/util/helpers.go).
+    """
+    ignored = "spec.resourceAttributes.fieldSelector {}ignored due to parse error".format
+    if raw := given.get("rawSelector"):
+        try:
+            field_terms(raw)
+        except StatusError:
+            return "", ignored("")
+        return raw, ""
+    asked = given.get("requirements") or ()
+    terms = []
+    for each in asked:
+        operator, values = _OPERATORS.get(each.get("operator", "")), each.get("values") or []
+        if operator is not None and len(values) == 1:
+            terms.append(f"{each.get('key', '')}{operator}{escaped_field_value(values[0])}")
+    if len(terms) == len(asked):
+        return ",".join(terms), ""
+    return ",".join(terms), ignored("partially " if terms else "")
+
+
+_OPERATORS = {"In": "=", "NotIn": "!="}
 
 
 def _check(resource: Resource, spec: Object, namespace: str) -> None:

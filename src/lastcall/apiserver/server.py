@@ -49,6 +49,8 @@ from lastcall.apiserver.escalation import EscalationCheck
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.kubelet_client import KubeletLogs
 from lastcall.apiserver.listing import SLICE
+from lastcall.apiserver.node_graph import NodeGraph
+from lastcall.apiserver.node_restriction import NodeRestriction
 from lastcall.apiserver.objects import ObjectCache
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.pki import new_key_pem
@@ -138,14 +140,16 @@ class APIServer:
         self._config = config
         self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
         self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
-        authorizer = Authorizer(self._find, self._all)
+        pods = PodStrategy(PODS)
+        authorizer = Authorizer(self._find, self._all, NodeGraph(self._find, self._all, pods.of_nodes))
         gates = feature_gates(config.kubernetes_version, config.feature_gates)
-        admission = Admission(world, self._find, self._all, EscalationCheck(authorizer), gates.minor)
+        nodes = NodeRestriction(self._find, authorizer.allows)
+        admission = Admission(world, self._find, self._all, EscalationCheck(authorizer), nodes, gates.minor)
         shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates)
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
             NodeStrategy(NODES),
-            PodStrategy(PODS),
+            pods,
             self._services,
             EventStrategy(EVENTS),
             ConfigMapStrategy(CONFIGMAPS),

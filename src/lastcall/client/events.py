@@ -128,7 +128,8 @@ class EventRecorder:
             except StatusError as error:
                 if not is_already_exists(error) or not names_left:
                     raise
-            stored = await self._client.get(EVENTS, event["metadata"]["name"], namespace)
+            # A node may write Events and not read them: a patch of nothing answers what is there.
+            stored = await self._client.patch(EVENTS, event["metadata"]["name"], {}, namespace)
             if all(stored.get(key) == event[key] for key in ("involvedObject", "reason", "message", "source")):
                 return stored  # our own: the answer to the first try got lost
             event["metadata"]["name"] = self._name(event["involvedObject"]["name"])

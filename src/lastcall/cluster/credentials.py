@@ -48,7 +48,8 @@ class Identity:
 class Credentials:
     """The cluster's certificate authority and what it issued, for the kubelets by node.
 
-    The admin token is the only secret front keeps.
+    Who asks the API has a client certificate of its own, and with it the rights that Kubernetes gives to such a
+    component (`apiserver/node_rules.py`, `bootstrap_policy.py`). The admin token is the only secret front keeps.
     """
 
     ca_certificate: bytes
@@ -57,6 +58,8 @@ class Credentials:
     api_server_client: KeyPair
     kubelet_server: dict[str, KeyPair]
     kubelet_client: dict[str, KeyPair]
+    kube_proxy: KeyPair
+    coredns: KeyPair
     admin_token: str
 
 
@@ -90,6 +93,11 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Creden
         api_server_client=client("kube-apiserver-kubelet-client", "system:masters"),
         kubelet_server={each.name: server(each.name, each.ip) for each in nodes},
         kubelet_client={each.name: client(f"system:node:{each.name}", "system:nodes") for each in nodes},
+        kube_proxy=client("system:kube-proxy"),
+        # The ServiceAccount that CoreDNS has in a cluster of kubeadm, and its groups.
+        coredns=client(
+            "system:serviceaccount:kube-system:coredns", "system:serviceaccounts", "system:serviceaccounts:kube-system"
+        ),
         admin_token=identity.admin_token,
     )
 
@@ -157,6 +165,8 @@ def _encoded(credentials: Credentials) -> dict[str, Any]:
         "apiServerClient": pair(credentials.api_server_client),
         "kubeletServer": {name: pair(one) for name, one in credentials.kubelet_server.items()},
         "kubeletClient": {name: pair(one) for name, one in credentials.kubelet_client.items()},
+        "kubeProxy": pair(credentials.kube_proxy),
+        "coreDNS": pair(credentials.coredns),
         "adminToken": credentials.admin_token,
     }
 
@@ -172,5 +182,7 @@ def _decoded(answer: dict[str, Any]) -> Credentials:
         api_server_client=pair(answer["apiServerClient"]),
         kubelet_server={name: pair(texts) for name, texts in answer["kubeletServer"].items()},
         kubelet_client={name: pair(texts) for name, texts in answer["kubeletClient"].items()},
+        kube_proxy=pair(answer["kubeProxy"]),
+        coredns=pair(answer["coreDNS"]),
         admin_token=answer["adminToken"],
     )

@@ -16,6 +16,7 @@ from lastcall.apiserver.pki import client_context, server_context
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.carrier import Carrier
+from lastcall.cluster.credentials import KeyPair
 from lastcall.cluster.egress import EgressClient
 from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout
 from lastcall.cluster.node_control import NodeControlServer
@@ -73,14 +74,10 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     credentials, layout = plan.credentials, node.layout
     has_static_pods = plan.options.static_pods != "" and layout.number == 1
     directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
-    kubelet_client, kubelet_server = credentials.kubelet_client[layout.name], credentials.kubelet_server[layout.name]
+    kubelet_server = credentials.kubelet_server[layout.name]
     recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock, encode_record)
     runtime_recorder = recorder.for_actor("runtime")
-    client = HTTPClient(
-        "https://{}:{}".format(*layout.api_server),
-        ssl_context=client_context(credentials.ca_certificate, kubelet_client.certificate, kubelet_client.key),
-        user_agent=f"kubelet/v{plan.options.kubernetes_version} (lastcall)",
-    )
+    client = _client(plan, layout, credentials.kubelet_client[layout.name], "kubelet")
     network = PodNetwork(layout.pod_cidr)
     # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
     own = [layout.ip, CLUSTER_DNS_IP]
@@ -180,7 +177,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         tasks.spawn(status.run(), name="node status")
         tasks.spawn(_settle(world), name="settle")
         tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
-        tasks.spawn(_dns(world, plan, client, way_out), name="cluster DNS")
+        tasks.spawn(_dns(world, plan, layout, way_out), name="cluster DNS")
         if plan.options.egress:
             from lastcall.cluster.pod_egress import PodEgress
 
@@ -190,6 +187,15 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
         tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
+
+
+def _client(plan: Plan, layout: NodeLayout, pair: KeyPair, component: str) -> HTTPClient:
+    """Of a component with a certificate, and so rights, of its own."""
+    return HTTPClient(
+        "https://{}:{}".format(*layout.api_server),
+        ssl_context=client_context(plan.credentials.ca_certificate, pair.certificate, pair.key),
+        user_agent=f"{component}/v{plan.options.kubernetes_version} (lastcall)",
+    )
 
 
 def _cni_network(world: World, plan: Plan, layout: NodeLayout) -> "CNINetwork | None":
@@ -224,12 +230,7 @@ async def _proxy(
         delay = plan.options.propagation.of(hop, layout.name)
         return lambda: delay.seconds(world.random, monotonic(world.clock))
 
-    own = plan.credentials.kubelet_client[layout.name]
-    client = HTTPClient(
-        "https://{}:{}".format(*layout.api_server),
-        ssl_context=client_context(plan.credentials.ca_certificate, own.certificate, own.key),
-        user_agent=f"kube-proxy/v{plan.options.kubernetes_version} (lastcall)",
-    )
+    client = _client(plan, layout, plan.credentials.kube_proxy, "kube-proxy")
     # An only node has no default route: without these its own packets to a Service would not come as far as the rules.
     networks = () if layout.has_netns else (SERVICE_CIDR, LOAD_BALANCER_CIDR)
     routes = [new_local_network(network, layout.ip) for network in networks]
@@ -249,10 +250,11 @@ async def _settle(world: World) -> None:
     give_back_start_code()
 
 
-async def _dns(world: World, plan: Plan, client: HTTPClient, way_out: EgressClient) -> None:
+async def _dns(world: World, plan: Plan, layout: NodeLayout, way_out: EgressClient) -> None:
     """The cluster's names for the Pods of this node; other names only where Pods may go out."""
     from lastcall.proxy.dns import DNSServer
 
+    client = _client(plan, layout, plan.credentials.coredns, "coredns")
     upstream = way_out.resolve if plan.options.egress else None
     await DNSServer(world=world, client=client, address=CLUSTER_DNS_IP, upstream=upstream).run()
 

@@ -46,6 +46,19 @@ _ALLOCATABLE = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storag
 _LOOK_SECONDS = 0.01
 
 
+ADMIN = "kubernetes-admin"
+
+
+def component_user(component: str) -> UserInfo:
+    """As whom a component asks: `node:<name>` and `kube-proxy` may what they may in a real cluster."""
+    groups = ("system:masters",)
+    if component.startswith("node:"):
+        groups = ("system:nodes",)
+    elif component == "kube-proxy":
+        groups = ()
+    return UserInfo(f"system:{component}", (*groups, "system:authenticated"))
+
+
 class _Told(list[Record]):
     """A list that tells of what is added."""
 
@@ -120,7 +133,7 @@ class VirtualRolloutCluster:
             storage_classes=(STANDARD_CLASS,),
         )
         self._server = APIServer(world=world, store=MemoryStore(), recorder=self._recorder, config=config)
-        self.client = self._client("kubernetes-admin")
+        self.client = self._client(ADMIN)
         self._nodes = [f"node-{number}" for number in range(1, nodes + 1)]
         program = _program(template, behaviour)
         self._runtimes = [
@@ -212,8 +225,7 @@ class VirtualRolloutCluster:
         await self._tasks.__aexit__(*((kind, error, traceback) if cancelled else (None, None, None)))
 
     def _client(self, component: str) -> Client:
-        user = UserInfo(f"system:{component}", ("system:masters", "system:authenticated"))
-        return self._server.client(user, "lastcall" if component == "kubernetes-admin" else component)
+        return self._server.client(component_user(component), "lastcall" if component == ADMIN else component)
 
     async def _proxy(self, index: int, name: str) -> None:
         def drawn(hop: str) -> Callable[[], float]:

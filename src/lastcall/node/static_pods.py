@@ -14,6 +14,7 @@ from lastcall.api.defaults import set_defaults
 from lastcall.api.disabled_fields import drop_disabled_fields
 from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, uid_of
+from lastcall.api.pod_references import api_reference
 from lastcall.api.resources import PODS
 from lastcall.api.schema import DecodeError, check_fields
 from lastcall.api.validation import validate_create
@@ -40,7 +41,6 @@ _SYSTEM_FIELDS = (
 _OWN_ANNOTATIONS = (CONFIG_SOURCE, CONFIG_HASH, CONFIG_SEEN, CONFIG_MIRROR)
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}")
 """It becomes the name of directories."""
-API_REFERENCES = ("configMap", "secret", "persistentVolumeClaim", "projected")
 
 
 class ManifestError(ValueError):
@@ -85,31 +85,6 @@ def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: F
     if found := api_reference(pod):
         raise ManifestError(f"static pods may not reference {found}")
     return pod
-
-
-def api_reference(pod: Object) -> str:
-    """The first kind of API object that the Pod needs, "" for none (podutil.HasAPIObjectReference)."""
-    spec = pod["spec"]
-    if spec.get("serviceAccountName"):
-        return "serviceaccounts"
-    if spec.get("imagePullSecrets"):
-        return "secrets"
-    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
-        for source in container.get("envFrom") or []:
-            if "configMapRef" in source or "secretRef" in source:
-                return "configmaps" if "configMapRef" in source else "secrets"
-        for variable in container.get("env") or []:
-            value = variable.get("valueFrom") or {}
-            if "configMapKeyRef" in value or "secretKeyRef" in value:
-                return "configmaps" if "configMapKeyRef" in value else "secrets"
-    for volume in spec.get("volumes") or []:
-        for kind in (*API_REFERENCES, "ephemeral", "csi"):
-            if kind in volume and kind != "projected":
-                return f"{kind.lower()}s"
-        for source in (volume.get("projected") or {}).get("sources") or []:
-            if "downwardAPI" not in source:
-                return f"{next(iter(source), 'projected').lower()}s"
-    return ""
 
 
 def without_duplicates(pods: Iterable[Object]) -> tuple[list[Object], list[Object]]:

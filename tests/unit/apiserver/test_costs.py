@@ -9,6 +9,7 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import NODES, PODS
+from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.objects import ObjectCache
 from lastcall.apiserver.selection import Selection
 from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -45,7 +46,7 @@ def test_a_pod_event_concerns_the_watch_of_its_node_only(virtual: Callable, aske
             watches = {}
             for number in range(nodes):
                 selector = f"spec.nodeName=n{number}"
-                client = api.server.client(api.node._user)
+                client = api.server.client(UserInfo(f"system:node:n{number}", ("system:nodes",)))
                 # Later, the first event is asked for: a watch begins when it is read.
                 watches[number] = await stack.enter_async_context(client.watch(PODS, field_selector=selector))
             readers = {number: asyncio.ensure_future(anext(events)) for number, events in watches.items()}

@@ -205,7 +205,7 @@ def test_a_token_can_be_asked_for_a_pod_of_the_same_account_only(virtual) -> Non
         await api.admin.create(BINDINGS, {"metadata": {"name": "p"}, "target": {"name": "n1"}}, "default")
         bound = {"kind": "Pod", "name": "p", "uid": pod["metadata"]["uid"]}
         request = {"spec": {"boundObjectRef": bound, "expirationSeconds": 3607}}
-        answer = await api.node.create(SERVICEACCOUNTS, request, "default", name="default", subresource="token")
+        answer = await api.admin.create(SERVICEACCOUNTS, request, "default", name="default", subresource="token")
         claims = jwt.decode(answer["status"]["token"], options={"verify_signature": False})
         assert claims["kubernetes.io"]["node"]["name"] == "n1"
         await api.admin.create(SERVICEACCOUNTS, {"metadata": {"name": "other"}}, "default")
@@ -217,11 +217,11 @@ def test_a_token_can_be_asked_for_a_pod_of_the_same_account_only(virtual) -> Non
         ):
             request = {"spec": {"boundObjectRef": {**bound, **change}}}
             with pytest.raises(StatusError) as caught:
-                await api.node.create(SERVICEACCOUNTS, request, "default", name=name, subresource="token")
+                await api.admin.create(SERVICEACCOUNTS, request, "default", name=name, subresource="token")
             assert caught.value.code == code
         request = {"spec": {"expirationSeconds": 60}}
         with pytest.raises(StatusError) as caught:
-            await api.node.create(SERVICEACCOUNTS, request, "default", name="default", subresource="token")
+            await api.admin.create(SERVICEACCOUNTS, request, "default", name="default", subresource="token")
         assert "may not specify a duration less than 10 minutes" in caught.value.message
 
     virtual(scenario)

@@ -1,12 +1,46 @@
 """Pods (pkg/registry/core/pod/strategy.go)."""
 
+from collections.abc import Collection
+
 from lastcall.api import pods
 from lastcall.api.meta import Object, is_terminating
 from lastcall.api.resources import Resource
+from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteRules, check_graceful_delete_pod
-from lastcall.apiserver.strategies.base import Strategy
+from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
 
 FORCE_DELETE_SECONDS = 0.003
+
+
+class PodsOfNodes:
+    """Which Pods nodes have, by node, namespace and name.
+
+    Entered before the write and taken out after it: it may name a Pod that is not there (any more, or yet), and never
+    leaves one out. `known`: what was stored before this process has been entered, too.
+    """
+
+    def __init__(self) -> None:
+        self.known = False
+        self._uids: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {}
+
+    def names(self, node: str, namespace: str) -> Collection[str]:
+        return self._uids.get(node, {}).get(namespace, ())
+
+    def add(self, pod: Object) -> None:
+        meta, node = pod["metadata"], pod["spec"].get("nodeName")
+        if node:
+            pods = self._uids.setdefault(node, {}).setdefault(meta["namespace"], {})
+            # Of one name two may be on their way: one is refused then.
+            pods[meta["name"]] = (*pods.get(meta["name"], ()), meta["uid"])
+
+    def discard(self, pod: Object) -> None:
+        meta, namespaces = pod["metadata"], self._uids.get(pod["spec"].get("nodeName") or "", {})
+        pods = namespaces.get(meta["namespace"], {})
+        left = tuple(uid for uid in pods.pop(meta["name"], ()) if uid != meta["uid"])
+        if left:
+            pods[meta["name"]] = left
+        elif not pods:
+            namespaces.pop(meta["namespace"], None)
 
 
 class PodStrategy(Strategy):
@@ -20,6 +54,7 @@ class PodStrategy(Strategy):
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)
+        self.of_nodes = PodsOfNodes()
         self.delete_rules = DeleteRules(resource.kind, resource.group, check_graceful_delete_pod)
 
     def prepare_for_create(self, obj: Object) -> None:
@@ -55,6 +90,19 @@ class PodStrategy(Strategy):
             # The quality of service class is decided once, at creation; who says another is refused.
             if "qosClass" in old.get("status", {}) and not new.setdefault("status", {}).get("qosClass"):
                 new["status"]["qosClass"] = old["status"]["qosClass"]
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        self.of_nodes.add(obj)
+        return lambda: self.of_nodes.discard(obj)
+
+    def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
+        if new["spec"].get("nodeName") == old["spec"].get("nodeName"):
+            return nothing
+        self.of_nodes.add(new)
+        return lambda: self.of_nodes.discard(new)
+
+    def after_delete(self, obj: Object) -> None:
+        self.of_nodes.discard(obj)
 
     def seconds_before_removal(self, obj: Object) -> float:
         """A running Pod's force delete is two writes, and in a real cluster a node and controllers act on the first.
