@@ -6,7 +6,7 @@ most. So nothing can be late: a kubelet that hears of a Pod may read its Secrets
 Sources: plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from lastcall.api.meta import Object, annotations_of
 from lastcall.api.pod_references import (
@@ -56,9 +56,11 @@ class NodeGraph:
         names = _NAMED.get(resource)
         if names is None:
             return False
-        async for pod in self._pods_of(node, namespace):
+        await self._know()
+        for each in self._pods.newest(node, namespace):
+            pod = await self._pod(node, namespace, each)
             # What a node itself has made gives it nothing.
-            if MIRROR_ANNOTATION not in annotations_of(pod) and name in names(pod):
+            if pod is not None and MIRROR_ANNOTATION not in annotations_of(pod) and name in names(pod):
                 return True
         return resource == "secrets" and await self._secret_of_volume(node, namespace, name)
 
@@ -75,15 +77,12 @@ class NodeGraph:
         wanted = Related("persistentvolumeclaims", claim.get("namespace") or "", claim.get("name") or "")
         return await self.related(node, wanted)
 
-    async def _pods_of(self, node: str, namespace: str) -> AsyncIterator[Object]:
+    async def _know(self) -> None:
+        """Enter the Pods that were stored before this process."""
         if not self._pods.known:
             for pod in await self._list(PODS, ""):
                 self._pods.add(pod)
             self._pods.known = True
-        for name in tuple(self._pods.names(node, namespace)):
-            found = await self._pod(node, namespace, name)
-            if found is not None:
-                yield found
 
     async def _pod(self, node: str, namespace: str, name: str) -> Object | None:
         pod = await self._get(PODS, namespace, name)

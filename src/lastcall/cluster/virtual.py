@@ -51,7 +51,7 @@ ADMIN = "kubernetes-admin"
 
 def component_user(component: str) -> UserInfo:
     """As whom a component asks: `node:<name>` and `kube-proxy` may what they may in a real cluster."""
-    groups = ("system:masters",)
+    groups: tuple[str, ...] = ("system:masters",)
     if component.startswith("node:"):
         groups = ("system:nodes",)
     elif component == "kube-proxy":

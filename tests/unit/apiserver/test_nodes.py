@@ -90,10 +90,10 @@ def test_the_index_of_pods_knows_who_of_two_with_one_name_went() -> None:
     index.add(one("1"))
     index.add(one("2"))  # the next one of a StatefulSet, before who removed the first has said so
     index.discard(one("1"))
-    assert list(index.names("n", "a")) == ["p"]
+    assert list(index.newest("n", "a")) == ["p"]
     index.discard(one("2"))
     index.discard(one("2"))
-    assert list(index.names("n", "a")) == []
+    assert list(index.newest("n", "a")) == []
     assert index._uids == {"n": {}}
 
 

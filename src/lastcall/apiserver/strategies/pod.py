@@ -1,6 +1,6 @@
 """Pods (pkg/registry/core/pod/strategy.go)."""
 
-from collections.abc import Collection
+from collections.abc import Iterator
 
 from lastcall.api import pods
 from lastcall.api.meta import Object, is_terminating
@@ -23,8 +23,9 @@ class PodsOfNodes:
         self.known = False
         self._uids: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {}
 
-    def names(self, node: str, namespace: str) -> Collection[str]:
-        return self._uids.get(node, {}).get(namespace, ())
+    def newest(self, node: str, namespace: str) -> Iterator[str]:
+        """The names of its Pods, the last first: it is they that a kubelet asks about. Not to be written meanwhile."""
+        return reversed(self._uids.get(node, {}).get(namespace, {}))
 
     def add(self, pod: Object) -> None:
         meta, node = pod["metadata"], pod["spec"].get("nodeName")
