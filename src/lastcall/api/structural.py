@@ -8,13 +8,13 @@ kube-openapi pkg/validation/validate (the texts).
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from lastcall.api.field import FieldError, duplicate, go_json, invalid, not_supported, required, too_long, too_many
 from lastcall.api.meta import Object
+from lastcall.api.patterns import pattern
 from lastcall.api.schema import DecodeError, check_scalar
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -128,24 +128,16 @@ def _enum(schema: Object, value: Any, path: str) -> Iterable[FieldError]:
         yield not_supported(path, value, [each if isinstance(each, str) else go_json(each) for each in allowed])
 
 
-@lru_cache(1024)
-def _pattern(text: str) -> "re.Pattern[str] | None":
-    """Go's RE2 and Python's `re` agree on what schemas use; None for a pattern that Python cannot read."""
-    try:
-        return re.compile(text.replace("\\z", "\\Z"))
-    except re.error:
-        return None
-
-
 def _string(schema: Object, value: str, path: str) -> Iterable[FieldError]:
     longest, shortest = schema.get("maxLength"), schema.get("minLength")
     if longest is not None and len(value) > longest:
         yield too_long(path, longest)
     if shortest is not None and len(value) < shortest:
         yield invalid(path, value, f"{path} in body should be at least {shortest} chars long")
-    pattern = schema.get("pattern")
-    if pattern and (compiled := _pattern(pattern)) is not None and not compiled.search(value):
-        yield invalid(path, value, f"{path} in body should match '{pattern}'")
+    text = schema.get("pattern")
+    if text and not (read := pattern(text)).matches(value):
+        wrong = f"{text}, but pattern is invalid: {read.error}" if read.error else text
+        yield invalid(path, value, f"{path} in body should match '{wrong}'")
     if (form := schema.get("format")) in _FORMATS and not _FORMATS[form](value):
         yield invalid(path, value, f"{path} in body must be of type {form}: {go_json(value)}")
 

@@ -45,7 +45,7 @@ def test_indexes_as_the_status_writes_them(indexes, text):
     assert str(Indexes.of(indexes)) == text
 
 
-READ = [("0,2-9", 5, "0,2-4"), ("7", 5, ""), ("x,1,2-,3", 9, "1-3"), (None, 5, ""), ("3-1,4", 9, "4")]
+READ = [("0,2-9", 5, "0,2-4"), ("7", 5, ""), ("x,1,2-,3", 9, "1,3"), (None, 5, ""), ("3-1,4", 9, "4")]
 
 
 @pytest.mark.parametrize(("text", "completions", "expected"), READ)

@@ -4,7 +4,6 @@ Source: apiextensions-apiserver pkg/apis/apiextensions/validation, pkg/apiserver
 schemas).
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +11,7 @@ from lastcall.api.field import FieldError, each, forbidden, invalid, not_support
 from lastcall.api.json_path import parse_path
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain
+from lastcall.api.patterns import pattern
 from lastcall.api.schema import DecodeError, check_value
 from lastcall.api.types import struct
 
@@ -102,16 +102,29 @@ def _versions(versions: list[Object]) -> Iterable[FieldError]:
         seen.append(name)
         if problems := is_dns1035_label(name):
             yield invalid(f"{here}.name", name, ",".join(problems))
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        if not isinstance(schema, dict):
-            yield required(f"{here}.schema.openAPIV3Schema", "schemas are required")
+    for at, schema in _hoisted(versions, "schema", "spec.validation"):
+        if isinstance(schema, dict) and isinstance(schema.get("openAPIV3Schema"), dict):
+            yield from _root(schema["openAPIV3Schema"], f"{at}.openAPIV3Schema")
         else:
-            yield from _root(schema, f"{here}.schema.openAPIV3Schema")
-        yield from _columns(version.get("additionalPrinterColumns") or [], f"{here}.additionalPrinterColumns")
-        yield from _scale((version.get("subresources") or {}).get("scale"), f"{here}.subresources.scale")
+            yield required(f"{at}.openAPIV3Schema", "schemas are required")
+    for at, columns in _hoisted(versions, "additionalPrinterColumns", "spec.additionalPrinterColumns"):
+        yield from _columns(columns or [], at)
+    for at, subresources in _hoisted(versions, "subresources", "spec.subresources"):
+        yield from _scale((subresources or {}).get("scale"), f"{at}.scale")
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
         yield invalid(path, [version.get("name") for version in versions], text)
+
+
+def _hoisted(versions: list[Object], field: str, common: str) -> list[tuple[str, Any]]:
+    """What the versions have, with its path: `common`, once, where it is the same in all of them.
+
+    (`conversion.go:Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`)
+    """
+    first = versions[0].get(field)
+    if all(version.get(field) == first for version in versions):
+        return [(common, first)]
+    return [(f"spec.versions[{index}].{field}", version.get(field)) for index, version in enumerate(versions)]
 
 
 def _columns(columns: list[Object], path: str) -> Iterable[FieldError]:
@@ -193,9 +206,29 @@ def _structural(schema: Any, path: str) -> Iterable[FieldError]:
                 yield invalid(f"{path}.{name}", inner, problem)
             else:
                 yield from _structural(inner, f"{path}.{name}")
-    pattern = schema.get("pattern")
-    if pattern and not _compiles(pattern):
-        yield invalid(f"{path}.pattern", pattern, "must be a valid regular expression, but isn't")
+    yield from _pattern(schema, path)
+
+
+def _pattern(schema: Object, path: str) -> Iterable[FieldError]:
+    """Those of allOf, anyOf, oneOf and not as well."""
+    text = schema.get("pattern")
+    if text and (error := pattern(text).error):
+        yield invalid(f"{path}.pattern", text, f"must be a valid regular expression, but isn't: {error}")
+    for name in ("allOf", "anyOf", "oneOf"):
+        for index, inner in enumerate(schema.get(name) or ()):
+            yield from _of_value(inner, f"{path}.{name}[{index}]")
+    yield from _of_value(schema.get("not"), f"{path}.not")
+
+
+def _of_value(schema: Any, path: str) -> Iterable[FieldError]:
+    """The patterns of a schema that is no structural one."""
+    if not isinstance(schema, dict):
+        return
+    yield from _pattern(schema, path)
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _of_value(inner, f"{path}.properties[{name}]")
+    for name in ("items", "additionalProperties"):
+        yield from _of_value(schema.get(name), f"{path}.{name}")
 
 
 def _no_schema(value: Object) -> str:
@@ -205,17 +238,3 @@ def _no_schema(value: Object) -> str:
     except DecodeError as error:
         return str(error)
     return ""
-
-
-_ONLY_RE2 = ("\\p", "\\P", "[[:", "(?", "\\Q", "\\C")
-
-
-def _compiles(pattern: str) -> bool:
-    """What only RE2 reads is believed."""
-    if any(mark in pattern for mark in _ONLY_RE2):
-        return True
-    try:
-        re.compile(pattern.replace("\\z", "\\Z"))
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
