@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lastcall.cri.sandbox.cgroups import files, v2
+from lastcall.cri.sandbox.cgroups.others import OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import parse_mounts
 from lastcall.cri.sandbox.shim.limits import Limits
 
@@ -31,10 +32,11 @@ def tree() -> str:
 
 
 def test_all_of_a_group_is_killed_at_once_and_the_group_goes(tree: str) -> None:
-    groups = v2.CgroupsV2(tree)
+    groups = v2.CgroupsV2(tree, OtherHierarchies({}))
     spec = {"id": "c1", "cgroupParent": "/kubepods/podx", "resources": {"unified": {"pids.max": "10"}}}
     limits = Limits(groups, spec)
-    (member,) = limits.start()
+    limits.start()
+    member = f"{limits.entrance().directory}/cgroup.procs"
     script = f"echo 0 > {member}; sleep 100 & sleep 100 & echo in; wait"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -51,7 +53,7 @@ def test_all_of_a_group_is_killed_at_once_and_the_group_goes(tree: str) -> None:
 
 
 def test_without_the_memory_controller_nobody_counts(tree: str) -> None:
-    groups = v2.CgroupsV2(tree)
+    groups = v2.CgroupsV2(tree, OtherHierarchies({}))
     groups.create("kubepods/podx", {"memory_limit_in_bytes": 1 << 20, "cpu_quota": 1000, "cpu_period": 100_000})
     has_memory = "memory" in files.read(f"{tree}/kubepods/podx/cgroup.controllers").split()
     assert (groups.oom_kills("kubepods/podx") is not None) == has_memory

@@ -183,10 +183,12 @@ class StayingCluster:
 
     def _cgroups(self) -> list[str]:
         """The groups of Pods in every tree that this cluster has a place in."""
-        places = self.embedded._plan.cgroups.directories.values()
+        place = self.embedded._plan.cgroups
         # os.walk and not glob: they go while this looks.
-        found = [walked for place in places for walked in os.walk(f"{place}/kubepods")]
-        return [f"{parent}/{name}" for parent, names, _ in found for name in names if name.startswith("pod")]
+        pods = [walked for tree in place.directories.values() for walked in os.walk(f"{tree}/kubepods")]
+        containers = [walked for tree in place.others.values() for walked in list(os.walk(tree))[:1]]
+        found = [f"{above}/{name}" for above, names, _ in pods for name in names if name.startswith("pod")]
+        return found + [f"{above}/{name}" for above, names, _ in containers for name in names]
 
     async def nothing_left(self) -> None:
         deadline = time.monotonic() + 60

@@ -57,7 +57,7 @@ def run_init(
     writer = ChannelWriter(channel)
     try:
         # With control groups front's death is not init's: there is something to do after it (`_end`).
-        linux.set_parent_death_signal(0 if plan.cgroups.mode != "none" else signal.SIGKILL)
+        linux.set_parent_death_signal(0 if plan.cgroups.exists else signal.SIGKILL)
         os.setsid()
         linux.set_process_name("lastcall-init")
         plan.cgroups.create()
@@ -224,9 +224,10 @@ class _Init:
 
     def _end(self) -> NoReturn:
         """Front is done, or dead. Leaving ends every process of the PID namespace; control groups need more."""
-        if self._plan.cgroups.mode != "none":
+        if self._plan.cgroups.exists:
             with suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
+            self._plan.cgroups.thaw()
             deadline = monotonic(self._clock) + _END_SECONDS
             while monotonic(self._clock) < deadline and _wait_for_child():
                 pass

@@ -27,6 +27,7 @@ CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
 CLONE_NEWNET = 0x4000_0000
 _CLONE_PIDFD = 0x0000_1000
+_CLONE_INTO_CGROUP = 0x2_0000_0000
 _CLONE_CHILD_CLEARTID = 0x0020_0000
 _CLONE_CHILD_SETTID = 0x0100_0000
 
@@ -176,20 +177,24 @@ def clone3(flags: int) -> int:
     return _clone3(flags, 0)
 
 
-def clone3_pidfd(flags: int) -> tuple[int, int]:
-    """`clone3` that answers (pid, pidfd) in the parent and (0, -1) in the child."""
+def clone3_pidfd(flags: int, cgroup: int = -1) -> tuple[int, int]:
+    """`clone3` that answers (pid, pidfd) in the parent and (0, -1) in the child.
+
+    `cgroup` is the directory of the version 2 control group the child begins in.
+    """
     pidfd = ctypes.c_int(-1)
-    pid = _clone3(flags | _CLONE_PIDFD, ctypes.addressof(pidfd))
+    flags |= _CLONE_PIDFD | (_CLONE_INTO_CGROUP if cgroup >= 0 else 0)
+    pid = _clone3(flags, ctypes.addressof(pidfd), max(cgroup, 0))
     return (pid, pidfd.value) if pid else (0, -1)
 
 
-def _clone3(flags: int, pidfd: int) -> int:
+def _clone3(flags: int, pidfd: int, cgroup: int = 0) -> int:
     thread_id = _thread_id_address()
     if thread_id:
         flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
     # struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal (SIGCHLD), stack, stack_size, tls, set_tid,
     # set_tid_size, cgroup
-    arguments = struct.pack("=11Q", flags, pidfd, thread_id, 0, 17, 0, 0, 0, 0, 0, 0)
+    arguments = struct.pack("=11Q", flags, pidfd, thread_id, 0, 17, 0, 0, 0, 0, 0, cgroup)
     number, size = ctypes.c_long(_SYS_CLONE3), ctypes.c_size_t(len(arguments))
     _before_fork()
     pid: int = _syscall(number, arguments, size)
@@ -455,6 +460,14 @@ def clear_ambient_set() -> None:
 SECCOMP_FILTER_FLAG_NEW_LISTENER = 0x8
 _SECCOMP_SET_MODE_FILTER = 1
 _SYS_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277, "ppc64le": 358, "s390x": 348}
+
+
+def has_seccomp_filters() -> bool:
+    """Whether this kernel takes filters (it is built with them, and nothing forbids the question)."""
+    action = ctypes.c_uint32(0x7FFF_0000)  # SECCOMP_RET_ALLOW
+    operation = _long(2)  # SECCOMP_GET_ACTION_AVAIL
+    number = _SYS_SECCOMP.get(_MACHINE)
+    return number is not None and _syscall(_long(number), operation, ctypes.c_uint(0), ctypes.byref(action)) == 0
 
 
 def install_seccomp_filter(program: bytes, flags: int = 0) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lastcall.cri.sandbox.cgroups import place, v1, v2
-from lastcall.cri.sandbox.cgroups.api import NoCgroups, cpu_weight
+from lastcall.cri.sandbox.cgroups.api import cpu_weight
+from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
 
 LIMITED = {
@@ -28,7 +29,12 @@ V1_FILES = {
     "memory": "cgroup.procs memory.limit_in_bytes memory.memsw.limit_in_bytes memory.oom_control "
     "memory.usage_in_bytes memory.stat",
     "pids": "cgroup.procs pids.max pids.current",
+    "freezer": "cgroup.procs tasks freezer.state",
+    "cpuset": "cgroup.procs tasks cgroup.clone_children cpuset.cpus cpuset.mems",
+    "name=systemd": "cgroup.procs tasks",
 }
+LIMITING = ("cpu", "cpuacct", "memory", "pids")
+NO_OTHERS = OtherHierarchies({})
 
 
 @pytest.fixture(autouse=True)
@@ -78,12 +84,22 @@ def separate(tmp_path: Path) -> dict[str, str]:
     return {controller: str(tmp_path / "v1" / controller) for controller in V1_FILES}
 
 
+@pytest.fixture
+def limiting(separate: dict[str, str]) -> dict[str, str]:
+    return {controller: separate[controller] for controller in LIMITING}
+
+
+@pytest.fixture
+def others(separate: dict[str, str]) -> OtherHierarchies:
+    return OtherHierarchies({name: tree for name, tree in separate.items() if name not in LIMITING})
+
+
 # -- version 2 ---------------------------------------------------------------------------------------------------------
 
 
 def test_version_2_writes_every_limit_into_the_container_s_group(unified: Path) -> None:
-    groups = v2.CgroupsV2(str(unified))
-    groups.create(f"{POD}/c1", LIMITED)
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    groups.create_container(f"{POD}/c1", LIMITED)
     here = unified / POD / "c1"
     assert (here / "memory.max").read_text() == str(64 << 20)
     assert (here / "memory.swap.max").read_text() == "0", "a limit without swap is a limit"
@@ -91,27 +107,38 @@ def test_version_2_writes_every_limit_into_the_container_s_group(unified: Path) 
     assert (here / "cpu.weight").read_text() == "20"
     assert (here / "pids.max").read_text() == "100"
     assert (here / "memory.oom.group").read_text() == "1"
-    assert groups.member_files(f"{POD}/c1") == [f"{here}/cgroup.procs"]
+    entrance = groups.entrance(f"{POD}/c1")
+    assert (entrance.files, entrance.directory) == ([], f"{here}/init")
+
+
+def test_version_2_shows_the_limits_where_the_processes_are_and_has_them_above(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    groups.create_container(f"{POD}/c1", LIMITED)
+    here, leaf = unified / POD / "c1", unified / POD / "c1/init"
+    for name in ("memory.max", "cpu.max", "memory.oom.group"):
+        assert (here / name).read_text() == (leaf / name).read_text() != ""
+    assert groups.remove_container(f"{POD}/c1")
+    assert not here.exists()
 
 
 def test_version_2_hands_the_controllers_down_at_every_level(unified: Path) -> None:
-    v2.CgroupsV2(str(unified)).create(f"{POD}/c1", {})
-    assert (unified / "cgroup.subtree_control").read_text() == "+pids", "one write for each, the last one stays here"
+    v2.CgroupsV2(str(unified), NO_OTHERS).create(f"{POD}/c1", {})
+    assert (unified / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
 
 
 def test_a_group_without_limits_is_unlimited_also_after_an_update(unified: Path) -> None:
-    groups = v2.CgroupsV2(str(unified))
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
     groups.create(POD, LIMITED)
-    groups.update(POD, {})
+    groups.create(POD, {})
     read = {name: (unified / POD / name).read_text() for name in ("memory.max", "cpu.max", "pids.max")}
     assert read == {"memory.max": "max", "cpu.max": "max 100000", "pids.max": "max"}
 
 
 def test_version_2_reads_the_counter_of_out_of_memory_kills_and_the_usage(unified: Path) -> None:
-    groups = v2.CgroupsV2(str(unified))
-    groups.create(POD, {})
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    groups.create_container(POD, {})
     here = unified / POD
-    (here / "memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n")
+    (here / "init/memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 3\noom_group_kill 1\n")
     (here / "memory.current").write_text("5000\n")
     (here / "memory.stat").write_text("anon 10\ninactive_file 2000\nactive_file 1\n")
     (here / "cpu.stat").write_text("usage_usec 1500\nuser_usec 1\n")
@@ -125,16 +152,16 @@ def test_version_2_reads_the_counter_of_out_of_memory_kills_and_the_usage(unifie
 
 
 def test_a_missing_controller_does_not_keep_the_others_from_counting(unified: Path) -> None:
-    groups = v2.CgroupsV2(str(unified))
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
     groups.create(POD, {})
     (unified / POD / "memory.swap.max").unlink()
-    groups.update(POD, LIMITED)
+    groups.create(POD, LIMITED)
     assert (unified / POD / "memory.max").read_text() == str(64 << 20)
     assert not (unified / POD / "memory.swap.max").exists()
 
 
 def test_groups_are_removed_from_the_bottom(unified: Path) -> None:
-    groups = v2.CgroupsV2(str(unified))
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
     groups.create(f"{POD}/c1", LIMITED)
     assert groups.remove("kubepods")
     assert not (unified / "kubepods").exists()
@@ -148,28 +175,59 @@ def test_the_weight_of_shares_spans_both_ranges() -> None:
 # -- version 1 ---------------------------------------------------------------------------------------------------------
 
 
-def test_version_1_writes_each_limit_into_its_controller_s_tree(separate: dict[str, str]) -> None:
-    groups = v1.CgroupsV1(separate)
-    groups.create(f"{POD}/c1", LIMITED)
+def test_version_1_writes_each_limit_into_its_controller_s_tree(limiting: dict[str, str]) -> None:
+    groups = v1.CgroupsV1(limiting, NO_OTHERS)
+    groups.create_container(f"{POD}/c1", LIMITED)
 
     def read(controller: str, name: str) -> str:
-        return Path(separate[controller], POD, "c1", name).read_text()
+        return Path(limiting[controller], POD, "c1", name).read_text()
 
     assert read("memory", "memory.limit_in_bytes") == read("memory", "memory.memsw.limit_in_bytes") == str(64 << 20)
     assert (read("cpu", "cpu.cfs_quota_us"), read("cpu", "cpu.cfs_period_us")) == ("20000", "100000")
     assert (read("cpu", "cpu.shares"), read("pids", "pids.max")) == ("512", "100")
-    assert len(groups.member_files(f"{POD}/c1")) == 4
+    assert groups.entrance(f"{POD}/c1").files == [f"{limiting[each]}/{POD}/c1/init/tasks" for each in LIMITING]
 
 
-def test_controllers_that_share_a_tree_are_joined_once(separate: dict[str, str]) -> None:
-    groups = v1.CgroupsV1({**separate, "cpuacct": separate["cpu"]})
-    assert len(groups.member_files(POD)) == 3
+def test_controllers_that_share_a_tree_are_joined_once(limiting: dict[str, str]) -> None:
+    groups = v1.CgroupsV1({**limiting, "cpuacct": limiting["cpu"]}, NO_OTHERS)
+    assert len(groups.entrance(POD).files) == 3
 
 
-def test_version_1_reads_the_counter_of_out_of_memory_kills_and_the_usage(separate: dict[str, str]) -> None:
-    groups = v1.CgroupsV1(separate)
-    groups.create(POD, {})
-    Path(separate["memory"], POD, "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+def test_a_container_has_a_group_of_its_own_in_every_hierarchy_that_limits_nothing(
+    limiting: dict[str, str], others: OtherHierarchies, separate: dict[str, str]
+) -> None:
+    groups = v1.CgroupsV1(limiting, others)
+    groups.create_container(f"{POD}/c1", LIMITED)
+    for name in ("freezer", "cpuset", "name=systemd"):
+        assert f"{separate[name]}/c1/tasks" in groups.entrance(f"{POD}/c1").files
+        assert Path(separate[name], "c1").is_dir()
+    assert groups.remove_container(f"{POD}/c1")
+    assert not any(Path(tree, "c1").exists() for tree in separate.values())
+    assert not any(Path(tree, POD, "c1").exists() for tree in limiting.values())
+
+
+def test_beside_version_1_a_container_is_cloned_into_its_group_of_version_2(unified: Path) -> None:
+    groups = NoCgroups("none here", OtherHierarchies({"": str(unified)}))
+    groups.create_container(f"{POD}/c1", {})
+    assert groups.entrance(f"{POD}/c1").directory == f"{unified}/c1"
+    assert groups.remove_container(f"{POD}/c1")
+    assert not (unified / "c1").exists()
+
+
+def test_frozen_groups_go_on_wherever_they_are_below(others: OtherHierarchies, separate: dict[str, str]) -> None:
+    others.create("c1")
+    frozen = Path(separate["freezer"], "c1")
+    (frozen / "below/more").mkdir(parents=True)
+    for each in (frozen, frozen / "below/more"):
+        (each / "freezer.state").write_text("FROZEN\n")
+    others.thaw("c1")
+    assert (frozen / "freezer.state").read_text() == (frozen / "below/more/freezer.state").read_text() == "THAWED"
+
+
+def test_version_1_reads_the_counter_of_out_of_memory_kills_and_the_usage(limiting: dict[str, str]) -> None:
+    groups, separate = v1.CgroupsV1(limiting, NO_OTHERS), limiting
+    groups.create_container(POD, {})
+    Path(separate["memory"], POD, "init/memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
     Path(separate["memory"], POD, "memory.usage_in_bytes").write_text("100\n")
     Path(separate["memory"], POD, "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 150\n")
     Path(separate["cpuacct"], POD, "cpuacct.usage").write_text("42\n")
@@ -186,7 +244,7 @@ def test_without_groups_nothing_is_limited_and_nobody_counts() -> None:
     groups = open_cgroups({"mode": "none", "why": "not here"})
     assert isinstance(groups, NoCgroups)
     groups.create(POD, LIMITED)
-    assert (groups.member_files(POD), groups.oom_kills(POD), groups.usage(POD)) == ([], None, None)
+    assert (groups.entrance(POD).files, groups.oom_kills(POD), groups.usage(POD)) == ([], None, None)
     assert groups.remove(POD)
 
 
@@ -274,20 +332,63 @@ def test_no_hierarchy_at_all_is_said_too() -> None:
     assert make_place("demo", "1 1 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n").why == "no cgroup hierarchy is mounted"
 
 
-def test_version_1_is_taken_where_version_2_has_no_controllers(unified: Path, separate: dict[str, str]) -> None:
-    (unified / "cgroup.controllers").write_text("hugetlb\n")
+def all_mounted(unified: Path, separate: dict[str, str]) -> tuple[str, str]:
+    """The texts of mountinfo and cgroup of a process that is in `/outer` everywhere."""
     mounts = mounted(unified) + "".join(
         f"1 1 0:1 / {path} rw - cgroup cgroup rw,{controller}\n" for controller, path in separate.items()
     )
-    for path in separate.values():
+    for path in (*separate.values(), str(unified)):
         Path(path, "outer").mkdir()
-    groups = "0::/\n" + "".join(f"1:{controller}:/outer\n" for controller in separate)
-    found = make_place("demo", mounts, groups)
+    return mounts, "0::/outer\n" + "".join(f"1:{controller}:/outer\n" for controller in separate)
+
+
+def test_version_1_is_taken_where_version_2_has_no_controllers(unified: Path, separate: dict[str, str]) -> None:
+    (unified / "cgroup.controllers").write_text("hugetlb\n")
+    found = make_place("demo", *all_mounted(unified, separate))
     found.create()
     assert found.mode == "v1"
     assert {Path(path).parent.name for path in found.directories.values()} == {"outer"}, "outer limits still count"
     assert found.remove()
     assert not [each for path in separate.values() for each in Path(path, "outer").iterdir() if each.is_dir()]
+
+
+def test_there_is_a_place_in_every_hierarchy_and_cpusets_begin_with_what_is_above(
+    unified: Path, separate: dict[str, str]
+) -> None:
+    (unified / "cgroup.controllers").write_text("hugetlb\n")
+    texts = all_mounted(unified, separate)
+    Path(separate["cpuset"], "outer/cpuset.cpus").write_text("0-1\n")
+    Path(separate["cpuset"], "outer/cpuset.mems").write_text("0\n")
+    found = make_place("demo", *texts)
+    found.create()
+    assert (set(found.directories), set(found.others)) == (set(LIMITING), {"", "freezer", "cpuset", "name=systemd"})
+    assert found.shared == {}
+    cpuset = Path(found.others["cpuset"])
+    read = [(cpuset / name).read_text() for name in ("cpuset.cpus", "cpuset.mems", "cgroup.clone_children")]
+    assert read == ["0-1", "0", "1"]
+    assert found.remove()
+    assert not [each for path in found.others.values() for each in Path(path).parent.iterdir() if each.is_dir()]
+
+
+def test_where_a_hierarchy_cannot_be_had_it_is_said_and_the_others_are(unified: Path, separate: dict[str, str]) -> None:
+    (unified / "cgroup.controllers").write_text("hugetlb\n")
+    mounts, groups = all_mounted(unified, separate)
+    found = make_place("demo", mounts, groups + "12:net_cls,net_prio:/outer\n")
+    Path(separate["freezer"], "outer", Path(found.others["freezer"]).name).write_text("in the way")
+    found.create()
+    assert found.shared == {
+        "net_cls": "it is not mounted here",
+        "net_prio": "it is not mounted here",
+        "freezer": "File exists",
+    }
+    assert set(found.others) == {"", "cpuset", "name=systemd"}
+
+
+def test_beside_version_2_hierarchies_of_version_1_have_a_place_too(unified: Path, separate: dict[str, str]) -> None:
+    mounts, groups = all_mounted(unified, {"name=systemd": separate["name=systemd"]})
+    group(unified, "user.slice", enabled="memory pids")
+    found = make_place("demo", mounts, groups.replace("0::/outer", "0::/user.slice"))
+    assert (found.mode, set(found.others)) == ("v2", {"name=systemd"})
 
 
 def test_only_what_a_dead_cluster_of_this_pid_namespace_left_is_swept(unified: Path) -> None:

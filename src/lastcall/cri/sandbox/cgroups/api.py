@@ -2,6 +2,9 @@
 
 A `path` is relative to the cluster's own directory and names a Pod's or a container's group as Kubernetes does:
 `kubepods/burstable/pod<uid>/<container id>`. Resources carry CRI's names (`LinuxContainerResources`), as a dictionary.
+
+A container's processes live one level below its group, in `LEAF`, and that is the root of their cgroup namespace: who
+mounts a hierarchy in there finds neither the files that limit it nor any other group.
 """
 
 from __future__ import annotations
@@ -20,16 +23,16 @@ if TYPE_CHECKING:
             """Make the group with its limits, and the groups above it without any. One that is there is updated."""
             ...
 
-        def update(self, path: str, resources: dict[str, Any]) -> None:
-            """Set the limits of a group that is there."""
+        def create_container(self, path: str, resources: dict[str, Any]) -> None:
+            """The same for a container: with the group that its processes live in, and one in every other hierarchy."""
             ...
 
-        def member_files(self, path: str) -> list[str]:
-            """The files to write "0" to for becoming a member."""
+        def entrance(self, path: str) -> Entrance:
+            """How a process gets into a container, in every hierarchy."""
             ...
 
         def oom_kills(self, path: str) -> int | None:
-            """How many processes the kernel killed for lack of memory in this group; None when nobody counts."""
+            """How many processes the kernel killed for lack of memory in this container; None when nobody counts."""
             ...
 
         def usage(self, path: str) -> Usage | None:
@@ -40,9 +43,32 @@ if TYPE_CHECKING:
             """SIGKILL to every process of the group and of those below."""
             ...
 
+        def thaw(self, path: str) -> None:
+            """Let what is frozen in a container go on: on version 1 nothing else ends it, SIGKILL included."""
+            ...
+
         def remove(self, path: str) -> bool:
             """Remove the group and those below; False when something in it still lives. One that is gone is removed."""
             ...
+
+        def remove_container(self, path: str) -> bool:
+            """The same for a container, in every hierarchy."""
+            ...
+
+
+LEAF = "init"
+"""The group in a container's group that its processes live in."""
+
+
+class Entrance:
+    """`files` take "0" from a process without other threads; `directory` is for clone3 (version 2; "" for none).
+
+    Neither waits. A write to cgroup.procs holds up every process of the machine that starts a thread, and to begin with
+    waits for an RCU grace period: 10 ms and more (Linux kernel/cgroup/cgroup.c:cgroup_attach_lock; `tasks`: 5.5).
+    """
+
+    def __init__(self, files: list[str], directory: str) -> None:
+        self.files, self.directory = files, directory
 
 
 class Usage:
@@ -68,33 +94,3 @@ def pids_limit(resources: dict[str, Any]) -> int:
     """The most processes and threads, 0 for no limit (CRI has it among the `unified` files)."""
     text = str((resources.get("unified") or {}).get("pids.max", ""))
     return int(text) if text.isdecimal() else 0
-
-
-class NoCgroups:
-    """Nothing is limited and nobody counts. `why` is for a person."""
-
-    mode = "none"
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def create(self, path: str, resources: dict[str, Any]) -> None:
-        return
-
-    def update(self, path: str, resources: dict[str, Any]) -> None:
-        return
-
-    def member_files(self, path: str) -> list[str]:
-        return []
-
-    def oom_kills(self, path: str) -> int | None:
-        return None
-
-    def usage(self, path: str) -> Usage | None:
-        return None
-
-    def kill(self, path: str) -> None:
-        return
-
-    def remove(self, path: str) -> bool:
-        return True

@@ -7,6 +7,10 @@ import os
 import signal
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _KILL_ROUNDS = 20
 _READ_SIZE = 1 << 16
 """More than the kernel hands out at once, and little enough not to be mapped anew for each reading."""
@@ -55,8 +59,17 @@ def processes(directory: str) -> list[int]:
     return found
 
 
-def kill(directory: str) -> bool:
-    """SIGKILL to all of them, again until none comes after; True when none is left.
+def thaw(directory: str) -> None:
+    """Let frozen processes of version 1's freezer go on, in the group and in those below."""
+    with contextlib.suppress(OSError):
+        alone = os.stat(directory).st_nlink == 2  # no group below it, as nearly always
+        for below in [directory] if alone else [path for path, _, _ in os.walk(directory)]:
+            if read(f"{below}/freezer.state").strip() not in ("", "THAWED"):
+                write(f"{below}/freezer.state", "THAWED")
+
+
+def kill(directory: str, thaw: Callable[[], None] = lambda: None) -> bool:
+    """SIGKILL to all of them, again until none comes after; True when none is left. `thaw` lets frozen ones end.
 
     A group is left alone as soon as it names nobody; processes that the kernel has not ended yet may still be there.
     """
@@ -67,15 +80,20 @@ def kill(directory: str) -> bool:
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+        thaw()
         time.sleep(min(0.001 * (round_ + 1), 0.01))
     return False
 
 
 def remove(directory: str) -> bool:
     """Remove the group and all below it, from the bottom; False when one is busy."""
-    with contextlib.suppress(OSError):
+    try:
         os.rmdir(directory)  # mostly there is nothing below it, and nobody has to look
         return True
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass
     for below, _, _ in os.walk(directory, topdown=False):
         try:
             os.rmdir(below)

@@ -11,7 +11,7 @@ import os
 import re
 
 from lastcall.cri.sandbox.cgroups import files, v1, v2
-from lastcall.cri.sandbox.cgroups.api import NoCgroups
+from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,25 +26,51 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 class Place:
     """`mode` v2, v1 or none; `directories`: controller → the cluster's directory ("" is version 2's only one); `why`
     there is nothing, and how to change that. `emptied` is the group this process left for a leaf of its own.
+
+    `others` has the directories in hierarchies that limit nothing here, by name (`freezer`, `name=systemd`, "" for
+    version 2 beside version 1), `shared` those hierarchies, and why, in which containers live in the group of this
+    process, for none can be made there.
     """
 
-    def __init__(self, mode: str, directories: dict[str, str], why: str = "", emptied: str = "") -> None:
+    def __init__(
+        self,
+        mode: str,
+        directories: dict[str, str],
+        why: str = "",
+        emptied: str = "",
+        others: dict[str, str] | None = None,
+        shared: dict[str, str] | None = None,
+    ) -> None:
         self.mode, self.directories, self.why, self.emptied = mode, directories, why, emptied
+        self.others, self.shared = others or {}, shared or {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to take away in the end."""
+        return bool(self.directories or self.others)
 
     def facts(self) -> dict[str, Any]:
         """For JSON, on the shim's command line."""
-        return {"mode": self.mode, "directories": self.directories, "why": self.why}
+        return {"mode": self.mode, "directories": self.directories, "why": self.why, "others": self.others}
 
     def create(self) -> None:
         """Make the directories. What cannot be made is no place: then there is none, and `why` says it."""
         for controller, directory in list(self.directories.items()):
             try:
-                os.makedirs(directory, 0o755, exist_ok=True)
+                _make(directory)
             except OSError as error:
                 self.why = f"cgroup {self.mode}: {directory}: {error.strerror}"
                 del self.directories[controller]
+        for name, directory in list(self.others.items()):
+            try:
+                _make(directory)
+            except OSError as error:
+                self.shared[name] = error.strerror or str(error)
+                files.remove(directory)
+                del self.others[name]
         if self.mode != "none" and not {"", "memory", "pids"} & self.directories.keys():
-            self.remove()
+            for directory in dict.fromkeys(self.directories.values()):
+                files.remove(directory)
             self.mode, self.directories = "none", {}
 
     def controllers(self) -> list[str]:
@@ -55,15 +81,20 @@ class Place:
             have = list(self.directories)
         return [controller for controller in v2.CONTROLLERS if controller in have]
 
+    def thaw(self) -> None:
+        """Let frozen processes go on, which nothing else ends."""
+        if "freezer" in self.others:
+            files.thaw(self.others["freezer"])
+
     def remove(self) -> bool:
         """End what still lives in the groups and take them away; True when nothing is left. Idempotent.
 
         The process that made the place comes back to where it was.
         """
         gone = True
-        for directory in dict.fromkeys(self.directories.values()):
+        for directory in dict.fromkeys([*self.directories.values(), *self.others.values()]):
             if os.path.isdir(directory):
-                files.kill(directory)
+                files.kill(directory, self.thaw)
                 gone = files.remove(directory) and gone
         if self.emptied and gone:
             _come_back(self.emptied)
@@ -75,11 +106,12 @@ _LEAF = "lastcall"
 
 def open_cgroups(facts: dict[str, Any]) -> Cgroups:
     """The implementation for what `Place.facts` says."""
+    others = OtherHierarchies(facts.get("others") or {})
     if facts["mode"] == "v2":
-        return v2.CgroupsV2(facts["directories"][""])
+        return v2.CgroupsV2(facts["directories"][""], others)
     if facts["mode"] == "v1":
-        return v1.CgroupsV1(facts["directories"])
-    return NoCgroups(facts["why"])
+        return v1.CgroupsV1(facts["directories"], others)
+    return NoCgroups(facts["why"], others)
 
 
 def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place:
@@ -90,13 +122,16 @@ def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place
     mounts = parse_mounts(mountinfo or files.read("/proc/self/mountinfo"))
     groups = parse_groups(own_groups or files.read("/proc/self/cgroup"))
     name = f"lastcall-{cluster}-ns{_pid_namespace()}-{os.getpid()}-{_start_time(os.getpid())}"
+    freezer = _own(mounts, groups, "freezer")
+    if freezer:
+        sweep(freezer)  # first: what is frozen ends nowhere else
     place, why = _unified(mounts, groups, name)
     if place is None:
         place, more = _separate(mounts, groups, name)
         why = why if place is None and not more else more
-    if place is not None:
-        return place
-    return Place("none", {}, why or "no cgroup hierarchy is mounted")
+    place = place or Place("none", {}, why or "no cgroup hierarchy is mounted")
+    _find_others(place, mounts, groups, name)
+    return place
 
 
 # -- version 2 ---------------------------------------------------------------------------------------------------------
@@ -105,8 +140,7 @@ def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place
 def _unified(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: str) -> tuple[Place | None, str]:
     if "" not in mounts or "" not in groups:
         return None, ""
-    point, root = mounts[""]
-    own = _below(point, root, groups[""])
+    point, own = mounts[""][0], _own(mounts, groups, "")
     if not own:
         return None, "this process's cgroup is outside of what is mounted here"
     parent = _parent_that_hands_down(point, own)
@@ -185,8 +219,7 @@ def _separate(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: 
     for controller in v1.CONTROLLERS:
         if controller not in mounts or controller not in groups:
             continue
-        point, root = mounts[controller]
-        own = _below(point, root, groups[controller])
+        own = _own(mounts, groups, controller)
         if not own:
             continue
         if not os.access(own, os.W_OK):
@@ -197,6 +230,37 @@ def _separate(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: 
     if "memory" in directories or "pids" in directories:
         return Place("v1", directories), ""
     return None, why
+
+
+# -- all the others ----------------------------------------------------------------------------------------------------
+
+
+def _find_others(place: Place, mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: str) -> None:
+    """Where this process is in the hierarchies that `place` does not have yet."""
+    taken = set(place.directories.values())
+    for hierarchy in groups:
+        own = _own(mounts, groups, hierarchy)
+        directory = f"{own}/{name}"
+        if directory in taken or (hierarchy == "" and place.mode == "v2"):
+            continue
+        if not own:
+            place.shared[hierarchy] = "it is not mounted here"
+        elif not _writable(own):
+            place.shared[hierarchy] = "it belongs to root" if os.getuid() else "it is read-only"
+        else:
+            sweep(own)
+            place.others[hierarchy] = directory
+            taken.add(directory)
+
+
+def _make(directory: str) -> None:
+    """Make the cluster's group in one hierarchy. Raises OSError, also where it could not have a process."""
+    os.makedirs(directory, 0o755, exist_ok=True)
+    if not os.path.exists(f"{directory}/cpuset.cpus") or not os.path.exists(f"{directory}/cgroup.clone_children"):
+        return  # version 2's groups begin with all of what those above have
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        files.write(f"{directory}/{name}", files.read(f"{os.path.dirname(directory)}/{name}").strip())
+    files.write(f"{directory}/cgroup.clone_children", "1")  # those below begin with what this one has
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
@@ -212,8 +276,9 @@ def sweep(parent: str) -> None:
         found = _STALE.fullmatch(name)
         if found is None or int(found[1]) != _pid_namespace() or _start_time(int(found[2])) == int(found[3]):
             continue
-        files.kill(f"{parent}/{name}")
-        files.remove(f"{parent}/{name}")
+        left = f"{parent}/{name}"
+        files.kill(left, lambda left=left: files.thaw(left))  # type: ignore[misc]
+        files.remove(left)
 
 
 def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
@@ -239,6 +304,13 @@ def parse_groups(text: str) -> dict[str, str]:
         for controller in controllers.split(","):
             found[controller] = path
     return found
+
+
+def _own(mounts: dict[str, tuple[str, str]], groups: dict[str, str], hierarchy: str) -> str:
+    """The directory of this process's group; "" when it cannot be seen here."""
+    if hierarchy not in mounts or hierarchy not in groups:
+        return ""
+    return _below(*mounts[hierarchy], groups[hierarchy])
 
 
 def _below(point: str, root: str, group: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 
 from lastcall.cri.sandbox.cgroups import files
-from lastcall.cri.sandbox.cgroups.api import Usage, pids_limit
+from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from lastcall.cri.sandbox.cgroups.others import OtherHierarchies
 
 CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 
@@ -22,19 +24,21 @@ class CgroupsV1:
 
     mode = "v1"
 
-    def __init__(self, directories: dict[str, str]) -> None:
+    def __init__(self, directories: dict[str, str], others: OtherHierarchies) -> None:
         self._directories = directories
         self._trees = list(dict.fromkeys(directories.values()))
+        self._others = others
 
     def create(self, path: str, resources: dict[str, Any]) -> None:
-        fresh = not os.path.isdir(f"{self._trees[0]}/{path}")
-        for tree in self._trees:
-            os.makedirs(f"{tree}/{path}", 0o755, exist_ok=True)
+        fresh = [_make(f"{tree}/{path}") for tree in self._trees]
         # A group begins without limits.
-        self._set(path, [each for each in limits(resources) if not fresh or each[2] not in ("-1", "max")])
+        self._set(path, [each for each in limits(resources) if not all(fresh) or each[2] not in ("-1", "max")])
 
-    def update(self, path: str, resources: dict[str, Any]) -> None:
-        self._set(path, limits(resources))
+    def create_container(self, path: str, resources: dict[str, Any]) -> None:
+        self.create(path, resources)
+        for tree in self._trees:
+            _make(f"{tree}/{path}/{LEAF}")
+        self._others.create(os.path.basename(path))
 
     def _set(self, path: str, wanted: list[tuple[str, str, str]]) -> None:
         failed = []
@@ -50,12 +54,14 @@ class CgroupsV1:
         for path_, text in failed:
             files.write(path_, text)
 
-    def member_files(self, path: str) -> list[str]:
-        return [f"{tree}/{path}/cgroup.procs" for tree in self._trees]
+    def entrance(self, path: str) -> Entrance:
+        more = self._others.entrance(os.path.basename(path))
+        return Entrance([*(f"{tree}/{path}/{LEAF}/tasks" for tree in self._trees), *more.files], more.directory)
 
     def oom_kills(self, path: str) -> int | None:
+        # Counted where the process lived alone, whose limit it ever was. Linux 4.13.
         here = self._at("memory", path)
-        return files.number(f"{here}/memory.oom_control", "oom_kill") if here else None  # Linux 4.13
+        return files.number(f"{here}/{LEAF}/memory.oom_control", "oom_kill") if here else None
 
     def usage(self, path: str) -> Usage | None:
         memory = self._number("memory", path, "memory.usage_in_bytes")
@@ -68,10 +74,18 @@ class CgroupsV1:
         return Usage(memory or 0, max(0, (memory or 0) - inactive), cpu or 0, pids)
 
     def kill(self, path: str) -> None:
-        files.kill(f"{self._trees[0]}/{path}")
+        files.kill(f"{self._trees[0]}/{path}", lambda: self.thaw(path))
+
+    def thaw(self, path: str) -> None:
+        self._others.thaw(os.path.basename(path))
 
     def remove(self, path: str) -> bool:
         gone = [files.remove(f"{tree}/{path}") for tree in self._trees]  # each is tried
+        return all(gone)
+
+    def remove_container(self, path: str) -> bool:
+        gone = [files.remove(f"{tree}/{path}/{LEAF}") for tree in self._trees]  # the way that needs no look
+        gone += [self.remove(path), self._others.remove(os.path.basename(path))]
         return all(gone)
 
     def _number(self, controller: str, path: str, name: str) -> int | None:
@@ -81,6 +95,17 @@ class CgroupsV1:
     def _at(self, controller: str, path: str) -> str:
         tree = self._directories.get(controller)
         return f"{tree}/{path}" if tree else ""
+
+
+def _make(directory: str) -> bool:
+    """Make a group, and what is missing above it; whether it is new."""
+    try:
+        os.mkdir(directory, 0o755)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        os.makedirs(directory, 0o755, exist_ok=True)
+    return True
 
 
 def limits(resources: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -6,11 +6,13 @@ import contextlib
 import os
 
 from lastcall.cri.sandbox.cgroups import files
-from lastcall.cri.sandbox.cgroups.api import Usage, cpu_weight, pids_limit
+from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, cpu_weight, pids_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from lastcall.cri.sandbox.cgroups.others import OtherHierarchies
 
 CONTROLLERS = ("cpu", "memory", "pids")
 
@@ -20,36 +22,40 @@ class CgroupsV2:
 
     mode = "v2"
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, others: OtherHierarchies) -> None:
         self._directory = directory
+        self._others = others
 
     def create(self, path: str, resources: dict[str, Any]) -> None:
         """See `api.Cgroups`. Every group above hands its controllers down."""
         here, fresh = self._directory, False
         for name in path.split("/"):
             enable_controllers(here)
-            here, fresh = f"{here}/{name}", True
-            try:
-                os.mkdir(here, 0o755)
-            except FileExistsError:
-                fresh = False
+            here = f"{here}/{name}"
+            fresh = _make(here)
+        self._limit(here, resources, fresh)
+
+    def _limit(self, here: str, resources: dict[str, Any], fresh: bool) -> None:
         # A group begins without limits.
-        self._set(here, [each for each in limits(resources) if not fresh or not each[1].startswith("max")])
-
-    def update(self, path: str, resources: dict[str, Any]) -> None:
-        self._set(self._at(path), limits(resources))
-
-    def _set(self, here: str, wanted: list[tuple[str, str]]) -> None:
+        wanted = [each for each in limits(resources) if not fresh or not each[1].startswith("max")]
         for name, text in wanted:
             # A file is missing where its controller is (swap, too, can be switched off): the others still count.
             if os.path.exists(f"{here}/{name}"):
                 files.write(f"{here}/{name}", text)
 
-    def member_files(self, path: str) -> list[str]:
-        return [f"{self._at(path)}/cgroup.procs"]
+    def create_container(self, path: str, resources: dict[str, Any]) -> None:
+        """The leaf has the limits too, for who reads them in /sys/fs/cgroup: raising those there raises nothing."""
+        self.create(path, resources)
+        here = self._at(path)
+        enable_controllers(here)
+        self._limit(f"{here}/{LEAF}", resources, _make(f"{here}/{LEAF}"))
+        self._others.create(os.path.basename(path))
+
+    def entrance(self, path: str) -> Entrance:
+        return Entrance(self._others.entrance(os.path.basename(path)).files, f"{self._at(path)}/{LEAF}")
 
     def oom_kills(self, path: str) -> int | None:
-        return files.number(f"{self._at(path)}/memory.events", "oom_kill")
+        return files.number(f"{self._at(path)}/{LEAF}/memory.events", "oom_kill")
 
     def usage(self, path: str) -> Usage | None:
         here = self._at(path)
@@ -68,21 +74,43 @@ class CgroupsV2:
         except OSError:
             files.kill(here)
 
+    def thaw(self, path: str) -> None:
+        self._others.thaw(os.path.basename(path))
+
     def remove(self, path: str) -> bool:
         return files.remove(self._at(path))
 
+    def remove_container(self, path: str) -> bool:
+        files.remove(f"{self._at(path)}/{LEAF}")  # the way that needs no look
+        return self._others.remove(os.path.basename(path)) and self.remove(path)
+
     def _at(self, path: str) -> str:
         return f"{self._directory}/{path}"
+
+
+def _make(directory: str) -> bool:
+    """Make a group; whether it is new."""
+    try:
+        os.mkdir(directory, 0o755)
+    except FileExistsError:
+        return False
+    return True
 
 
 def enable_controllers(directory: str) -> None:
     """Let the groups below have what this one has. What the kernel refuses is not there below."""
     have = files.read(f"{directory}/cgroup.controllers").split()
     enabled = files.read(f"{directory}/cgroup.subtree_control").split()
-    for controller in CONTROLLERS:
-        if controller in have and controller not in enabled:
+    missing = [f"+{controller}" for controller in CONTROLLERS if controller in have and controller not in enabled]
+    if not missing:
+        return
+    file = f"{directory}/cgroup.subtree_control"
+    try:
+        files.write(file, " ".join(missing))
+    except OSError:  # one of them: the others can be had
+        for text in missing:
             with contextlib.suppress(OSError):
-                files.write(f"{directory}/cgroup.subtree_control", f"+{controller}")
+                files.write(file, text)
 
 
 def limits(resources: dict[str, Any]) -> list[tuple[str, str]]:

@@ -150,8 +150,8 @@ def _default_signals() -> None:
 
 
 def _limits(spec: dict[str, Any]) -> None:
-    if spec.get("maxProcesses") and not spec["cgroupFiles"]:
-        # Without a control group: counts the user's processes in this user namespace, so a fork bomb ends somewhere.
+    if spec.get("maxProcesses") and not spec["limited"]:
+        # No control group does: counts the user's processes in this user namespace, so a fork bomb ends somewhere.
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         most = spec["maxProcesses"] if hard == resource.RLIM_INFINITY else min(hard, spec["maxProcesses"])
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

@@ -125,11 +125,13 @@ class Container:
             flags |= linux.CLONE_NEWPID
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
-            more = {"shm": self.sandbox.shm, "cgroupFiles": cgroup_files, "helper": filters.helper(context.maps[0])}
-            child.run_container({**spec, **more}, status, stdio, self.sandbox.namespaces, context.maps)
+            groups = {"cgroupFiles": entrance.files, "limited": context.cgroups.mode != "none"}
+            more = {"shm": self.sandbox.shm, "helper": filters.helper(context.maps[0])}
+            child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, context.maps)
 
         filters.prepare(spec, context.maps[0])
-        cgroup_files = self.limits.start()
+        self.limits.start()
+        entrance = self.limits.entrance()
         self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
         self._log.on_full = lambda: self.on_log_full()
         self._log.on_hold = self._hold
@@ -138,7 +140,7 @@ class Container:
                 context.loop,
                 (context.directory, self.id),
                 {**self.about, "sandboxId": self.sandbox.id},
-                lambda: clone_into(pid_target, flags, context.own),
+                lambda: clone_into(pid_target, flags, context.own, entrance.directory),
                 in_child,
                 stdin=spec["stdin"] and not spec["tty"],
             )
@@ -332,6 +334,8 @@ class Container:
             facts["oomKills"] = self.limits.oom_kills()
             witness.before_kill()
         sent = process.signal(number)
+        if number == signal.SIGKILL:
+            self.limits.thaw()
         if state is not None:  # as it was before the signal, written down when that is on its way
             self.record(kinds.PROCESS_SIGNAL_STATE, state)
         if not sent:
@@ -362,15 +366,22 @@ class Container:
             self.process.journal.remove()
 
 
-def clone_into(pid_target: int, flags: int, own: Own) -> tuple[int, int]:
-    """clone3 whose child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own)."""
-    if pid_target < 0:
-        return linux.clone3_pidfd(flags)
-    linux.setns(pid_target, linux.CLONE_NEWPID)
+def clone_into(pid_target: int, flags: int, own: Own, cgroup: str) -> tuple[int, int]:
+    """clone3 whose child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own), and in
+    the version 2 group `cgroup` ("": the shim's own)."""
+    group = os.open(cgroup, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if cgroup else -1
     pid = -1
     try:
-        pid, pidfd = linux.clone3_pidfd(flags)
+        if pid_target < 0:
+            pid, pidfd = linux.clone3_pidfd(flags, group)
+            return pid, pidfd
+        linux.setns(pid_target, linux.CLONE_NEWPID)
+        try:
+            pid, pidfd = linux.clone3_pidfd(flags, group)
+        finally:
+            if pid != 0:
+                linux.setns(own.pid, linux.CLONE_NEWPID)
+        return pid, pidfd
     finally:
-        if pid != 0:
-            linux.setns(own.pid, linux.CLONE_NEWPID)
-    return pid, pidfd
+        if group >= 0:
+            os.close(group)

@@ -54,15 +54,17 @@ class Exec:
         assert container.process is not None
         if not container.running:
             raise ProcessLookupError(3, "container is not running")
-        spec = {**container.spec, "argv": self._argv, "tty": self.tty}
-        spec["cgroupFiles"] = container.limits.member_files()
-        init = container.process.pidfd
+        entrance, init = container.limits.entrance(), container.process.pidfd
+        spec = {**container.spec, "argv": self._argv, "tty": self.tty, "cgroupFiles": entrance.files}
+        spec["limited"] = context.cgroups.mode != "none"
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
             child.run_exec(spec, status, stdio, init, context.maps)
 
         path, stdin = (context.directory, f"exec-{self.id}"), self.stdin and not self.tty
-        launched = launch(context.loop, path, container.about, lambda: self._clone(init), in_child, stdin=stdin)
+        launched = launch(
+            context.loop, path, container.about, lambda: self._clone(init, entrance.directory), in_child, stdin=stdin
+        )
         self._process = launched.process
         self._process.on_started = self._started
         self._process.on_listener = container.supervise
@@ -79,12 +81,12 @@ class Exec:
         for read, captured in zip((launched.stdout, launched.stderr), self._captured, strict=True):
             self._outputs.append(Output(self._context.loop, read, _capture(captured), self._ended))
 
-    def _clone(self, init: int) -> tuple[int, int]:
+    def _clone(self, init: int, cgroup: str) -> tuple[int, int]:
         """A process of the container must not look into the shim's copy that is about to enter its PID namespace."""
         linux.set_dumpable(False)
         pid = -1
         try:
-            pid, pidfd = clone_into(init, 0, self._context.own)
+            pid, pidfd = clone_into(init, 0, self._context.own, cgroup)
         finally:
             if pid != 0:
                 linux.set_dumpable(True)
@@ -109,6 +111,7 @@ class Exec:
                     os.kill(pid, signal.SIGKILL)
             if left in ([], [root]):
                 break
+        self._container.limits.thaw()
         if reaped:
             self._finish()
 

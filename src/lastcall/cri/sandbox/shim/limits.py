@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from lastcall.cri.sandbox.cgroups.api import Cgroups, Usage
+    from lastcall.cri.sandbox.cgroups.api import Cgroups, Entrance, Usage
 
 _BEST_EFFORT = "kubepods/besteffort"
 
@@ -18,21 +18,18 @@ class Limits:
 
     def __init__(self, cgroups: Cgroups, spec: dict[str, Any]) -> None:
         self._cgroups = cgroups
-        self._path = f"{spec['cgroupParent']}/{spec['id']}".lstrip("/") if spec.get("cgroupParent") else ""
+        self._path = f"{spec.get('cgroupParent') or ''}/{spec['id']}".lstrip("/")
         self._resources = spec.get("resources") or {}
         self._oom_kills: int | None = None
 
-    def start(self) -> list[str]:
-        """Make the group; answers the files by which the child becomes a member. Raises OSError."""
-        if not self._path:
-            return []
-        self._cgroups.create(self._path, self._resources)
+    def start(self) -> None:
+        """Make the groups. Raises OSError."""
+        self._cgroups.create_container(self._path, self._resources)
         self._oom_kills = self._cgroups.oom_kills(self._path)
-        return self._cgroups.member_files(self._path)
 
-    def member_files(self) -> list[str]:
-        """The same for one more process of the container."""
-        return self._cgroups.member_files(self._path) if self._path else []
+    def entrance(self) -> Entrance:
+        """How the container's first process, or one more, gets in."""
+        return self._cgroups.entrance(self._path)
 
     @property
     def memory(self) -> int | None:
@@ -41,21 +38,23 @@ class Limits:
 
     def oom_kills(self) -> int | None:
         """How many processes the kernel has killed in here for lack of memory since the start; None: nobody counts."""
-        now = self._cgroups.oom_kills(self._path) if self._path else None
+        now = self._cgroups.oom_kills(self._path)
         return None if now is None or self._oom_kills is None else now - self._oom_kills
 
     def usage(self) -> Usage | None:
-        return self._cgroups.usage(self._path) if self._path else None
+        return self._cgroups.usage(self._path)
 
     def kill(self) -> None:
         """End what is left, such as processes in a PID namespace that is not the container's own."""
-        if self._path:
-            self._cgroups.kill(self._path)
+        self._cgroups.kill(self._path)
+
+    def thaw(self) -> None:
+        """Let what was killed end, also where the container has frozen itself."""
+        self._cgroups.thaw(self._path)
 
     def remove(self) -> None:
         """What is busy stays, for the Pod's end or the cluster's."""
-        if self._path:
-            self._cgroups.remove(self._path)
+        self._cgroups.remove_container(self._path)
 
 
 class MachineKills:
@@ -96,8 +95,8 @@ def remove_pod(cgroups: Cgroups, parent: str) -> None:
             cgroups.remove(parent.lstrip("/"))
 
 
-def join(member_files: list[str]) -> None:
-    """Become a member. Called by the child, before anything else. Raises OSError."""
-    for path in member_files:
+def join(files: list[str]) -> None:
+    """Become a member. Called by the child, before anything else and without threads. Raises OSError."""
+    for path in files:
         with open(path, "w") as file:
             file.write("0")

@@ -62,7 +62,10 @@ class Server:
         self.sandboxes = self._sandboxes = dict[str, Sandbox]()
         self.containers = self._containers = dict[str, Container]()
         self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
-        context.cgroups.remove(_ALL_PODS)  # of a shim that died, with all its containers
+        # Of a shim that died, with all its containers.
+        context.cgroups.remove(_ALL_PODS)
+        for container in self._past:
+            context.cgroups.remove_container(container)
         self._peers: dict[int, Peer] = {}
         self._hung_up: list[Peer] = []
         self._hellos: list[tuple[Peer, Message]] = []
