@@ -87,15 +87,17 @@ def with_container(name: str, script: str, **fields: Any) -> dict[str, Any]:
     return manifest
 
 
+SECCOMP = "grep Seccomp_filters: /proc/self/status; unshare -m true 2>/dev/null && echo namespaces"
 LIMITS = {"limits": {"memory": "24Mi", "cpu": "500m"}}
 MANIFESTS = [
     with_container("limited", "sleep 100", resources=LIMITS),
     with_container("free", "sleep 100"),
     with_container("quits", "exit 137", resources=LIMITS),
     with_container("drops", "chown 101:101 /tmp && su -s /bin/sh nobody -c 'id -u' 2>&1; sleep 0.1"),
-    with_container("confined", "grep Seccomp: /proc/self/status", securityContext={
-        "seccompProfile": {"type": "RuntimeDefault"}
-    }),
+    with_container("confined", SECCOMP, securityContext={"seccompProfile": {"type": "RuntimeDefault"}}),
+    with_container("silent", SECCOMP),
+    with_container("unconfined", SECCOMP, securityContext={"seccompProfile": {"type": "Unconfined"}}),
+    with_container("privileged", SECCOMP, securityContext={"privileged": True}),
     with_container("unknown-profile", "true", securityContext={
         "seccompProfile": {"type": "Localhost", "localhostProfile": "lastcall-test/none.json"}
     }),
@@ -132,8 +134,14 @@ def test_what_a_machine_can_do_of_what_pods_ask_for_is_done_and_the_rest_is_said
             assert api.terminated("grouped")["exitCode"] == 0
             assert {"2000", "3000"} <= set(api.log("grouped").split())
             assert not api.warnings("drops")
-        assert api.terminated("confined")["exitCode"] == 0
-        assert api.log("confined") == "Seccomp:\t2\n"
+        filters = {}
+        for name in ("confined", "silent", "unconfined", "privileged"):
+            api.terminated(name)
+            filters[name], _, more = api.log(name).removeprefix("Seccomp_filters:\t").partition("\n")
+            assert (more == "namespaces\n") == (name == "privileged"), "who has CAP_SYS_ADMIN"
+        own = 1 if single else 0  # by which the shim answers for root
+        profiles = {name: int(count) - own for name, count in filters.items()}
+        assert profiles == {"confined": 1, "silent": 1, "unconfined": 0, "privileged": 0}
         said = api.warned("unknown-profile", "Failed")
         assert 'cannot load seccomp profile "/var/lib/kubelet/seccomp/lastcall-test/none.json"' in said
         assert "LimitsNotEnforced" not in api.warnings("free")

@@ -173,6 +173,12 @@ _NODE_OPTIONS = [
         help="How many Pods a node takes, as the kubelet's maxPods says.",
     ),
     click.option(
+        "--seccomp-default/--no-seccomp-default",
+        default=True,
+        show_default=True,
+        help="Containers that ask for no seccomp profile get RuntimeDefault, as the kubelet's seccompDefault says.",
+    ),
+    click.option(
         "--cni-conf-dir",
         metavar="DIR",
         default="",
@@ -263,6 +269,7 @@ def make_options(
     keep: bool,
     feature_gates: dict[str, bool] | None = None,
     max_pods: int = 110,
+    seccomp_default: bool = True,
     cni_conf_dir: str = "",
     cni_bin_dir: str = "",
 ) -> RunOptions:
@@ -287,6 +294,7 @@ def make_options(
         output_file=output_file,
         feature_gates=settings,
         max_pods=max_pods,
+        seccomp_default=seccomp_default,
         cni_conf_dir=cni_conf_dir,
         cni_bin_dir=cni_bin_dir,
     )

@@ -318,6 +318,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
             propagation=options.propagation,
             nodes=nodes,
             max_pods=options.max_pods,
+            seccomp_default=options.seccomp_default,
             cni_conf_dir=options.cni_conf_dir,
             cni_bin_dir=options.cni_bin_dir,
         )

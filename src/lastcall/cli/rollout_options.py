@@ -44,6 +44,7 @@ class RolloutOptions:
     confirm: int = 5
     kubernetes_version: str = "1.36"
     max_pods: int = 110
+    seccomp_default: bool = True
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
 

@@ -55,6 +55,7 @@ def embedded_cluster(options: RunOptions) -> Cluster:
             state_size=options.state_size,
             feature_gates=options.feature_gates,
             max_pods=options.max_pods,
+            seccomp_default=options.seccomp_default,
             cni_conf_dir=options.cni_conf_dir,
             cni_bin_dir=options.cni_bin_dir,
         )

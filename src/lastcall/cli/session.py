@@ -79,6 +79,7 @@ class RunOptions:
     output_file: Path | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     max_pods: int = 110
+    seccomp_default: bool = True
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
 

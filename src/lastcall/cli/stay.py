@@ -41,6 +41,7 @@ class UpOptions:
     container_log_max_files: int = 5
     nodes: int = 1
     max_pods: int = 110
+    seccomp_default: bool = True
     propagation: "PropagationPlan | None" = None
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
@@ -151,6 +152,7 @@ class _Life:
             nodes=self._options.nodes,
             propagation=self._options.propagation or PropagationPlan(),
             max_pods=self._options.max_pods,
+            seccomp_default=self._options.seccomp_default,
             cni_conf_dir=self._options.cni_conf_dir,
             cni_bin_dir=self._options.cni_bin_dir,
             egress=self._options.egress,

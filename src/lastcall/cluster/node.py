@@ -36,6 +36,7 @@ from lastcall.cri.sandbox.image_layout import ImageLayout
 from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
+from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
 from lastcall.node.dialer import RealDialer
 from lastcall.node.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
@@ -139,6 +140,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
                 allocatable=allocatable,
                 node_labels=node_labels(node_config),
                 feature_gates=plan.options.feature_gates,
+                seccomp_default=plan.options.seccomp_default and filters_can_be_had(),
             ),
             events=events,
             stats=HostStats(

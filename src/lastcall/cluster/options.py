@@ -45,7 +45,7 @@ class ClusterOptions:
     no rotation) and containerLogMaxFiles. `cni_conf_dir` is an absolute path of the host: the Pod network is what its
     first file configures, on a node for which it has a directory of the node's name what that one's does; "" is the
     built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual places. `feature_gates` are settings
-    that `api.feature_gates` has checked.
+    that `api.feature_gates` has checked. `seccomp_default` is the kubelet's seccompDefault.
     """
 
     kubernetes_version: str = "1.36"
@@ -65,4 +65,5 @@ class ClusterOptions:
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
     egress: bool = False
+    seccomp_default: bool = True
     propagation: PropagationPlan = field(default_factory=PropagationPlan)

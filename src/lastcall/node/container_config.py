@@ -127,11 +127,12 @@ def generate_container_config(
     stop_signal_is_honoured: bool = False,
     memory_capacity: int = 0,
     target_id: str = "",
+    seccomp_default: bool = True,
 ) -> ContainerConfig:
     """kuberuntime_container.go:generateContainerConfig. Raises ContainerConfigError.
 
     `memory_capacity` is the node's, in bytes, for the OOM score of a Burstable Pod. `target_id` is the container whose
-    pid namespace an ephemeral container joins.
+    pid namespace an ephemeral container joins. `seccomp_default` is the kubelet's seccompDefault.
     """
     name = container["name"]
     verify_run_as_non_root(pod, container, image)
@@ -149,7 +150,7 @@ def generate_container_config(
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
         stop_signal=(container.get("lifecycle") or {}).get("stopSignal", "") if stop_signal_is_honoured else "",
-        security_context=security_context(pod, container, target_id),
+        security_context=security_context(pod, container, target_id, seccomp_default=seccomp_default),
         resources=linux_resources(pod, container, memory_capacity),
         labels={**pod_labels(pod), runtime_pod.CONTAINER_NAME_LABEL: name},
         annotations=container_annotations(pod, container, attempt),
@@ -193,7 +194,9 @@ def _effective(pod: Object, container: Object, field: str) -> object:
     return None
 
 
-def security_context(pod: Object, container: Object, target_id: str = "") -> LinuxContainerSecurityContext:
+def security_context(
+    pod: Object, container: Object, target_id: str = "", *, seccomp_default: bool = True
+) -> LinuxContainerSecurityContext:
     """kuberuntime/security_context.go:determineEffectiveSecurityContext."""
     own = container.get("securityContext") or {}
     of_pod = pod["spec"].get("securityContext") or {}
@@ -219,18 +222,18 @@ def security_context(pod: Object, container: Object, target_id: str = "") -> Lin
         masked_paths=() if unmasked else DEFAULT_MASKED_PATHS,
         readonly_paths=() if unmasked else DEFAULT_READONLY_PATHS,
         namespace_options=options,
-        seccomp=seccomp_profile(pod, container),
+        seccomp=seccomp_profile(pod, container, seccomp_default=seccomp_default),
     )
 
 
-def seccomp_profile(pod: Object, container: Object) -> SecurityProfile:
-    """The container's, else the Pod's, else Unconfined (kuberuntime/helpers.go:getSeccompProfile).
+def seccomp_profile(pod: Object, container: Object, *, seccomp_default: bool = True) -> SecurityProfile:
+    """The container's, else the Pod's, else RuntimeDefault or Unconfined (kuberuntime/helpers.go:getSeccompProfile).
 
     Raises ContainerConfigError.
     """
     profile = _effective(pod, container, "seccompProfile")
     if not isinstance(profile, dict):
-        return SecurityProfile()
+        return SecurityProfile("RuntimeDefault") if seccomp_default else SecurityProfile()
     kind = profile.get("type")
     if kind == "RuntimeDefault":
         return SecurityProfile("RuntimeDefault")

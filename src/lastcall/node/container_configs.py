@@ -75,6 +75,7 @@ class ContainerConfigs:
             stop_signal_is_honoured=self._gates.enabled(CONTAINER_STOP_SIGNALS),
             memory_capacity=self._memory_capacity,
             target_id=self._target_container_id(pod, container),
+            seccomp_default=self._config.seccomp_default,
         )
 
     def _target_container_id(self, pod: Object, container: Object) -> str:

@@ -68,6 +68,15 @@ def test_scores_for_the_out_of_memory_killer() -> None:
     assert oom_score_adjust(served, 0, gigabyte, sidecar) == 750, "not before the container it serves"
 
 
+def test_a_container_that_asks_for_no_seccomp_profile_has_the_runtime_s_unless_the_kubelet_says_otherwise() -> None:
+    silent = pod({})
+    container = silent["spec"]["containers"][0]
+    assert seccomp_profile(silent, container).profile_type == "RuntimeDefault"
+    assert seccomp_profile(silent, container, seccomp_default=False).profile_type == "Unconfined"
+    asks = pod({}, securityContext={"seccompProfile": {"type": "Unconfined"}})
+    assert seccomp_profile(asks, asks["spec"]["containers"][0]).profile_type == "Unconfined"
+
+
 def test_the_container_s_seccomp_profile_goes_before_the_pod_s() -> None:
     of_pod = pod({}, securityContext={"seccompProfile": {"type": "RuntimeDefault"}})
     container = of_pod["spec"]["containers"][0]
@@ -79,7 +88,7 @@ def test_the_container_s_seccomp_profile_goes_before_the_pod_s() -> None:
     container["securityContext"] = {"seccompProfile": {"type": "Localhost"}}
     with pytest.raises(ContainerConfigError, match="localhostProfile must be set if seccompProfile type is Localhost"):
         seccomp_profile(of_pod, container)
-    assert seccomp_profile(pod({}), {}).profile_type == "Unconfined", "what no seccompProfile means"
+    assert seccomp_profile(pod({}), {}, seccomp_default=False).profile_type == "Unconfined"
 
 
 class Events:

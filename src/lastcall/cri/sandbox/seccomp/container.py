@@ -8,6 +8,8 @@ import json
 import os
 
 from lastcall.cri.sandbox.seccomp import bpf, default_profile, profile
+from lastcall.cri.sandbox.seccomp.syscalls import MACHINES
+from lastcall.world import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +19,11 @@ UNCONFINED = "Unconfined"
 
 _CLONE_NEWUSER = 0x1000_0000
 _HELPER_CALL = 0x3FFF  # shim/single_id.py:HELPER_CALL
+
+
+def filters_can_be_had() -> bool:
+    """Whether this kernel takes filters, and we can make some for this machine. One that is asked for fails else."""
+    return os.uname().machine in MACHINES and linux.has_seccomp_filters()
 
 
 def container_filter(
