@@ -61,6 +61,13 @@ class History:
             self._forget()
         self.oldest = max(self.oldest, revision)
 
+    def begin_anew(self, revision: int) -> None:
+        """Forget everything, also who has read what: for a write at `revision` of which nobody knows who heard of it."""
+        while self._past:
+            self._forget()
+        self.oldest = revision
+        self.watchers.lose(revision)
+
     def check(self, revision: int) -> None:
         """Raises `Compacted` for a revision that cannot be asked for any more."""
         if revision < self.oldest:

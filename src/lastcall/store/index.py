@@ -118,6 +118,22 @@ class Index:
             self._history.add(Change("MODIFIED", key, value, revision, before.value), before)
         return entry
 
+    def mend(self, key: str, value: Value, revision: int, *, deleted: bool) -> Entry:
+        """What `apply` should have done and failed in the middle of, by the shortest way.
+
+        The write holds; its history is gone, so whoever watches or pages has to list again.
+        """
+        entry = Entry(key, value, revision)
+        if deleted:
+            self._entries.pop(key, None)
+        else:
+            self._entries[key] = entry
+        kind = kind_of(key)
+        self._keys[kind] = Keys(each for each in self._entries if kind_of(each) == kind)
+        self._revision = revision
+        self._history.begin_anew(revision)
+        return entry
+
     def restore(self, entries: Iterable[Entry], revision: int) -> None:
         """Begin, empty, with `entries`, of which no history is known, at `revision`."""
         self._entries = {entry.key: entry for entry in entries}

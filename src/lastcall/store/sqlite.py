@@ -180,12 +180,22 @@ class SQLiteStore(Index):
         for write in group:
             write.failure = failure
             write.settle()
-        for write in group:
-            revision, key, deleted, _ = write.row
-            del self._by_key[key]
-            if not failure:
-                write.entry = self.apply(key, write.value, revision, deleted=deleted)
-        self._next_group()
+        try:
+            for write in group:
+                del self._by_key[write.row[1]]
+                if not failure:
+                    write.entry = self._show(write)
+        finally:
+            self._next_group()
+
+    def _show(self, write: _Write) -> Entry:
+        """A write that is durable is seen and answered, whatever goes wrong on its way into the index."""
+        revision, key, deleted, _ = write.row
+        try:
+            return self.apply(key, write.value, revision, deleted=deleted)
+        except Exception:
+            _log.exception("%s: %s at revision %d: every watch begins anew", self._log.path, key, revision)
+            return self.mend(key, write.value, revision, deleted=deleted)
 
     # -- forgetting --------------------------------------------------------------------------------------------------
 

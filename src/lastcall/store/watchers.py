@@ -7,12 +7,16 @@ Source: apiserver pkg/storage/cacher/cacher.go (indexedWatchers, triggerValuesTh
 """
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Iterable
 
 from lastcall.store.api import Change, Compacted, Trigger
 
 WAKE_AT_ONCE = 50
 """Watchers that are woken in one turn of the event loop: what they do takes a millisecond or two."""
+
+_log = logging.getLogger("lastcall.store")
 
 
 class Watcher:
@@ -50,6 +54,12 @@ class Watcher:
         self._woken = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def lose(self, revision: int) -> None:
+        """It may have missed the change of `revision`: it must list again."""
+        self._lost = Compacted(self._after, revision)
+        self._backlog.clear()
+        self.wake()
 
     def close(self) -> None:
         self._closed = True
@@ -153,12 +163,20 @@ class Watchers:
                         self._will_wake(watcher)
                 indexed = self._by_trigger.get(prefix)
                 if indexed:
-                    for value in dict.fromkeys(self._triggers[prefix](change)):
+                    for value in dict.fromkeys(self._concerned(prefix, change, indexed)):
                         for watcher in indexed.get(value, ()):
                             if watcher.feed(change):
                                 self._will_wake(watcher)
         if not self._waking and (self._remote or self._local):
             self._wake_some()
+
+    def _concerned(self, prefix: str, change: Change, indexed: dict[str, _Siblings]) -> Iterable[str]:
+        """The values that a change concerns: all of them, where the object is too odd for its trigger."""
+        try:
+            return self._triggers[prefix](change)
+        except Exception:
+            _log.exception("%s: whom this change concerns cannot be told: all are told", change.key)
+            return indexed
 
     def _will_wake(self, watcher: Watcher) -> None:
         # Another process can begin while this one is still busy with its own watchers, but not the other way round.
@@ -176,10 +194,17 @@ class Watchers:
     def close(self) -> None:
         """End every watch after what it still has to read; later ones too."""
         self._closed = True
-        everybody = [*self._by_prefix.values(), *(each for by in self._by_trigger.values() for each in by.values())]
-        for siblings in everybody:
-            for watcher in siblings:
-                watcher.close()
+        for watcher in self._everybody():
+            watcher.close()
+
+    def lose(self, revision: int) -> None:
+        """Nobody can be sure to have heard of the change of `revision`."""
+        for watcher in self._everybody():
+            watcher.lose(revision)
+
+    def _everybody(self) -> list[Watcher]:
+        every = [*self._by_prefix.values(), *(each for by in self._by_trigger.values() for each in by.values())]
+        return [watcher for siblings in every for watcher in siblings]
 
 
 def kind_of(key: str) -> str:
