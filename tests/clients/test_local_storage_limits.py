@@ -1,6 +1,7 @@
 """Pods that write more than they may, on the real kernel."""
 
 import json
+import os
 
 import ordinary_user
 import pytest
@@ -50,3 +51,21 @@ def test_pods_over_their_limits_are_evicted_and_the_others_stay(place: Place) ->
     assert status("within")["phase"] == "Running"
     why = 'over ended because the kubelet evicted it: Usage of EmptyDir volume "scratch" exceeds the limit "5Mi"'
     eventually(lambda: why in " ".join(place.run("story", "over").out.split()), "the story says so", 60)
+
+
+def test_a_pod_that_fills_the_space_of_pods_takes_none_of_the_clusters_own(place: Place) -> None:
+    kubeconfig = place.up("--state-size", "32m")["kubeconfig"]
+    fill = "while true; do dd if=/dev/zero of=/scratch/$((n=n+1)) bs=4096 2>/dev/null; done"
+    scratch = {"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]}
+    filler = pod("filler", container("app", fill, **scratch), grace=0, volumes=[{"name": "scratch", "emptyDir": {}}])
+    place.kubectl(kubeconfig, "create", "-f", "-", stdin=json.dumps(filler))
+    space = f"/proc/{place.pids()['init']}/root/lastcall"
+    eventually(lambda: os.statvfs(space).f_bavail == 0, "the space of Pods is full")
+    config_maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c-{n}"}} for n in range(20)]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": config_maps})
+    place.kubectl(kubeconfig, "create", "-f", "-", stdin=text)
+    # The kubelet ends it, writes why, and what it wrote goes: nothing of that failed for lack of space.
+    pod_status = ("get", "pod", "filler", "-o", "jsonpath={.status.reason}")
+    eventually(lambda: place.kubectl(kubeconfig, *pod_status) == "Evicted", "the filler is evicted")
+    place.kubectl(kubeconfig, "delete", "pod", "filler")
+    eventually(lambda: os.statvfs(space).f_bavail > 0, "its space is given back")

@@ -1,4 +1,7 @@
-"""A full disk and a read-only one: a write fails with a clear text, nothing acknowledged is lost, the store goes on."""
+"""A full disk and a read-only one: a write fails with a clear text, nothing acknowledged is lost, the store goes on.
+
+Nothing new is created then; reads, watches and deletions go on, and what they give back is used again.
+"""
 
 import os
 import subprocess
@@ -91,6 +94,119 @@ def test_a_full_disk_and_a_read_only_one(tmp_path: Path) -> None:
     assert end == "done"
     assert "Traceback" not in done.stderr
     assert "the write was not kept: database or disk is full" in done.stderr, "said in the log too"
+
+
+FULL = """
+import asyncio, ctypes, os, sys
+from lastcall.store.api import StoreFull
+from lastcall.store.open import open_store
+from lastcall.store.value import Value
+from lastcall.world.world import World
+
+directory, who, most = sys.argv[1], sys.argv[2], 24 << 20
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.mount(b"tmpfs", directory.encode(), b"tmpfs", 0, b"size=%d" % (most if who != "itself" else 4 * most)) == 0
+path, others = f"{directory}/store.sqlite", f"{directory}/others"
+
+def value(size):
+    return lambda revision: Value(b"%016d" % revision + bytes(size - 16))
+
+async def opened():
+    if who == "itself":
+        return await open_store(path, world=World(), most_bytes=most, reserve=False)
+    return await open_store(path, world=World())
+
+async def refused(work):
+    try:
+        await work
+    except StoreFull as error:
+        assert "database or disk is full" in str(error) or "no room" in str(error), error
+        return True
+    return False
+
+async def fill(store, kept):
+    '''Until creations are refused; with others who take what is left of the disk, again and again.'''
+    refusals = 0
+    for number in range(5000):
+        if who == "others" and number % 10 == 0:
+            with open(others, "ab") as file:
+                try:
+                    file.write(bytes(1 << 20))
+                except OSError:
+                    pass
+        key = f"k/{len(kept)}-{number}"
+        try:
+            kept[key] = await store.create(key, value(20_000))
+            refusals = 0
+        except StoreFull:
+            refusals += 1  # looking for room may have found some
+            if refusals == 5:
+                return
+    raise AssertionError("never full")
+
+async def rewritten(store, kept, key, size):
+    kept[key] = await store.update(key, kept[key].revision, value(size))
+
+async def main():
+    store, kept = await opened(), {}
+    for number in range(50):
+        kept[f"k/{number}"] = await store.create(f"k/{number}", value(20_000))
+    for turn in range(3):
+        await fill(store, kept)
+        assert await refused(store.create("k/one-more", value(20_000)))
+        assert await refused(store.create("k/small", value(16)))
+        assert await refused(rewritten(store, kept, "k/0", 60_000))
+        assert (await store.list(""))[0] == sorted(kept.values(), key=lambda entry: entry.key)
+        async with store.watch("", await store.revision()) as events:
+            # What goes on: Leases and statuses, marks of deletions, finalizers.
+            for _ in range(200):
+                await rewritten(store, kept, "k/0", 20_000)
+                assert (await anext(events)).revision == kept["k/0"].revision
+            await asyncio.gather(*(rewritten(store, kept, f"k/{n}", 20_300) for n in range(1, 40)))
+            if turn == 1:  # the same after a restart
+                await store.close()
+                store = await opened()
+                assert (await store.list(""))[0] == sorted(kept.values(), key=lambda entry: entry.key)
+                assert await refused(store.create("k/small", value(16)))
+            elif who == "others" and turn == 2:
+                os.unlink(others)
+                kept["k/a"] = await store.create("k/a", value(20_000))
+                await fill(store, kept)
+        # Everything can be deleted, one by one and at once.
+        gone = [key for key in kept if key not in ("k/0", "k/1")]
+        for key in gone[:100]:
+            await store.delete(key, kept[key].revision, value(20_300))
+        await asyncio.gather(*(store.delete(key, kept[key].revision, value(20_000)) for key in gone[100:]))
+        kept = {key: kept[key] for key in ("k/0", "k/1")}
+        assert (await store.list(""))[0] == sorted(kept.values(), key=lambda entry: entry.key)
+        if who == "others" and turn < 2:
+            os.truncate(others, os.stat(others).st_size * 9 // 10)
+        for number in range(2, 50):
+            kept[f"k/{number}"] = await store.create(f"k/{number}", value(20_000))
+        for number in range(2):
+            await rewritten(store, kept, f"k/{number}", 20_000)
+    await store.close()
+    store = await opened()
+    assert (await store.list(""))[0] == sorted(kept.values(), key=lambda entry: entry.key)
+    await store.close()
+    print("done")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("who", ["itself", "disk", "others"])
+def test_a_full_store_is_read_and_emptied_and_takes_writes_again(tmp_path: Path, who: str) -> None:
+    """By its own limit, by the size of its disk, and by what others write there."""
+    command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", FULL, str(tmp_path), who]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"
+    assert "Traceback" not in done.stderr
+    said = done.stderr.splitlines()
+    assert any("deletions go on" in line for line in said)
+    assert any("there is room again" in line for line in said)
+    assert len(said) < 60, "said when it begins and when it ends"
 
 
 LIMITED = """

@@ -210,6 +210,15 @@ def internal(why: str) -> StatusError:
     return status_failure(500, "InternalError", message, {"causes": [{"message": why}]})
 
 
+def insufficient_storage(why: str) -> StatusError:
+    """What etcd's NOSPACE alarm is to kube-apiserver, with its words: there a 500 that has no reason.
+
+    Without Retry-After: clients that obey it would ask ten times more before they say what is wrong.
+    """
+    message = f"mvcc: database space exceeded: {why}"
+    return status_failure(507, "InsufficientStorage", message, {"causes": [{"message": why}]})
+
+
 def plain_failure(message: str) -> StatusError:
     """A Go error that is no API status: code 500, no reason (`responsewriters.ErrorToAPIStatus`)."""
     return status_failure(500, "", message)

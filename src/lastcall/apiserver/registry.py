@@ -21,6 +21,7 @@ from lastcall.api.errors import (
     bad_request,
     conflict,
     generate_name_conflict,
+    insufficient_storage,
     internal,
     not_found,
     plain_failure,
@@ -44,7 +45,7 @@ from lastcall.apiserver.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.selection import Selection
 from lastcall.apiserver.strategies.base import Strategy
-from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError
+from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError, StoreFull
 from lastcall.store.value import Value
 from lastcall.world.clock import now
 from lastcall.world.world import World
@@ -143,9 +144,11 @@ class GenericStore:
 
     @staticmethod
     async def _kept(write: Awaitable[Entry]) -> Entry:
-        """A write to the store, whose own trouble (a full disk) is the 500 StatusError."""
+        """A write to the store, whose own trouble is a StatusError: 507 for a full one, else 500."""
         try:
             return await write
+        except StoreFull as error:
+            raise insufficient_storage(str(error)) from error
         except StoreError as error:
             raise internal(str(error)) from error
 

@@ -10,7 +10,7 @@ from lastcall.apiserver.kubelet_client import KubeletClient
 from lastcall.apiserver.pki import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.cluster.local_path import HostDirectories
-from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR
+from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.cluster.plan import Plan
 from lastcall.controllers.manager import NAMES, run_controllers
 from lastcall.controllers.storage_class import STANDARD_CLASS
@@ -116,4 +116,6 @@ async def _open_store(plan: Plan, world: World) -> Store:
     from lastcall.store.open import open_store
 
     os.makedirs(DURABLE_DIR, 0o700, exist_ok=True)
-    return await open_store(f"{DURABLE_DIR}/store.sqlite", world=world)
+    # On a tmpfs of its own nobody else takes the store's room; there a reserve of blocks would be memory.
+    reserve = plan.options.state != ""
+    return await open_store(f"{DURABLE_DIR}/store.sqlite", world=world, most_bytes=STORE_BYTES, reserve=reserve)

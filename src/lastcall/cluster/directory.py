@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any, Self, cast
 
 from lastcall.cluster.errors import ClusterUsageError, DirectoryError
+from lastcall.world.files import replace_file
 
 LOCK = "lock"
 FACTS = "front.json"
@@ -221,21 +222,7 @@ def names() -> list[str]:
 
 def write_file(dir_fd: int, name: str, text: str) -> None:
     """Write a file (0600) of a directory in one step. Raises OSError."""
-    temporary = f".{name}.{os.getpid()}"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary, dir_fd=dir_fd)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
-    try:
-        with open(fd, "wb") as file:
-            os.fchmod(fd, 0o600)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(fd)
-        os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=dir_fd)
-        raise
+    replace_file(name, text.encode(), temporary=f".{name}.{os.getpid()}", durable=True, dir_fd=dir_fd)
 
 
 def read_file(dir_fd: int, name: str) -> str:

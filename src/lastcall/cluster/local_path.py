@@ -7,10 +7,8 @@ import asyncio
 import os
 from contextlib import suppress
 
-from lastcall.cluster.options import DURABLE_DIR
+from lastcall.cluster.options import LOCAL_PATH_DIR
 from lastcall.world.remove_tree import remove_tree
-
-LOCAL_PATH_DIR = f"{DURABLE_DIR}/local-path-provisioner"
 
 
 class HostDirectories:

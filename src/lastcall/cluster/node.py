@@ -95,7 +95,8 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         images=images,
         network=cni or network,
         log_max_size=log_policy.max_size,
-        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}" if plan.options.state else "",
+        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}",
+        durable=plan.options.state != "",
     )
     await runtime.adopt()
     capacity, allocatable = machine_capacity(Path(directory), plan.options.max_pods)
@@ -211,7 +212,8 @@ def _cni_network(world: World, plan: Plan, layout: NodeLayout) -> "CNINetwork | 
         conf_dir_of(plan.options.cni_conf_dir, layout.name),
         f"{layout.directory}/cni",
         bin_dirs=(bin_dir,) if bin_dir else DEFAULT_BIN_DIRS,
-        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}-cni" if plan.options.state else "",
+        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}-cni",
+        durable=plan.options.state != "",
         pod_cidr=layout.pod_cidr,
     )
 

@@ -1,5 +1,6 @@
 """What a cluster is started with, and the addresses and directories inside it."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,7 +9,14 @@ from lastcall.cluster.layout import CONTROL_PLANE_IP, STATE_DIR
 from lastcall.cluster.propagation import PropagationPlan
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
-"""What outlives a process of the cluster: the store. With `state` it is that directory of the host."""
+"""What outlives a process of the cluster: the store, the runtime's records. With `state` it is that directory of the
+host, else a tmpfs of its own, which no Pod can fill."""
+
+LOCAL_PATH_DIR = f"{DURABLE_DIR}/local-path-provisioner"
+"""The directories of claims."""
+
+STORE_BYTES = min(2 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+"""Of the store's file at most: etcd's default quota, and not more than a quarter of the machine's memory."""
 
 STATIC_PODS_DIR = f"{STATE_DIR}/static-pods"
 """The host's directory of manifests, read-only; there only with `ClusterOptions.static_pods`."""
@@ -32,7 +40,7 @@ KUBELET_PORT = 10250
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """`state_size` is the size cap of the state tmpfs, as mount(8) takes it (`50%` of memory, `4g`).
+    """`state_size` is the size cap of Pods' tmpfs, as mount(8) takes it (`50%` of memory, `4g`); the store has its own.
 
     `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,

@@ -3,17 +3,24 @@
 The mount namespace gets a new root: a small tmpfs with every entry of the host's root bind-mounted, a fresh `/proc` for
 the new PID namespace, and `/lastcall`, a size-capped tmpfs for everything the cluster writes. Making a new root is what
 lets an ordinary user have a directory of its own there without one on the host.
+
+What a Pod can fill is not where the cluster keeps its books: the store and the runtime's records have a tmpfs of their
+own, beside that of `state_size`, or a directory of the host. The directories of claims are Pods' again.
 """
 
 import os
 import stat
 
 from lastcall.cluster.layout import STATE_DIR
-from lastcall.cluster.options import DURABLE_DIR, STATIC_PODS_DIR
+from lastcall.cluster.options import DURABLE_DIR, LOCAL_PATH_DIR, STATIC_PODS_DIR, STORE_BYTES
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
 _OLD = ".host"
+
+
+_RECORDS_BYTES = 64 << 20
+"""For the runtime's records, some 12 kB a container, beside the store."""
 
 
 _PLUGIN_STATE = "/var/lib/cni"
@@ -23,7 +30,7 @@ _PLUGIN_STATE = "/var/lib/cni"
 def make_root(state_size: str, durable: str = "", static_pods: str = "", *, private_plugins: bool = False) -> None:
     """Give this process's (already private) mount namespace its new root. Raises OSError.
 
-    `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is part of the tmpfs.
+    `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is a tmpfs of its own.
     `static_pods` is the host's directory that is to be seen read-only on `STATIC_PODS_DIR`. With `private_plugins` what
     CNI plugins write is the cluster's own and not the host's.
     """
@@ -40,12 +47,24 @@ def make_root(state_size: str, durable: str = "", static_pods: str = "", *, priv
     os.mkdir(DURABLE_DIR, 0o700)
     if durable:
         linux.mount(f"/{_OLD}{durable}", DURABLE_DIR, None, linux.MS_BIND | linux.MS_REC)
+    else:
+        size = STORE_BYTES + STORE_BYTES // 4 + _RECORDS_BYTES
+        flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+        linux.mount("lastcall-durable", DURABLE_DIR, "tmpfs", flags, f"mode=700,size={size}")
+        _make_claims()
     if static_pods:
         _bind_readonly(f"/{_OLD}{static_pods}", STATIC_PODS_DIR)
     if private_plugins:
         _make_private(_PLUGIN_STATE)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
     os.rmdir(f"/{_OLD}")
+
+
+def _make_claims() -> None:
+    own = f"{STATE_DIR}/claims"
+    for path in (own, LOCAL_PATH_DIR):
+        os.mkdir(path, 0o700)
+    linux.mount(own, LOCAL_PATH_DIR, None, linux.MS_BIND)
 
 
 def _make_private(path: str) -> None:

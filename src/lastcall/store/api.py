@@ -64,6 +64,10 @@ class StoreError(Exception):
     """
 
 
+class StoreFull(StoreError):
+    """There is no room for a write of this kind. What makes objects smaller, and deletions, may go on to be kept."""
+
+
 class Changes(Protocol):
     """What a watch gives. `__anext__` may be cancelled and called again without loss.
 
@@ -96,8 +100,8 @@ class Store(Protocol):
     """An acknowledged write is there for every later reader, and every watcher sees every write in revision order.
 
     A durable store acknowledges a write, and shows it to readers and watchers, only when it would outlive the machine's
-    power. There a write may raise `StoreError`. A write that has begun ends as a whole: a caller that is cancelled
-    meanwhile gets its answer, and the cancellation at its next `await`.
+    power. There a write may raise `StoreError`, which is `StoreFull` where room is all it lacks. A write that has begun
+    ends as a whole: a caller that is cancelled meanwhile gets its answer, and the cancellation at its next `await`.
     """
 
     async def get(self, key: str) -> Entry | None: ...

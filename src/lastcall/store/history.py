@@ -62,7 +62,7 @@ class History:
         self.oldest = max(self.oldest, revision)
 
     def begin_anew(self, revision: int) -> None:
-        """Forget everything, also who has read what: for a write at `revision` of which nobody knows who heard of it."""
+        """Forget everything, also who has read what: nobody knows who has heard of the write at `revision`."""
         while self._past:
             self._forget()
         self.oldest = revision

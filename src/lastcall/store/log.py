@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 
-from lastcall.store.api import Entry, StoreError
+from lastcall.store.api import Entry, StoreError, StoreFull
 from lastcall.store.schema import migrate, stored_version
+from lastcall.store.space import LEAST_BYTES, Ballast, most_pages
 from lastcall.store.value import Value
 
 Row = tuple[int, str, bool, bytes]
@@ -22,14 +23,31 @@ TRIM_AT_ONCE = 500
 """Rows that one DELETE statement names."""
 SPARE_PAGES = 1024
 """Free pages that the file keeps for reuse; more, if they are over half of the file, go back to the file system."""
+LOG_PAGES = 4000
+"""16 MB of write-ahead log: few checkpoints, each of which costs a group tens of milliseconds, and a small file."""
+LOG_PAGES_WHEN_FULL = 64
+LOG_SHARE = 32
+"""On a small file system the log is a part of it that the reserve can take up when it goes into the file."""
+SHRUNK_PAGES = 512
+"""That one trim gives back at most: each may move another, by way of the write-ahead log."""
+SHRUNK_PAGES_WHEN_FULL = 64
+SHRUNK_STEPS_WHEN_FULL = 256
+MOST_BYTES = 2 << 30
+"""Of the file at most: etcd's default quota (--quota-backend-bytes)."""
 
 
 class Log:
     """One open file."""
 
-    def __init__(self, path: str) -> None:
-        """Open `path`, create it with mode 0600 or migrate it. Raises StoreError."""
+    def __init__(self, path: str, most_bytes: int = MOST_BYTES, *, reserve: bool = True) -> None:
+        """Open `path`, create it with mode 0600 or migrate it. Raises StoreError.
+
+        The file does not outgrow `most_bytes`. With `reserve` a file `<path>.reserve` keeps blocks of the file system.
+        """
         self.path = path
+        self._most_bytes = most_bytes
+        self._log_pages = LOG_PAGES
+        self._ballast = Ballast(f"{path}.reserve" if reserve else "")
         _create_private(path)
         try:
             # Without isolation_level each statement commits by itself.
@@ -53,9 +71,9 @@ class Log:
         if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise StoreError(f"{self.path}: this file system cannot keep a write-ahead log; name another directory")
         execute("PRAGMA synchronous = FULL")
-        # 16 MB: few checkpoints, each of which costs a group tens of milliseconds, for a file that stays small.
-        execute("PRAGMA wal_autocheckpoint = 4000")
         execute("PRAGMA journal_size_limit = 16777216")
+        room = os.statvfs(self.path)
+        self._log_pages = min(LOG_PAGES, room.f_blocks * room.f_frsize // LOG_SHARE // 4096)
         migrate(self._connection, version)
         # A lock on the main file from now on, also when nothing had to be written.
         execute("BEGIN IMMEDIATE")
@@ -79,7 +97,7 @@ class Log:
         return compacted, base, later
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Keep all of `rows` durably, or none of them and raise StoreError."""
+        """Keep all of `rows` durably, or none of them and raise StoreError; StoreFull when `make_room` may help."""
         # One statement, so one step outside the interpreter's lock: with a step per row a busy event loop would take
         # the lock for a switch interval between any two of them.
         values = ",".join(["(?,?,?,?)"] * len(rows))
@@ -87,7 +105,7 @@ class Log:
             self._connection.execute(f"INSERT INTO changes VALUES {values}", [cell for row in rows for cell in row])  # noqa: S608
         except sqlite3.Error as error:
             self._roll_back()
-            raise _writing_failed(self.path, error) from error
+            raise self._writing_failed(error) from error
 
     def trim(self, revisions: Sequence[int], compacted: int) -> None:
         """Drop rows that nobody can ask for, and remember up to where the history is forgotten. Raises StoreError."""
@@ -99,12 +117,71 @@ class Log:
                 execute(f"DELETE FROM changes WHERE revision IN ({','.join('?' * len(some))})", some)  # noqa: S608
             execute("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,))
             execute("COMMIT")
-            free: int = execute("PRAGMA freelist_count").fetchone()[0]
-            if free > SPARE_PAGES and free * 2 > execute("PRAGMA page_count").fetchone()[0]:
-                execute(f"PRAGMA incremental_vacuum({free - SPARE_PAGES})").fetchall()
         except sqlite3.Error as error:
             self._roll_back()
-            raise _writing_failed(self.path, error) from error
+            raise self._writing_failed(error) from error
+        with suppress(sqlite3.Error):
+            free: int = execute("PRAGMA freelist_count").fetchone()[0]
+            if free > SPARE_PAGES and free * 2 > execute("PRAGMA page_count").fetchone()[0]:
+                self._shrink(min(free - SPARE_PAGES, SHRUNK_PAGES))
+
+    def make_room(self, stage: int) -> None:
+        """Let what is written from now on use what was kept for `stage`."""
+        # The checkpoint may need more for a moment than it gives back: the file grows before the log shrinks.
+        self._ballast.give_back()
+        with suppress(sqlite3.Error):
+            self._limit(stage)
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._ballast.keep(stage)
+
+    def look_again(self, stage: int, revisions: Sequence[int], compacted: int) -> int:
+        """Trim, shrink, and take back what `make_room` gave; the stage after that, `stage` at most.
+
+        Raises StoreError when nothing could be trimmed.
+        """
+        self.trim(revisions, compacted)
+        execute = self._connection.execute
+        with suppress(sqlite3.Error):
+            execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            for _ in range(SHRUNK_STEPS_WHEN_FULL):
+                if not execute("PRAGMA freelist_count").fetchone()[0]:
+                    break
+                self._shrink(SHRUNK_PAGES_WHEN_FULL)
+                execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return self.settle(stage)
+
+    def settle(self, stage: int) -> int:
+        """The least stage up to `stage` that is enough, made true: 0 takes the whole reserve. Raises StoreError."""
+        try:
+            size: int = self._connection.execute("PRAGMA page_size").fetchone()[0]
+            pages: int = self._connection.execute("PRAGMA page_count").fetchone()[0]
+            pages -= self._connection.execute("PRAGMA freelist_count").fetchone()[0]
+            if self._ballast.keep(0):
+                pages += LEAST_BYTES // size
+                stage = next((i for i in range(stage) if pages <= most_pages(self._most_bytes // size, size, i)), stage)
+            self._limit(stage)
+        except sqlite3.Error as error:
+            raise _opening_failed(self.path, error) from error
+        return stage
+
+    def _shrink(self, pages: int) -> None:
+        # A script, for `execute` takes one step of a statement without columns, and a step is one page.
+        try:
+            self._connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+        except sqlite3.Error:
+            self._roll_back()
+            raise
+
+    def _limit(self, stage: int) -> None:
+        size: int = self._connection.execute("PRAGMA page_size").fetchone()[0]
+        self._connection.execute(f"PRAGMA max_page_count = {most_pages(self._most_bytes // size, size, stage)}")
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES_WHEN_FULL if stage else self._log_pages}")
+
+    def _writing_failed(self, error: sqlite3.Error) -> StoreError:
+        name = getattr(error, "sqlite_errorname", "")
+        text = f"{self.path}: the write was not kept: {error}; {_way_out(name)}"
+        full = name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and self._ballast.lacks_blocks())
+        return StoreFull(text) if full else StoreError(text)
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
@@ -144,12 +221,8 @@ def _opening_failed(path: str, error: Exception) -> StoreError:
     return StoreError(f"{path}: cannot open the store: {error}; {_way_out(name)}")
 
 
-def _writing_failed(path: str, error: sqlite3.Error) -> StoreError:
-    return StoreError(f"{path}: the write was not kept: {error}; {_way_out(getattr(error, 'sqlite_errorname', ''))}")
-
-
 WAYS_OUT = (
-    ("SQLITE_FULL", "free space on its file system and try again"),
+    ("SQLITE_FULL", "free space on its file system, or delete objects, and try again"),
     ("SQLITE_READONLY", "make the file and its file system writable and try again"),
     ("SQLITE_IOERR", "see the kernel's log about that disk, and that no limit on file sizes is reached"),
     ("SQLITE_CANTOPEN", "see that its directory is there and writable"),

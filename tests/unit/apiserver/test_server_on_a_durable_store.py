@@ -10,7 +10,15 @@ from api_server import ADMIN, ListRecorder
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
-from lastcall.api.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, ENDPOINTS, ENDPOINTSLICES, SERVICES, Resource
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    CUSTOMRESOURCEDEFINITIONS,
+    ENDPOINTS,
+    ENDPOINTSLICES,
+    NODES,
+    SERVICES,
+    Resource,
+)
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.open import open_store
@@ -20,9 +28,9 @@ from lastcall.world.world import World
 
 @asynccontextmanager
 async def server_on(
-    path: Path, endpoint: tuple[str, int] = ("172.18.0.1", 6443)
+    path: Path, endpoint: tuple[str, int] = ("172.18.0.1", 6443), most_bytes: int = 1 << 30
 ) -> AsyncIterator[tuple[Client, SQLiteStore]]:
-    store = await open_store(path, world=World())
+    store = await open_store(path, world=World(), most_bytes=most_bytes)
     config = APIServerConfig(endpoint=endpoint)
     server = APIServer(world=World(), store=store, recorder=ListRecorder(), config=config)
     await server.bootstrap()
@@ -103,18 +111,17 @@ async def test_a_write_that_the_store_cannot_keep_is_answered_500_and_leaves_not
 ) -> None:
     async with server_on(tmp_path / "store.sqlite") as (client, store):
         old = await client.create(CONFIGMAPS, config_map("old"), "default")
-        pages = store._log._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._log._connection.execute(f"PRAGMA max_page_count = {pages}")
+        store._log._connection.execute("PRAGMA query_only = 1")
         big = {**config_map("big"), "data": {"key": "x" * 100_000}}
         with pytest.raises(StatusError) as caught:
             await client.create(CONFIGMAPS, big, "default")
         assert (caught.value.code, caught.value.reason) == (500, "InternalError")
-        assert "the write was not kept: database or disk is full; free space" in caught.value.message
+        assert "the write was not kept: attempt to write a readonly database; make the file" in caught.value.message
         with pytest.raises(StatusError, match="not found"):
             await client.get(CONFIGMAPS, "big", "default")
         assert await client.get(CONFIGMAPS, "old", "default") == old
 
-        store._log._connection.execute("PRAGMA max_page_count = 1000000")
+        store._log._connection.execute("PRAGMA query_only = 0")
         assert (await client.create(CONFIGMAPS, big, "default"))["data"] == big["data"]
 
 
@@ -138,3 +145,35 @@ async def test_a_caller_that_is_cancelled_while_its_write_is_kept_leaves_no_addr
             with pytest.raises(StatusError, match="already allocated"):
                 await client.create(SERVICES, obj, "default")
         assert len(kept) > 1, "some were cancelled on their way"
+
+
+async def test_a_full_store_says_so_and_everything_can_be_read_changed_and_deleted(tmp_path: Path) -> None:
+    """A real API server on an etcd with the NOSPACE alarm answers 500 without a reason, also to a graceful deletion."""
+    async with server_on(tmp_path / "store.sqlite", most_bytes=12 << 20) as (client, _):
+        node = await client.create(NODES, {"metadata": {"name": "n", "finalizers": ["example.com/held"]}})
+        body = config_map("big")
+        body["data"]["key"] = "x" * 200_000
+        names: list[str] = []
+        status: Object = {}
+        while not status:
+            try:
+                await client.create(CONFIGMAPS, {**body, "metadata": {"name": f"c-{len(names)}"}}, "default")
+                names.append(f"c-{len(names)}")
+            except StatusError as error:
+                status = error.status
+        assert (status["code"], status["reason"]) == (507, "InsufficientStorage")
+        assert status["message"].startswith("mvcc: database space exceeded: ")
+        with pytest.raises(StatusError, match="database space exceeded"):
+            await client.create(CONFIGMAPS, config_map("small"), "default")
+        assert len((await client.list(CONFIGMAPS, "default")).items) == len(names)
+        conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}]
+        node = await client.update(NODES, {**node, "status": {"conditions": conditions}}, subresource="status")
+        assert (await client.delete(NODES, "n"))["metadata"]["deletionTimestamp"]
+        node = await client.get(NODES, "n")
+        await client.update(NODES, {**node, "metadata": {**node["metadata"], "finalizers": []}})
+        with pytest.raises(StatusError, match="not found"):
+            await client.get(NODES, "n")
+        for name in names[1:]:
+            await client.delete(CONFIGMAPS, name, "default")
+        await client.create(CONFIGMAPS, config_map("small"), "default")
+        await client.create(CONFIGMAPS, {**body, "metadata": {"name": "c"}}, "default")

@@ -60,7 +60,7 @@ def test_unknown_keys_of_a_newer_version_are_passed_over() -> None:
     assert decode(api.PodSandboxConfig, value).metadata == api.PodSandboxMetadata("p", "u", "n")
 
 
-def test_half_written_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
+def test_half_written_and_foreign_files_are_told_apart(tmp_path: Path) -> None:
     records = Records(str(tmp_path))
     records.save("status", "good", {"a": 1})
     (tmp_path / "status-cut.json").write_text('{"a":')
@@ -68,4 +68,32 @@ def test_half_written_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "status-x.json.tmp").write_text("{}")
     (tmp_path / "other").write_text("{}")
     os.mkdir(tmp_path / "status-directory.json")
-    assert list(records.load("status")) == [("good", {"a": 1})]
+    found = dict.fromkeys(("cut", "list", "directory"), None) | {"good": {"a": 1}}
+    assert dict(records.load("status")) == found, "those that should be records are told of"
+
+
+def test_of_a_record_that_is_written_short_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = Records(str(tmp_path))
+    records.save("status", "a", {"exitCode": 3})
+    real = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: real(fd, bytes(data[:2])))
+        records.save("status", "a", {"exitCode": 4})
+        records.save("status", "b", {"exitCode": 5})
+    assert dict(records.load("status")) == {"a": {"exitCode": 4}, "b": {"exitCode": 5}}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"exitCode": 3', b"[]", b"\xff\xfe"])
+def test_what_cannot_be_read_is_told_of_and_set_aside(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    records = Records(str(tmp_path))
+    records.save("status", "good", {"exitCode": 3})
+    (tmp_path / "status-bad.json").write_bytes(content)
+    (tmp_path / "status-new.json.tmp").write_bytes(b"")
+    assert dict(records.load("status")) == {"good": {"exitCode": 3}, "bad": None}
+    assert f"{tmp_path}/status-bad.json cannot be read" in caplog.text
+    assert (tmp_path / "status-bad.json.unreadable").read_bytes() == content
+    assert dict(records.load("status")) == {"good": {"exitCode": 3}}
+    records.clear_leftovers()  # by the next start
+    assert os.listdir(tmp_path) == ["status-good.json"]

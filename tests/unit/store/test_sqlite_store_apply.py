@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.store.api import Change, Compacted
+from lastcall.store.api import Change, Changes, Compacted
 from lastcall.store.history import History
 from lastcall.store.keys import Keys
 from lastcall.store.open import open_store
@@ -56,8 +56,7 @@ async def test_a_write_that_is_durable_is_answered_and_seen_and_the_next_ones_to
         await _sees_all(store, 4)
         # Nobody is left to believe that he has seen everything.
         with pytest.raises(Compacted):
-            for _ in group:
-                await asyncio.wait_for(anext(events), 5)
+            await asyncio.wait_for(_to_the_end(events), 5)
     with pytest.raises(Compacted):
         async with store.watch("k/", before.revision):
             pass
@@ -70,6 +69,11 @@ async def test_a_write_that_is_durable_is_answered_and_seen_and_the_next_ones_to
     store = await open_store(tmp_path / "store.sqlite", world=World())
     await _sees_all(store, 3)
     await store.close()
+
+
+async def _to_the_end(events: Changes) -> None:
+    async for _ in events:
+        pass
 
 
 async def _sees_all(store: SQLiteStore, count: int) -> None:

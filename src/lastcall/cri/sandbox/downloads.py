@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lastcall.cri.sandbox.image_layout import Descriptor, ImageError, ImageLayout
+from lastcall.world.files import sync_directory
 
 
 class Download:
@@ -104,6 +105,7 @@ class Download:
             os.fsync(self._fd)
             os.fchmod(self._fd, 0o644)
             os.rename(self._path, target)
+            sync_directory(str(target.parent))
         except OSError as error:
             raise _failed(self._layout, error) from error
 

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.image_platform import Platform, choose, this_machine
+from lastcall.world.files import replace_file, sync_directory
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -198,6 +199,7 @@ class ImageLayout:
                     os.fsync(file.fileno())
                 os.chmod(temporary, 0o644)
                 os.rename(temporary, self.blob_path(writer.descriptor().digest))
+                sync_directory(str(directory))
             except BaseException:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
@@ -303,12 +305,8 @@ class ImageLayout:
         self._replace("index.json", index)
 
     def _replace(self, name: str, value: dict[str, Any]) -> None:
-        temporary = self.root / f".{name}.new"
-        with open(temporary, "w") as file:
-            json.dump(value, file, separators=(",", ":"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.root / name)
+        data = json.dumps(value, separators=(",", ":")).encode()
+        replace_file(f"{self.root}/{name}", data, temporary=f"{self.root}/.{name}.new", mode=0o644, durable=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

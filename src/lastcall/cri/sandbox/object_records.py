@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,8 @@ log = logging.getLogger(__name__)
 class ObjectRecords:
     """`save_…` with every change, `load_…` once at the start."""
 
-    def __init__(self, directory: str) -> None:
-        self._files = Records(directory)
+    def __init__(self, directory: str, *, durable: bool = False) -> None:
+        self._files = Records(directory, durable=durable)
 
     @property
     def any(self) -> bool:
@@ -26,9 +25,12 @@ class ObjectRecords:
         return self._files.any
 
     def load_sandboxes(self) -> dict[str, Sandbox]:
-        """By id, the oldest first. A record that cannot be read is removed."""
+        """By id, the oldest first. One whose record cannot be read is left out: the shim has it removed."""
+        self._files.clear_leftovers()
         found = []
         for identity, value in self._files.load("sandbox"):
+            if value is None:
+                continue
             try:
                 sandbox = Sandbox(
                     identity,
@@ -39,8 +41,7 @@ class ObjectRecords:
                     value["attached"],
                 )
             except (KeyError, TypeError, ValueError) as error:
-                log.warning("the record of sandbox %s cannot be read: %r", identity, error)
-                self._files.remove("sandbox", identity)
+                self._files.set_aside("sandbox", identity, error)
                 continue
             found.append(sandbox)
         return {sandbox.id: sandbox for sandbox in sorted(found, key=lambda s: s.created_at)}
@@ -50,6 +51,8 @@ class ObjectRecords:
         status = dict(self._files.load("status"))
         found = []
         for identity, value in self._files.load("container"):
+            if value is None:
+                continue
             try:
                 container = Container(
                     id=identity,
@@ -63,8 +66,7 @@ class ObjectRecords:
                 )
                 self._restore(container, status.pop(identity, {}))
             except (KeyError, TypeError, ValueError) as error:
-                log.warning("the record of container %s cannot be read: %r", identity, error)
-                self.forget_container(identity)
+                self._files.set_aside("container", identity, error)
                 continue
             found.append(container)
         for identity in status:
@@ -72,7 +74,9 @@ class ObjectRecords:
         return {container.id: container for container in sorted(found, key=lambda c: c.created_at)}
 
     @staticmethod
-    def _restore(container: Container, status: dict[str, Any]) -> None:
+    def _restore(container: Container, status: dict[str, Any] | None) -> None:
+        if status is None:  # it was started and perhaps it ended: only a shim knows
+            status = {"startedAt": container.created_at}
         container.started_at = status.get("startedAt", 0)
         container.finished_at = status.get("finishedAt", 0)
         container.exit_code = status.get("exitCode", 0)
@@ -94,8 +98,7 @@ class ObjectRecords:
             "attached": sandbox.attached,
         }
         # A full disk must not take a working sandbox down; only a later adoption would miss it.
-        with suppress(OSError):
-            self._files.save("sandbox", sandbox.id, state)
+        self._try_to_save("sandbox", sandbox.id, state)
 
     def save_container(self, container: Container) -> None:
         state = {
@@ -116,8 +119,13 @@ class ObjectRecords:
             "reason": container.reason,
             "message": container.message,
         }
-        with suppress(OSError):
-            self._files.save("status", container.id, state)
+        self._try_to_save("status", container.id, state)
+
+    def _try_to_save(self, kind: str, identity: str, state: dict[str, Any]) -> None:
+        try:
+            self._files.save(kind, identity, state)
+        except OSError as error:
+            log.warning("the record of %s %s cannot be written: %s", kind, identity, error)
 
     def forget_sandbox(self, sandbox_id: str) -> None:
         self._files.remove("sandbox", sandbox_id)

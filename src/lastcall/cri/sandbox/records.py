@@ -2,9 +2,11 @@
 
 `sandbox-<id>.json` and `container-<id>.json` hold what was asked for, `status-<id>.json` how far a container came. What
 runs is the shim's to say. Environment, command and arguments, which may carry secrets, are not kept: nobody starts a
-container twice. Files are 0600 and replaced whole.
+container twice. Files are 0600 and replaced whole; one that cannot be read is told of, and set aside until the next
+start.
 """
 
+import logging
 import os
 import types
 from collections.abc import Iterator
@@ -16,14 +18,22 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import orjson
 
+from lastcall.world.files import replace_file
+
 T = TypeVar("T")
+_ASIDE = ".unreadable"
+_log = logging.getLogger(__name__)
 
 
 class Records:
-    """The files of one directory, which is made with the first one."""
+    """The files of one directory, which is made with the first one.
 
-    def __init__(self, directory: str) -> None:
+    `durable`: they are for a cluster that is started again, and outlive the machine's power.
+    """
+
+    def __init__(self, directory: str, *, durable: bool = False) -> None:
         self._directory = directory
+        self._durable = durable
 
     @property
     def any(self) -> bool:
@@ -35,28 +45,45 @@ class Records:
         path = self._path(kind, identity)
         data = orjson.dumps(value)
         try:
-            fd = _create(f"{path}.tmp")
+            replace_file(path, data, temporary=f"{path}.tmp", durable=self._durable)
         except FileNotFoundError:
             os.makedirs(self._directory, 0o700, exist_ok=True)
-            fd = _create(f"{path}.tmp")
-        try:
-            os.write(fd, data)
-        finally:
-            os.close(fd)
-        os.replace(f"{path}.tmp", path)
+            replace_file(path, data, temporary=f"{path}.tmp", durable=self._durable)
 
-    def load(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(identity, value) of every whole file of a kind, in no meaningful order."""
-        try:
-            names = sorted(os.listdir(self._directory))
-        except OSError:
-            return
-        for name in names:
+    def clear_leftovers(self) -> None:
+        """Remove what killed writers left, and what an earlier start set aside."""
+        for name in self._names():
+            if name.endswith((".tmp", _ASIDE)):
+                with suppress(OSError):
+                    os.unlink(f"{self._directory}/{name}")
+
+    def load(self, kind: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """(identity, value) of every file of a kind, in no meaningful order; None for one that was set aside."""
+        for name in self._names():
             if name.startswith(f"{kind}-") and name.endswith(".json"):
-                with suppress(OSError, orjson.JSONDecodeError), open(f"{self._directory}/{name}", "rb") as file:
-                    value = orjson.loads(file.read())
-                    if isinstance(value, dict):
-                        yield name[len(kind) + 1 : -len(".json")], value
+                identity = name[len(kind) + 1 : -len(".json")]
+                try:
+                    with open(f"{self._directory}/{name}", "rb") as file:
+                        value = orjson.loads(file.read())
+                    if not isinstance(value, dict):
+                        raise ValueError(f"is a {type(value).__name__}")
+                except (OSError, ValueError) as error:
+                    self.set_aside(kind, identity, error)
+                    value = None
+                yield identity, value
+
+    def set_aside(self, kind: str, identity: str, why: Exception) -> None:
+        """Of a file that cannot be understood, whoever looks after it shall see what was in it."""
+        path = self._path(kind, identity)
+        _log.warning("%s cannot be read (%r): it is now %s%s, what it stood for is ended", path, why, path, _ASIDE)
+        with suppress(OSError):
+            os.replace(path, f"{path}{_ASIDE}")
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self._directory))
+        except OSError:
+            return []
 
     def remove(self, kind: str, identity: str) -> None:
         """What is not there is no error."""
@@ -65,10 +92,6 @@ class Records:
 
     def _path(self, kind: str, identity: str) -> str:
         return f"{self._directory}/{kind}-{identity}.json"
-
-
-def _create(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
 
 def decode(kind: type[T], value: Any) -> T:

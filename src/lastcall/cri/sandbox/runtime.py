@@ -64,6 +64,7 @@ class SandboxRuntime:
         images: RootFilesystems,
         network: Network,
         records_dir: str = "",
+        durable: bool = False,
         log_max_size: int = 0,
     ) -> None:
         """`state_dir` holds what containers write; it is made when it is not there.
@@ -80,7 +81,7 @@ class SandboxRuntime:
         self._state_dir = state_dir
         self._images = images
         self._network = network
-        self._records = ObjectRecords(records_dir or os.path.join(state_dir, "records"))
+        self._records = ObjectRecords(records_dir or os.path.join(state_dir, "records"), durable=durable)
         self._picture = picture = Picture(world.clock, self._records)
         self._shim = ShimClient(world, shim_socket, picture.on_event, picture.on_connected, picture.on_lost)
         picture.post = self._shim.post

@@ -20,6 +20,7 @@ import orjson
 
 from lastcall.cri.api import Image
 from lastcall.cri.sandbox.image_layout import ImageError
+from lastcall.world.files import replace_file
 
 _FILLING, _EMPTYING = ".unpacking-", ".removing-"
 _RECORD = "i{}.json"
@@ -71,10 +72,7 @@ class UnpackedImages:
         size = sum(disk_usage(path) for path in dict.fromkeys(directories))
         unpacked = UnpackedImage(manifest_digest, image.id, image.repo_tags, image.repo_digests, names, size, pinned)
         target = self._record(manifest_digest)
-        temporary = f"{target}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(orjson.dumps(unpacked))
-        os.rename(temporary, target)
+        replace_file(target, orjson.dumps(unpacked), temporary=f"{target}.tmp")
         self._known()[manifest_digest] = unpacked
 
     def remove(self, manifest_digest: str) -> None:

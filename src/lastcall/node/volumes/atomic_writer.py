@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from lastcall.world.files import write_all
+
 _DATA = "..data"
 _NEW_DATA = "..data_tmp"
 
@@ -60,7 +62,7 @@ def write_payload(target: Path, payload: Payload, wall_ns: int, gid: int | None 
             place.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            _write_all(descriptor, file.data)
+            write_all(descriptor, file.data)
             if gid is not None:
                 _try_chown(descriptor, gid)
             os.fchmod(descriptor, file.mode)
@@ -81,12 +83,6 @@ def write_payload(target: Path, payload: Payload, wall_ns: int, gid: int | None 
     if old is not None:
         shutil.rmtree(target / old, ignore_errors=True)
     return True
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _try_chown(descriptor: int, gid: int) -> None:

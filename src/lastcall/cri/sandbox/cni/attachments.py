@@ -3,7 +3,6 @@
 One JSON file a sandbox (`attachment-<id>.json`, 0600, replaced whole), as libcni's cache has it, and a file to lock.
 """
 
-import logging
 import os
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -15,25 +14,26 @@ from lastcall.cri.sandbox.cni.versions import VERSIONS
 from lastcall.cri.sandbox.records import Records
 
 _KIND = "attachment"
-log = logging.getLogger(__name__)
 
 
 class Attachments:
     """The attachments of one node. `load` first."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, *, durable: bool = False) -> None:
         self._directory = directory
-        self._records = Records(directory)
+        self._records = Records(directory, durable=durable)
         self._known: dict[str, Attachment] = {}
 
     def load(self) -> None:
-        """Read what an earlier process wrote. A file that cannot be understood is told of and removed."""
+        """Read what an earlier process wrote. A file that cannot be understood is told of and set aside."""
+        self._records.clear_leftovers()
         for identity, value in self._records.load(_KIND):
+            if value is None:
+                continue
             try:
                 self._known[identity] = _decode(value)
             except (KeyError, TypeError, ValueError) as error:
-                log.warning("the record of the CNI attachment %s cannot be read: %r", identity, error)
-                self._records.remove(_KIND, identity)
+                self._records.set_aside(_KIND, identity, error)
 
     def all(self) -> list[Attachment]:
         return list(self._known.values())

@@ -57,6 +57,7 @@ class CNINetwork:
         *,
         bin_dirs: tuple[str, ...] = DEFAULT_BIN_DIRS,
         records_dir: str = "",
+        durable: bool = False,
         pod_cidr: str = "",
         plugin_seconds: float = PLUGIN_SECONDS,
     ) -> None:
@@ -66,7 +67,7 @@ class CNINetwork:
         self._world = world
         self._conf_dir = conf_dir
         self._netns_dir = f"{directory}/netns"
-        self._attachments = Attachments(records_dir or f"{directory}/attachments")
+        self._attachments = Attachments(records_dir or f"{directory}/attachments", durable=durable)
         self._attachments.load()
         self._plugins = Plugins(world, bin_dirs, plugin_seconds)
         self._chain = Chain(self._plugins)

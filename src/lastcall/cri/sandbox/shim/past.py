@@ -12,6 +12,7 @@ import json
 import os
 
 from lastcall.cri.sandbox.shim import procfs
+from lastcall.world.files import append_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PastProcess:
         with contextlib.suppress(OSError):
             fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:
-                os.write(fd, line)
+                append_all(fd, line)
             finally:
                 os.close(fd)
 

@@ -13,6 +13,7 @@ import time
 from lastcall.cri.sandbox.shim import procfs
 from lastcall.cri.sandbox.shim.loop import READ, Loop
 from lastcall.world import linux
+from lastcall.world.files import append_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Journal:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def append(self, **facts: Any) -> None:
-        os.write(self._fd, json.dumps(facts).encode() + b"\n")
+        append_all(self._fd, json.dumps(facts).encode() + b"\n")
 
     def close(self) -> None:
         if self._fd >= 0:
