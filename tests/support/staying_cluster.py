@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -197,14 +197,19 @@ class StayingCluster:
             await asyncio.sleep(0.05)
 
 
-def staying(scenario: Scenario | None = None, *, then: Scenario | None = None, timeout: float = 240) -> Any:
-    """See the module's docstring. `then` is a scenario of the cluster's next start on the same state directory."""
+def staying(
+    scenario: Scenario | None = None, *, then: Scenario | None = None, hanging: bool = False, timeout: float = 240
+) -> Any:
+    """See the module's docstring. `then` is a scenario of the cluster's next start on the same state directory.
+
+    `hanging`: loops can be made to hang (`hanging/sitecustomize.py`).
+    """
     if scenario is None:
-        return functools.partial(staying, then=then, timeout=timeout)
+        return functools.partial(staying, then=then, hanging=hanging, timeout=timeout)
 
     def test(user: str, **named: Any) -> None:
         names = [scenario.__name__, *([then.__name__] if then else [])]
-        run(user, sys.modules[scenario.__module__].__file__, names, named, timeout)
+        run(user, sys.modules[scenario.__module__].__file__, names, named, timeout, HANGING if hanging else {})
 
     functools.update_wrapper(test, scenario)
     del test.__wrapped__
@@ -215,7 +220,18 @@ def staying(scenario: Scenario | None = None, *, then: Scenario | None = None, t
     return pytest.mark.real_kernel(pytest.mark.parametrize("user", USERS)(test))
 
 
-def run(user: str, path: str, names: list[str], named: dict[str, Any], timeout: float) -> None:
+HANGING = {"PYTHONPATH": f"{Path(__file__).parent}/hanging:{os.environ.get('PYTHONPATH', '')}"}
+"""Environment of commands whose loops can be made to hang."""
+
+
+def run(
+    user: str,
+    path: str,
+    names: list[str],
+    named: dict[str, Any],
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+) -> None:
     """Run scenarios, each in a process of its own, and see that nothing is left. Raises AssertionError."""
     home = Path(tempfile.mkdtemp(prefix="lastcall-test-"))
     home.chmod(0o755)
@@ -225,6 +241,7 @@ def run(user: str, path: str, names: list[str], named: dict[str, Any], timeout: 
     os.chmod(state, 0o777)
     before = MachineState.take(home)
     places = [f"HOME={home}/home", f"XDG_DATA_HOME={state}/data"]  # images that were pulled stay
+    places += [f"{name}={value}" for name, value in (environment or {}).items()]
     command = [*command_prefix(user), "env", *places, "PYTHONDONTWRITEBYTECODE=1", sys.executable]
     kept = f"{state}/kept" if len(names) > 1 else ""
     try:

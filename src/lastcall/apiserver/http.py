@@ -62,6 +62,7 @@ from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.client.api import APPLY_PATCH
 from lastcall.streaming import web
+from lastcall.world import walls
 from lastcall.world.world import World
 
 MAX_BODY_BYTES = 3 << 20
@@ -98,6 +99,7 @@ class HTTPFace:
         self._issuer = issuer
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        _note(request)
         try:
             return await self._handle(request)
         except StatusError as error:
@@ -107,6 +109,9 @@ class HTTPFace:
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
             return self._error(request, internal(f"{type(error).__name__}: {error}"))
+        finally:
+            if walls.on_turn is not None:
+                walls.on_turn("", "")
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         transport = request.transport
@@ -469,6 +474,7 @@ class HTTPFace:
             if size > MAX_BODY_BYTES:
                 raise too_large(f"limit is {MAX_BODY_BYTES}")
             chunks.append(chunk)
+        _note(request)  # others may have had their turn until it was here
         return b"".join(chunks)
 
     async def _object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
@@ -520,6 +526,12 @@ class HTTPFace:
         for name, value in error.headers.items():
             response.headers[name] = value
         return response
+
+
+def _note(request: web.BaseRequest) -> None:
+    """Say that this request is worked on (`world/walls.py`)."""
+    if walls.on_turn is not None:
+        walls.on_turn(walls.REQUEST, f"{request.method} {request.path}")
 
 
 def _warn(request: web.BaseRequest, response: web.StreamResponse) -> None:

@@ -358,6 +358,9 @@ class RolloutSession:
     def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
         if role == "orphan" or self._death:
             return
-        how = f"was killed by signal {number}" if number else f"exited with {exit_code}"
-        self._death = f"the cluster's {role} {how}: {self.cluster.last_words(role, 1)}"
+        if hung := self.cluster.why_it_hung(role):
+            self._death = f"the cluster's {role} {hung}"
+        else:
+            how = f"was killed by signal {number}" if number else f"exited with {exit_code}"
+            self._death = f"the cluster's {role} {how}: {self.cluster.last_words(role, 1)}"
         self._died.set()

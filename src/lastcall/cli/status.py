@@ -6,8 +6,9 @@ import click
 
 from lastcall.cli.clusters import checked_name, cluster_errors, output_option, published_text, show_json
 from lastcall.cluster.control import ControlClient
-from lastcall.cluster.directory import names
+from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
+from lastcall.cluster.restarts import died_of
 
 Status = dict[str, Any]
 
@@ -62,10 +63,21 @@ def text_of(cluster: Status) -> str:
         if "lastDeath" in process:
             restarts += f" ({process['lastDeath']}, {process['lastDeathAt']})"
         lines.append(f"  {process['role']:14} {pid or '-':>8} {_size(process.get('pss')):>11}  {restarts}")
+    lines += _died_again_and_again(cluster)
     containers = cluster["containers"]
     lines.append(f"  {'in containers':14} {containers['processes']:>8} {_size(containers['pss']):>11}")
     lines.append(f"  {'all':14} {'':8} {_size(cluster['pss']):>11}")
     return "\n".join(lines)
+
+
+def _died_again_and_again(cluster: Status) -> list[str]:
+    """Below the processes: which of them die of the same object again and again."""
+    found = [(process["role"], each) for process in cluster["processes"] for each in process.get("diesOf") or ()]
+    return [f"    {died_of(role, each)}: lastcall logs{_of(cluster)} --role {role}" for role, each in found]
+
+
+def _of(cluster: Status) -> str:
+    return "" if cluster["name"] == DEFAULT_NAME else f" {cluster['name']}"
 
 
 def _ready(node: Status) -> str:

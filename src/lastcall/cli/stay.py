@@ -185,7 +185,10 @@ class _Life:
                 )
             path = state.path if state is not None else ""
             detached = self._report is not None
-            return self._run(Front(cluster, options, self._directory, log, path, detached, published))
+            front = Front(cluster, options, self._directory, log, path, detached, published)
+            if not detached:
+                front.warn = self._teller.note
+            return self._run(front)
         finally:
             published.close()
             cluster.stop()

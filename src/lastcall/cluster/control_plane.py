@@ -1,5 +1,6 @@
 """The control plane's role: API server, controllers and scheduler on one event loop."""
 
+import asyncio
 import os
 import resource
 
@@ -44,6 +45,8 @@ def _as_many_connections_as_allowed() -> None:
 
 async def _run(plan: Plan) -> None:
     world = World()
+    heart = plan.hearts["control-plane"]
+    heart.start(asyncio.get_running_loop())
     credentials = plan.credentials
     recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock, encode_record)
     kubelets = KubeletClient(
@@ -70,6 +73,7 @@ async def _run(plan: Plan) -> None:
         kubelet_streams=kubelets,
     )
     await server.bootstrap()
+    heart.as_usual()
     context = server_context(
         credentials.api_server.certificate, credentials.api_server.key, client_ca=credentials.ca_certificate
     )

@@ -29,6 +29,7 @@ from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.node_control import NodeControlClient
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.plan import NodePlan, Plan, make_plan
+from lastcall.cluster.restarts import at_work, how, where
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux
@@ -339,9 +340,11 @@ class EmbeddedCluster:
         if self._failed:
             return self._explained(f"the cluster's namespaces cannot be set up: {self._failed}")
         role, message = next(iter(self._dead.items()))
-        how = f"was killed by signal {message['signal']}" if message["signal"] else f"exited {message['exitCode']}"
-        words = self.last_words(role, 1)
-        return ClusterStartError(f"{role} {how} while the cluster started" + (f": {words}" if words else ""))
+        if hung := self.why_it_hung(role):
+            return ClusterStartError(f"{role} {hung}")
+        end = f"was killed by signal {message['signal']}" if message["signal"] else f"exited {message['exitCode']}"
+        words, work = self.last_words(role, 1), at_work(message.get("workingOn"))
+        return ClusterStartError(f"{role} {end} while the cluster started{work}" + (f": {words}" if words else ""))
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
         """Hand every record of every process to `callback`, in order of arrival (`at_ns` has the true order)."""
@@ -499,6 +502,16 @@ class EmbeddedCluster:
         size = os.fstat(fd).st_size
         text = os.pread(fd, 65536, max(0, size - 65536)).decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
+
+    def why_it_hung(self, role: str) -> str:
+        """For a role that init ended for good because it hung: `hung: …` and where; "" for all others."""
+        message = self._dead.get(role, {})
+        if "hung" not in message:
+            return ""
+        return (
+            f"{how(message)}{at_work(message.get('workingOn'))}, and was ended. Where it stood:\n{where(message)}\n"
+            "fix: this is a fault of lastcall's own, please report it with these lines"
+        )
 
     def host_pids(self) -> dict[str, int]:
         """Role → pid in the host's PID namespace, for the roles that live (from the names in /proc)."""

@@ -26,6 +26,7 @@ from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.published import PublishedPorts
+from lastcall.cluster.restarts import AGAIN, Deaths, died_of, where
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record
@@ -64,15 +65,6 @@ class Cluster(Protocol):
 
 
 @dataclass(slots=True)
-class _Deaths:
-    """Of one role, since the cluster was started."""
-
-    restarts: int = 0
-    last: str = ""
-    at: str = ""
-
-
-@dataclass(slots=True)
 class Front:
     """`run` once, inside asyncio. `state` is the state directory's path, "" for none."""
 
@@ -83,13 +75,15 @@ class Front:
     state: str = ""
     detached: bool = False
     published: PublishedPorts | None = None
+    warn: Callable[[str], None] = lambda text: None
+    """Tell whoever started the cluster, where that is still there."""
     clock: RealClock = field(default_factory=RealClock)
     keeper: RecordKeeper = field(default_factory=RecordKeeper)
     phase: str = "starting"
     since: str = ""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _death: str = ""
-    _deaths: dict[str, _Deaths] = field(default_factory=dict)
+    _deaths: dict[str, Deaths] = field(default_factory=dict)
     _cut_off: list[str] = field(default_factory=list)
     _followers: dict[int, "_Follower"] = field(default_factory=dict)
 
@@ -170,19 +164,24 @@ class Front:
             self._role_died(record)
         elif record.kind == kinds.PROCESS_RESTARTED:
             role = str(record.facts["role"])
-            self._deaths.setdefault(role, _Deaths()).restarts += 1
+            self._deaths.setdefault(role, Deaths()).restarts += 1
             self.log.write(f"{role} runs again (pid {record.facts['pid']} inside the cluster)")
 
     def _role_died(self, record: Record) -> None:
         role = str(record.facts["role"])
-        deaths = self._deaths.setdefault(role, _Deaths())
-        number, code = record.facts.get("signal"), record.facts.get("exitCode")
-        deaths.last = f"killed by {signal_name(number)}" if number else f"exited with {code}"
-        deaths.at = rfc3339(now(self.clock))
-        words = self.cluster.last_words(role, 1) if code else ""
+        deaths = self._deaths.setdefault(role, Deaths())
+        count = deaths.add(record.facts, rfc3339(now(self.clock)))
+        words = self.cluster.last_words(role, 1) if record.facts.get("exitCode") else ""
         seconds = record.facts.get("restartsIn")
         then = f"it is started again in {seconds:g} s" if seconds is not None else "it is not started again"
         self.log.write(f"{role} {deaths.last}{f': {words}' if words else ''}; {then}")
+        if "hung" in record.facts:
+            self.log.write(where(record.facts))
+        if count >= AGAIN:
+            again = died_of(role, {**record.facts["workingOn"], "deaths": count})
+            self.log.write(again)
+            if count.bit_count() == 1:  # twice, four times, eight times …
+                self.warn(again)
 
     def _died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
         """A death for good. While the cluster starts it is told by `connect` or `wait_node_ready`."""
@@ -313,10 +312,12 @@ class Front:
         pids = {"front": os.getpid(), **self.cluster.host_pids()}
         found = []
         for role in self.roles:
-            deaths = self._deaths.get(role, _Deaths())
+            deaths = self._deaths.get(role, Deaths())
             entry: Message = {"role": role, "pid": pids.get(role), "restarts": deaths.restarts}
             if deaths.last:
-                entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at}
+                entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at, "hangs": deaths.hangs}
+            if found_again := deaths.again_and_again():
+                entry["diesOf"] = found_again
             found.append(entry)
         return found
 

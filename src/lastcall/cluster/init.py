@@ -19,16 +19,18 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from time import gmtime
+from time import gmtime, strftime
 from typing import NoReturn
 
 from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
+from lastcall.cluster.heartbeat import WorkingOn
 from lastcall.cluster.layout import LOAD, NodeLayout
 from lastcall.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.cluster.orphans import Orphans
 from lastcall.cluster.plan import NodePlan, Plan
-from lastcall.cluster.restarts import RestartBackoff
+from lastcall.cluster.restarts import RestartBackoff, is_its_own_fault
 from lastcall.cluster.root import make_root
+from lastcall.cluster.watchdog import Hang, Watchdog
 from lastcall.timeline import kinds
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux
@@ -106,6 +108,7 @@ class _Init:
         self._started_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
         self._orphans: dict[str, Orphans] = {}
+        self._watchdog = Watchdog(plan.hearts, self._clock)
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -122,6 +125,8 @@ class _Init:
         self._wait()
 
     def _start(self, role: str) -> None:
+        if role in self._plan.hearts:
+            self._plan.hearts[role].reset()
         if role in self._shims:
             pid = self._start_shim(self._shims[role])
         elif role in self._nodes:
@@ -132,6 +137,7 @@ class _Init:
         else:
             pid = self._fork(role, None, lambda: self._control_plane(self._plan))
         self._children[pid] = role
+        self._watchdog.watch(role, pid)
         again = role in self._started_at
         self._started_at[role] = monotonic(self._clock)
         facts = {"role": role, "pid": pid}
@@ -181,6 +187,8 @@ class _Init:
                 signal.set_wakeup_fd(-1)
                 self._writer.socket.close()
                 _become_role(role, self._plan.logs[role])
+                if role in self._plan.hearts:
+                    self._plan.hearts[role].take()
                 if layout is not None:
                     self._enter(layout)
                 main()
@@ -207,6 +215,8 @@ class _Init:
                             self._end()
                     if key.data == "child":
                         os.read(self._wake_read, 4096)
+                for role, hang in self._watchdog.look():
+                    self._tell_of(role, hang)
                 self._reap()
                 self._restart()
 
@@ -235,10 +245,12 @@ class _Init:
         os._exit(0)
 
     def _seconds_to_wait(self) -> float | None:
+        look = self._watchdog.seconds_to_wait()
         if not self._due:
-            return None
+            return look
         first = max(0.0, min(self._due.values()) - monotonic(self._clock))
-        return max(first, _ORPHANS_SECONDS) if self._orphans else first
+        first = max(first, _ORPHANS_SECONDS) if self._orphans else first
+        return first if look is None else min(first, look)
 
     def _reap(self) -> None:
         while True:
@@ -254,13 +266,29 @@ class _Init:
             if role == "orphan":
                 for orphans in self._orphans.values():
                     orphans.reaped(pid, code, number)
-            facts = {"role": role, "pid": pid, "exitCode": code, "signal": number}
+            facts: Message = {"role": role, "pid": pid, "exitCode": code, "signal": number}
+            facts |= self._why(role, code, number)
             if role in self._restarts:
                 facts["restartsIn"] = self._died(role)
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)
             self._writer.send({"event": "died", **facts})
             if role in self._shims and role in self._restarts:
                 self._orphans[role] = Orphans(self._shims[role].shim_journals, self._recorder, self._clock)
+
+    def _why(self, role: str, code: int | None, number: int | None) -> Message:
+        """What init knows of a role's death: that it hung, and what it was working on when it is its own fault."""
+        hang = self._watchdog.died(role)
+        if hang is not None:
+            return {"hung": hang.facts()} | _working_on(hang.working_on)
+        if role in self._plan.hearts and is_its_own_fault(code, number):
+            return _working_on(self._plan.hearts[role].working_on)
+        return {}
+
+    def _tell_of(self, role: str, hang: Hang) -> None:
+        """In the role's log, whose last words these are."""
+        with suppress(OSError):
+            stamp = strftime("%Y-%m-%dT%H:%M:%S", gmtime(self._clock.wall_ns() // 10**9))
+            os.write(self._plan.logs[role], f"\n{stamp}.000Z ERROR {hang.text()}\n{hang.stack}\n".encode())
 
     def _died(self, role: str) -> float:
         """Note when it is to be started again; answers in how many seconds."""
@@ -280,6 +308,10 @@ class _Init:
                 continue  # every container of the dead one has to be gone first
             del self._due[role]
             self._start(role)
+
+
+def _working_on(turn: WorkingOn | None) -> Message:
+    return {"workingOn": {"component": turn.component, "key": turn.key}} if turn is not None else {}
 
 
 def _make_directories(layout: NodeLayout) -> None:

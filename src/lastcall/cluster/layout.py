@@ -4,6 +4,7 @@ The only node of a cluster shares the network namespace of the control plane. Se
 the control plane, which routes between them, by a veth pair: cutting it is losing the node.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 STATE_DIR = "/lastcall"
@@ -87,6 +88,11 @@ def layouts(count: int) -> tuple[NodeLayout, ...]:
 
 LOAD = "load"
 """The role that sends requests (`cluster/load.py`), in the first node's network namespace."""
+
+
+def looped(names: Iterable[str]) -> list[str]:
+    """Those of the roles that are to have an event loop which turns: all that init forks but the shims."""
+    return [name for name in names if name not in ("front", "init") and not name.startswith("shim-")]
 
 
 def roles(count: int, load: bool = False) -> tuple[str, ...]:

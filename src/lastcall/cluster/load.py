@@ -22,6 +22,8 @@ from typing import Any, Self
 import uvloop
 
 from lastcall.cluster.errors import ControlError
+from lastcall.cluster.heartbeat import Heartbeat
+from lastcall.cluster.layout import LOAD
 from lastcall.cluster.plan import Plan
 from lastcall.traffic.conntrack import Connections, connections
 from lastcall.traffic.generator import Generator, Load
@@ -37,7 +39,7 @@ _LINE = 1 << 24
 def main(plan: Plan) -> None:
     """Run until killed."""
     assert plan.load is not None
-    uvloop.run(_serve(plan.load[1]))
+    uvloop.run(_serve(plan.load[1], heart=plan.hearts[LOAD]))
 
 
 def main_on_host(fd: int) -> None:
@@ -46,7 +48,10 @@ def main_on_host(fd: int) -> None:
     uvloop.run(_serve(socket.socket(fileno=fd), in_cluster=False))
 
 
-async def _serve(sock: socket.socket, *, in_cluster: bool = True) -> None:
+async def _serve(sock: socket.socket, *, in_cluster: bool = True, heart: Heartbeat | None = None) -> None:
+    if heart is not None:
+        heart.start(asyncio.get_running_loop())
+        heart.as_usual()
     reader, writer = await asyncio.open_connection(sock=sock, limit=_LINE)
     # The node's, wherever this process goes: that is where addresses are translated.
     tracking = connections() if in_cluster else None

@@ -73,6 +73,8 @@ def main(plan: Plan, node: NodePlan) -> None:
 async def _run(plan: Plan, node: NodePlan) -> None:
     world = World()
     credentials, layout = plan.credentials, node.layout
+    heart = plan.hearts[layout.name]
+    heart.start(asyncio.get_running_loop())
     has_static_pods = plan.options.static_pods != "" and layout.number == 1
     directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
     kubelet_server = credentials.kubelet_server[layout.name]
@@ -176,6 +178,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         listening = listen(layout.ip, KUBELET_PORT)
         tasks.spawn(server.serve_when_asked(listening, context), name="kubelet server")
         await kubelet.wait_ready()
+        heart.as_usual()
         await status.register()
         tasks.spawn(status.run(), name="node status")
         tasks.spawn(_settle(world), name="settle")

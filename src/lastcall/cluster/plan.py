@@ -8,7 +8,8 @@ from typing import Self
 
 from lastcall.cluster.credentials import Credentials
 from lastcall.cluster.egress import egress_pair
-from lastcall.cluster.layout import NodeLayout, layouts, roles
+from lastcall.cluster.heartbeat import Heartbeat
+from lastcall.cluster.layout import NodeLayout, layouts, looped, roles
 from lastcall.cluster.node_control import node_control_pair
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cri.sandbox.cgroups.place import Place, make_place
@@ -45,8 +46,9 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What front made. `rings` and `logs` are per role; `wake_fd` is an eventfd that every ring writer signals.
+    """What front made. `rings` and `logs` are per role, `hearts` per role whose event loop init watches.
 
+    `wake_fd` is an eventfd that every ring writer signals.
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
     in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
     `load` are front's and the load generator's ends of what they say to each other, where there is one. `netns` has the
@@ -61,6 +63,7 @@ class Plan:
     logs: dict[str, int]
     wake_fd: int
     nodes: tuple[NodePlan, ...]
+    hearts: dict[str, Heartbeat] = field(default_factory=dict)
     load: tuple[socket.socket, socket.socket] | None = None
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
@@ -84,6 +87,7 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
         rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in names},
         logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in names if role != "front"},
         wake_fd=wake_fd,
+        hearts={role: Heartbeat(role) for role in looped(names)},
         boot_id=World().new_uid(),
         cgroups=make_place(options.name),
         nodes=tuple(NodePlan.make(each) for each in nodes),

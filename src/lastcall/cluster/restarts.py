@@ -1,10 +1,16 @@
-"""When a role that died is started again. Pure.
+"""When a role that died is started again, and what is told of its deaths. Pure.
 
 The first death costs no time. A role that dies again and again soon after its start waits 10 ms, 20 ms … at most 10 s;
 one that had lived for 10 s starts over.
 """
 
-from dataclasses import dataclass
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.timeline.signal_names import signal_name
+from lastcall.world.walls import REQUEST
 
 FIRST_DELAY = 0.01
 MAX_DELAY = 10.0
@@ -31,3 +37,81 @@ class RestartBackoff:
         delay = restart_delay(self.early_deaths)
         self.early_deaths += 1
         return delay
+
+
+AGAIN = 2
+"""So many deaths with one object are told: one may have been chance."""
+_MOST_OBJECTS = 64
+_SHOWN_CALLS = 15
+
+OWN_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP)
+"""What a program ends of by what it does itself. SIGKILL comes from outside: from a person, or for lack of memory."""
+
+
+def is_its_own_fault(exit_code: int | None, number: int | None) -> bool:
+    """Whether what a role was working on has to do with its end."""
+    return number in OWN_SIGNALS if number else bool(exit_code)
+
+
+def how(facts: Mapping[str, Any]) -> str:
+    """How a role ended, by the facts of ProcessDied: `killed by SIGKILL`, `exited with 70`, `hung: …`."""
+    if "hung" in facts:
+        return f"hung: its event loop did not turn for {facts['hung']['seconds']:.0f} s"
+    number = facts.get("signal")
+    return f"killed by {signal_name(number)}" if number else f"exited with {facts.get('exitCode')}"
+
+
+def where(facts: Mapping[str, Any]) -> str:
+    """Where the event loop of a role that hung stood, innermost call first: the part of the stack that shows it."""
+    stack = str(facts["hung"]["stack"])
+    loop = stack[max(0, stack.find("Current thread")) :].split("\n\n", 1)[0]
+    return "\n".join(loop.splitlines()[1 : 1 + _SHOWN_CALLS])
+
+
+def at_work(working_on: Mapping[str, str] | None) -> str:
+    """` while working on default/x (job-controller)`; "" where nobody knows."""
+    if not working_on:
+        return ""
+    component, key = working_on["component"], working_on["key"]
+    if component == REQUEST:
+        return f" while answering {key}"
+    return f" while working on {key} ({component})" if key else f" in {component}"
+
+
+@dataclass(slots=True)
+class Deaths:
+    """One role's, since the cluster was started, as people are told of them."""
+
+    restarts: int = 0
+    hangs: int = 0
+    last: str = ""
+    at: str = ""
+    _objects: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, facts: Mapping[str, Any], at: str) -> int:
+        """By the facts of ProcessDied; answers how often the role has died of this object, 0 where it is not known."""
+        self.hangs += "hung" in facts
+        self.last, self.at = how(facts) + at_work(facts.get("workingOn")), at
+        turn = facts.get("workingOn")
+        if not turn:
+            return 0
+        identity = (turn["component"], turn["key"])
+        count = self._objects.pop(identity, 0) + 1
+        self._objects[identity] = count
+        if len(self._objects) > _MOST_OBJECTS:
+            del self._objects[min(self._objects, key=lambda each: self._objects[each])]
+        return count
+
+    def again_and_again(self) -> list[dict[str, Any]]:
+        """component, key and deaths of each object that the role has died of more than once, the worst first."""
+        found = [
+            {"component": component, "key": key, "deaths": count}
+            for (component, key), count in self._objects.items()
+            if count >= AGAIN
+        ]
+        return sorted(found, key=lambda each: -each["deaths"])
+
+
+def died_of(role: str, found: Mapping[str, Any]) -> str:
+    """A sentence for one of `again_and_again`."""
+    return f"{role} died {found['deaths']} times{at_work(found)}"

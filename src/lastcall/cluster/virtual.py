@@ -151,6 +151,9 @@ class VirtualRolloutCluster:
     def on_process_died(self, told: Callable[..., None]) -> None:
         """Nothing dies here."""
 
+    def why_it_hung(self, role: str) -> str:
+        return ""
+
     def last_words(self, role: str, lines: int) -> str:
         return ""
 

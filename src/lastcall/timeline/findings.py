@@ -100,6 +100,8 @@ def _process_died(entry: Entry) -> Finding:
     facts = entry.record.facts
     role, how = str(facts.get("role")), signal_name(facts.get("signal"))
     died = f"was killed by {how}" if how else f"exited with {facts.get('exitCode')}"
+    if "hung" in facts:
+        died = f"hung (its event loop did not turn for {facts['hung']['seconds']:.0f} s) and was ended"
     restarted = facts.get("restartsIn") is not None
     after = _AFTER_A_DEATH.get(role, "") if restarted else "what it did after that is not known."
     severity: Severity = "warning" if restarted and role != "shim-1" else "problem"

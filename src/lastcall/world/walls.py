@@ -47,9 +47,12 @@ on_turn: Callable[[str, str], None] | None = None
 One for each process, None when nobody asks. Components are words of a component and perhaps its part ("job-controller",
 "informer pods", "scheduler bind", "kubelet pod worker"); a key is `namespace/name`, a uid, or "" where a loop has no
 key. Both are what `caught` counts by. It is called for every turn: it may not block, not raise, and should take less
-than a microsecond. Nothing tells the end of a turn: with one event loop the last note is what runs, or what was
-awaited last. Set it as `walls.on_turn = function`; who calls it reads it from the module each time.
+than a microsecond. Few turns tell their end, by two empty texts: with one event loop the last note is what runs, or
+what was awaited last. Set it as `walls.on_turn = function`; who calls it reads it from the module each time.
 """
+
+REQUEST = "API request"
+"""The component of `on_turn` whose key is the verb and the path of a request."""
 
 MOST_FAULTS = 100
 """Keys in the table; the one that failed longest ago goes first."""

@@ -83,6 +83,7 @@ class FakeCluster:
     die_at: str = ""
     death: tuple[int | None, int | None] = (None, signal.SIGKILL)
     words: str = ""
+    hung: str = ""
     fail_at: str = ""
     error: Exception | None = None
     stopped: int = 0
@@ -118,6 +119,9 @@ class FakeCluster:
 
     def kubeconfig_path(self) -> str:
         return "/proc/1/fd/9"
+
+    def why_it_hung(self, role: str) -> str:
+        return self.hung
 
     def last_words(self, role: str, lines: int = 20) -> str:
         return self.words

@@ -155,6 +155,13 @@ def test_a_process_that_ended_by_itself_is_named_with_its_last_words(run, new_cl
         run(cluster, replace(FAST, timeout=30))
 
 
+def test_a_process_that_hung_is_named_with_where_it_stood(run, new_cluster):
+    hung = "hung: its event loop did not turn for 10 s, and was ended. Where it stood:\n  File x.py in spin"
+    cluster = new_cluster(die_at="created", stuck=True, hung=hung)
+    with pytest.raises(WorldError, match=r"node-1 \(pid 4 inside the cluster\) hung: its event[^\0]*in spin"):
+        run(cluster, replace(FAST, timeout=30))
+
+
 def test_the_story_of_a_death_is_valid_json_with_the_error_in_it(run, new_cluster, capsys):
     with pytest.raises(WorldError):
         run(new_cluster(die_at="deleted", stuck=True), replace(FAST, output="json"))

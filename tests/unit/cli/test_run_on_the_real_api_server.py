@@ -58,6 +58,9 @@ class APICluster:
     def kubeconfig_path(self) -> str:
         return ""
 
+    def why_it_hung(self, role: str) -> str:
+        return ""
+
     def last_words(self, role: str, lines: int = 20) -> str:
         return ""
 

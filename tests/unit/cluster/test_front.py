@@ -188,6 +188,35 @@ async def test_a_role_that_dies_and_is_started_again_is_counted_and_logged(state
     await with_front(check)
 
 
+async def test_a_role_that_dies_of_one_object_again_and_again_is_told_with_it(state_home: Path) -> None:
+    hung = {"seconds": 10.2, "cpuSeconds": 10.2, "takesLonger": "", "stack": "Current thread 0x1:\n  File x.py in spin"}
+    turn = {"component": "job-controller", "key": "default/x"}
+
+    async def check(front: Front, tree: FakeTree) -> None:
+        told: list[str] = []
+        front.warn = told.append
+        for _ in range(5):
+            tree.say(
+                kinds.PROCESS_DIED, role="control-plane", pid=4, exitCode=None, signal=9, restartsIn=0, hung=hung,
+                workingOn=turn,
+            )  # fmt: skip
+            tree.say(kinds.PROCESS_RESTARTED, role="control-plane", pid=5)
+        (process,) = [p for p in (await status())["processes"] if p["role"] == "control-plane"]
+        assert process["diesOf"] == [{**turn, "deaths": 5}] and process["hangs"] == 5
+        again = "control-plane died {} times while working on default/x (job-controller)"
+        assert told == [again.format(2), again.format(4)], "twice, four times, eight times"
+        log = [text.split(" ", 1)[1] for _, text in await logs("front")]
+        assert log[1:4] == [
+            "control-plane hung: its event loop did not turn for 10 s while working on default/x (job-controller); "
+            "it is started again in 0 s",
+            "  File x.py in spin",
+            "control-plane runs again (pid 5 inside the cluster)",
+        ]
+        assert log[-2] == again.format(5)
+
+    await with_front(check)
+
+
 async def test_logs_of_one_role_and_of_all(state_home: Path) -> None:
     async def check(front: Front, tree: FakeTree) -> None:
         os.write(tree.logs["node-1"], b"node says\nand more")

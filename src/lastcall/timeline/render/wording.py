@@ -248,6 +248,8 @@ def _image_substituted(facts: Facts) -> Words:
 def _process_died(facts: Facts) -> Words:
     name = signal_name(facts.get("signal"))
     how = f"killed by {name}" if name else f"exited with {facts.get('exitCode')}"
+    if "hung" in facts:
+        how = f"hung and was ended: its event loop did not turn for {facts['hung']['seconds']:.0f} s"
     level = NOISE if facts.get("role") == "orphan" else STEP
     return Words(f"{facts.get('role')} (pid {facts.get('pid')}) {how}", level, "bad")
 

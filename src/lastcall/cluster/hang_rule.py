@@ -1,0 +1,92 @@
+"""When a role hangs: the rule, pure. `watchdog.py` performs it.
+
+A role's event loop counts its turns once a second (`heartbeat.py`). init looks every `LOOK_SECONDS`. A heart that does
+not beat is no proof: the machine may have been suspended, the role stopped, frozen or starved, or init itself held up.
+So what counts is time that the role had and did not use to turn its loop, its *own* time:
+
+| between two looks the role | what counts, and why |
+|---|---|
+| ran | all of it: a loop that gets time and does not turn is in one callback, however slow the machine is |
+| slept (S), a processor was idle, init was punctual | while it was not ready to run: what it waits for had its chance |
+| slept, and no processor was ever idle | nothing: whoever it waits for may be starved |
+| was ready to run (R) and did not | nothing: it is starved |
+| slept uninterruptibly (D) | nothing: a disk, or a frozen control group. Another process would wait for the same |
+| was stopped or traced (T, t), is dead (Z, X) | nothing: somebody wants it so |
+
+No look counts more than `MOST_SECONDS`: a virtual machine that was paused may book the pause as processor time of what
+ran then, or as a jump of the monotonic clock. That clock stands still while a machine is suspended, for role and init
+alike. A frozen control group of version 2 looks asleep: that role does not answer the signal that asks for its
+stack, and who does not answer is left alone (`watchdog.py`).
+"""
+
+from dataclasses import dataclass
+
+LOOK_SECONDS = 2.0
+"""Between two looks of init, which wake it."""
+LATE_SECONDS = 0.5
+"""init was punctual when it was not later than that."""
+MOST_SECONDS = LOOK_SECONDS + LATE_SECONDS
+"""So much own time one look proves at most."""
+IDLE_SHARE = 0.05
+"""Of one processor: so much idle time shows that nobody waited for a processor."""
+HANGS_AFTER_SECONDS = 10.0
+"""Of own time without a turn of the loop, unless the role has said that it may take longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What init sees of a role. Seconds, counted from any beginning; `state` is that of /proc/<pid>/stat.
+
+    `cpu` the role's threads spent on processors, `waited` they were ready to run and did not. `idle` is the machine's:
+    of all of its processors together.
+    """
+
+    at: float
+    beats: int
+    state: str
+    cpu: float
+    waited: float
+    idle: float
+
+
+def own_seconds(before: Look, after: Look) -> float:
+    """The own time that lies between two looks; 0 where the heart has beaten between them."""
+    if after.beats != before.beats:
+        return 0.0
+    passed = max(0.0, after.at - before.at)
+    most = min(passed, MOST_SECONDS)
+    ran = max(0.0, after.cpu - before.cpu)
+    slept = 0.0
+    if "S" == after.state == before.state and passed <= MOST_SECONDS and _had_idle_time(before, after, passed):
+        slept = passed - ran - max(0.0, after.waited - before.waited)
+    return min(most, ran + max(0.0, slept))
+
+
+def _had_idle_time(before: Look, after: Look, passed: float) -> bool:
+    return after.idle - before.idle >= IDLE_SHARE * passed
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What speaks against one role since its heart beat last."""
+
+    own: float = 0.0
+    last: Look | None = None
+
+    def add(self, look: Look) -> float:
+        """The own time without a beat, up to `look`."""
+        if self.last is None or look.beats != self.last.beats:
+            self.own = 0.0
+        else:
+            self.own += own_seconds(self.last, look)
+        self.last = look
+        return self.own
+
+    def forget(self) -> None:
+        """The role has shown that it cannot run: begin anew."""
+        self.own, self.last = 0.0, None
+
+
+def hangs(own: float, allowed: float = HANGS_AFTER_SECONDS) -> bool:
+    """Whether `own` seconds without a turn are too many. `allowed` is what the role has asked for (`heartbeat.py`)."""
+    return own >= allowed

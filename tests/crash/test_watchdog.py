@@ -1,0 +1,182 @@
+"""A role whose event loop hangs is ended with its stack told, and comes back; one that is stopped or starved is not.
+
+What hangs is made to in `tests/support/hanging/sitecustomize.py`.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import ssl
+import subprocess
+import time
+from http.client import HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import ordinary_user
+import pytest
+import yaml
+from pods import container, pod
+from run_command import Lastcall
+from staying import Place, eventually
+from staying_cluster import HANGING, StayingCluster, staying
+
+from lastcall.api.resources import CONFIGMAPS
+from lastcall.timeline.record import Record
+
+CONFIGMAPS_PATH = "/api/v1/namespaces/default/configmaps"
+STOPPED_SECONDS = 30.0
+LOADED_SECONDS = 60.0
+BURNERS = 15
+
+
+def ask_once(server: str, token: str, name: str) -> None:
+    """GET of a ConfigMap that is not there, and not answered when the control plane hangs. Clients ask again then."""
+    address = urlsplit(server)
+    context = ssl._create_unverified_context()
+    connection = HTTPSConnection(address.hostname, address.port, context=context, timeout=300)
+    with contextlib.suppress(OSError, HTTPException):
+        connection.request("GET", f"{CONFIGMAPS_PATH}/{name}", headers={"Authorization": f"Bearer {token}"})
+        connection.getresponse().read()
+    connection.close()
+
+
+async def ask(cluster: StayingCluster, name: str) -> None:
+    token = cluster.embedded._plan.credentials.admin_token
+    await asyncio.to_thread(ask_once, cluster.embedded.server, token, name)
+
+
+def deaths(cluster: StayingCluster) -> list[Record]:
+    return [record for record in cluster.find("ProcessDied") if record.facts["role"] != "orphan"]
+
+
+async def a_running_pod(cluster: StayingCluster) -> None:
+    await cluster.create(pod("p", container("app", "trap 'exit 0' TERM; while true; do sleep 0.1; done")))
+    await cluster.ready()
+
+
+async def it_lived_on(cluster: StayingCluster) -> None:
+    """The Pod of `a_running_pod`, which can also be ended as ever."""
+    await cluster.again(lambda: cluster.client.list(CONFIGMAPS, "default"))
+    assert cluster.container()["restartCount"] == 0
+    await cluster.delete()
+    await cluster.gone()
+    assert cluster.container()["state"]["terminated"]["exitCode"] == 0
+    await cluster.nothing_left()
+
+
+@staying(hanging=True)
+@pytest.mark.parametrize(("path", "function"), [("hang", "spin"), ("hang-in-c", "spin_in_c"), ("sleep", "<lambda>")])
+async def test_a_control_plane_whose_loop_hangs_is_ended_with_its_stack_and_pods_live_on(
+    cluster: StayingCluster, path: str, function: str
+) -> None:
+    await a_running_pod(cluster)
+    asked = asyncio.create_task(ask(cluster, path))
+    await cluster.until(lambda: "control-plane" in cluster.restarted, "it is started again", limit=180)
+    await asked
+    (died,) = deaths(cluster)
+    assert (died.facts["role"], died.facts["signal"]) == ("control-plane", signal.SIGKILL)
+    assert died.facts["workingOn"] == {
+        "component": "API request",
+        "key": f"GET {CONFIGMAPS_PATH}/{path}",
+    }
+    assert 10 <= died.facts["hung"]["seconds"] < 20
+    log = cluster.embedded.last_words("control-plane", 200)
+    for told in ("the event loop has not turned for 1", f"configmaps/{path} (API request)", f"in {function}\n"):
+        assert told in log, log
+    await it_lived_on(cluster)
+    assert cluster.restarted == ["control-plane"], "nobody else was touched"
+
+
+@staying(hanging=True)
+async def test_a_node_whose_loop_hangs_is_ended_and_its_pods_live_on(cluster: StayingCluster) -> None:
+    await a_running_pod(cluster)
+    await cluster.create(pod("poison"))
+    await cluster.until(lambda: "node-1" in cluster.restarted, "it is started again", limit=180)
+    (died,) = deaths(cluster)
+    assert died.facts["role"] == "node-1" and "hung" in died.facts
+    assert "in handle_pod_additions" in died.facts["hung"]["stack"] or "in hang\n" in died.facts["hung"]["stack"]
+    await cluster.ready("poison")
+    await cluster.delete("poison")
+    await cluster.gone("poison")
+    await it_lived_on(cluster)
+
+
+@staying(timeout=400)
+@pytest.mark.parametrize("roles", ["control-plane node-1", "init"])
+async def test_a_process_that_is_stopped_for_half_a_minute_is_no_hang(cluster: StayingCluster, roles: str) -> None:
+    await a_running_pod(cluster)
+    pids = [cluster.pid(role) for role in roles.split()]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    await asyncio.sleep(STOPPED_SECONDS)
+    assert not deaths(cluster)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    await asyncio.sleep(6)
+    assert not deaths(cluster) and not cluster.restarted
+    await it_lived_on(cluster)
+
+
+@staying(hanging=True, timeout=400)
+async def test_a_starved_control_plane_is_no_hang_however_slow_its_work(cluster: StayingCluster) -> None:
+    """Fifteen that burn, and work of 4 s: with its share of the processors it takes longer than ten seconds."""
+    await a_running_pod(cluster)
+    burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(BURNERS)]  # noqa: ASYNC220
+    try:
+        until = time.monotonic() + LOADED_SECONDS
+        slowest = 0.0
+        while time.monotonic() < until:
+            began = time.monotonic()
+            await ask(cluster, "slow")
+            slowest = max(slowest, time.monotonic() - began)
+    finally:
+        for each in burners:
+            each.kill()
+            each.wait()
+    print(f"the slowest answer took {slowest:.1f} s")
+    assert not deaths(cluster) and not cluster.restarted
+    await it_lived_on(cluster)
+
+
+JOB = {
+    "metadata": {"name": "poison", "namespace": "default"},
+    "spec": {"template": {"spec": {"containers": [container("app", "true")], "restartPolicy": "Never"}}},
+}
+
+
+@pytest.mark.real_kernel
+@pytest.mark.parametrize("user", ordinary_user.USERS)
+def test_a_command_that_restarts_nothing_ends_with_the_stack(user: str) -> None:
+    manifest = {"apiVersion": "batch/v1", "kind": "Job", **JOB}
+    with Lastcall(["run", "-", "--timeout", "120"], manifests=[manifest], user=user, environment=HANGING) as command:
+        result = command.finish(180)
+    assert result.status == 1
+    assert "control-plane (pid" in result.err and "hung: its event loop did not turn for 1" in result.err
+    assert "in spin\n" in result.err, result.err
+
+
+@pytest.mark.real_kernel
+@pytest.mark.parametrize("user", ordinary_user.USERS)
+def test_a_role_that_dies_of_the_same_request_again_and_again_is_told_with_it(user: str) -> None:
+    with Place(user, environment={**HANGING}) as place:
+        facts = place.up()
+        kubeconfig = yaml.safe_load(Path(facts["kubeconfig"]).read_text())
+        for times in (1, 2):
+            ask_once(facts["server"], kubeconfig["users"][0]["user"]["token"], "hang")
+            eventually(lambda times=times: control_plane(place)["restarts"] == times, "it is started again")
+        process = control_plane(place)
+        assert process["hangs"] == 2 and process["lastDeath"].startswith("hung: its event loop did not turn for 1")
+        assert process["diesOf"] == [{"component": "API request", "key": f"GET {CONFIGMAPS_PATH}/hang", "deaths": 2}]
+        told = f"control-plane died 2 times while answering GET {CONFIGMAPS_PATH}/hang"
+        assert f"{told}: lastcall logs --role control-plane" in place.ok("status")
+        assert told in place.ok("logs", "--role", "front")
+        assert "in spin\n" in place.ok("logs", "--role", "front"), "innermost call first"
+        assert "in spin\n" in place.ok("logs", "--role", "control-plane")
+
+
+def control_plane(place: Place) -> dict[str, Any]:
+    (found,) = [each for each in place.status()["processes"] if each["role"] == "control-plane"]
+    return found
