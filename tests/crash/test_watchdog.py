@@ -30,6 +30,8 @@ CONFIGMAPS_PATH = "/api/v1/namespaces/default/configmaps"
 STOPPED_SECONDS = 30.0
 LOADED_SECONDS = 60.0
 BURNERS = 15
+SLOWEST_SECONDS = 400.0
+"""Until a hang is over, on a machine that is busy with other tests: ten seconds of a role's own time."""
 
 
 def ask_once(server: str, token: str, name: str) -> None:
@@ -67,14 +69,14 @@ async def it_lived_on(cluster: StayingCluster) -> None:
     await cluster.nothing_left()
 
 
-@staying(hanging=True)
+@staying(hanging=True, timeout=600)
 @pytest.mark.parametrize(("path", "function"), [("hang", "spin"), ("hang-in-c", "spin_in_c"), ("sleep", "<lambda>")])
 async def test_a_control_plane_whose_loop_hangs_is_ended_with_its_stack_and_pods_live_on(
     cluster: StayingCluster, path: str, function: str
 ) -> None:
     await a_running_pod(cluster)
     asked = asyncio.create_task(ask(cluster, path))
-    await cluster.until(lambda: "control-plane" in cluster.restarted, "it is started again", limit=180)
+    await cluster.until(lambda: "control-plane" in cluster.restarted, "it is started again", limit=SLOWEST_SECONDS)
     await asked
     (died,) = deaths(cluster)
     assert (died.facts["role"], died.facts["signal"]) == ("control-plane", signal.SIGKILL)
@@ -90,11 +92,11 @@ async def test_a_control_plane_whose_loop_hangs_is_ended_with_its_stack_and_pods
     assert cluster.restarted == ["control-plane"], "nobody else was touched"
 
 
-@staying(hanging=True)
+@staying(hanging=True, timeout=600)
 async def test_a_node_whose_loop_hangs_is_ended_and_its_pods_live_on(cluster: StayingCluster) -> None:
     await a_running_pod(cluster)
     await cluster.create(pod("poison"))
-    await cluster.until(lambda: "node-1" in cluster.restarted, "it is started again", limit=180)
+    await cluster.until(lambda: "node-1" in cluster.restarted, "it is started again", limit=SLOWEST_SECONDS)
     (died,) = deaths(cluster)
     assert died.facts["role"] == "node-1" and "hung" in died.facts
     assert "in handle_pod_additions" in died.facts["hung"]["stack"] or "in hang\n" in died.facts["hung"]["stack"]
@@ -152,7 +154,7 @@ JOB = {
 def test_a_command_that_restarts_nothing_ends_with_the_stack(user: str) -> None:
     manifest = {"apiVersion": "batch/v1", "kind": "Job", **JOB}
     with Lastcall(["run", "-", "--timeout", "120"], manifests=[manifest], user=user, environment=HANGING) as command:
-        result = command.finish(180)
+        result = command.finish(SLOWEST_SECONDS)
     assert result.status == 1
     assert "control-plane (pid" in result.err and "hung: its event loop did not turn for 1" in result.err
     assert "in spin\n" in result.err, result.err

@@ -8,7 +8,8 @@ So what counts is time that the role had and did not use to turn its loop, its *
 |---|---|
 | ran | all of it: a loop that gets time and does not turn is in one callback, however slow the machine is |
 | slept (S), a processor was idle, init was punctual | while it was not ready to run: what it waits for had its chance |
-| slept, and no processor was ever idle | nothing: whoever it waits for may be starved |
+| slept, and no processor was ever idle | the share of that which a process has here: what it waits for may be starved |
+| slept, and init was late | nothing: all of it may have been a stop, or a jump of the clock |
 | was ready to run (R) and did not | nothing: it is starved |
 | slept uninterruptibly (D) | nothing: a disk, or a frozen control group. Another process would wait for the same |
 | was stopped or traced (T, t), is dead (Z, X) | nothing: somebody wants it so |
@@ -37,8 +38,8 @@ HANGS_AFTER_SECONDS = 10.0
 class Look:
     """What init sees of a role. Seconds, counted from any beginning; `state` is that of /proc/<pid>/stat.
 
-    `cpu` the role's threads spent on processors, `waited` they were ready to run and did not. `idle` is the machine's:
-    of all of its processors together.
+    `cpu` is what the thread with the loop ran; `waited` is how long the role's threads were ready to run and did not.
+    `idle` is the machine's, of all processors together; `share` is what a process that is ready to run has of one.
     """
 
     at: float
@@ -47,6 +48,7 @@ class Look:
     cpu: float
     waited: float
     idle: float
+    share: float = 1.0
 
 
 def own_seconds(before: Look, after: Look) -> float:
@@ -57,13 +59,16 @@ def own_seconds(before: Look, after: Look) -> float:
     most = min(passed, MOST_SECONDS)
     ran = max(0.0, after.cpu - before.cpu)
     slept = 0.0
-    if "S" == after.state == before.state and passed <= MOST_SECONDS and _had_idle_time(before, after, passed):
-        slept = passed - ran - max(0.0, after.waited - before.waited)
+    if "S" == after.state == before.state and passed <= MOST_SECONDS:
+        was_idle = after.idle - before.idle >= IDLE_SHARE * passed
+        share = 1.0 if was_idle else min(before.share, after.share)
+        slept = share * (passed - ran - max(0.0, after.waited - before.waited))
     return min(most, ran + max(0.0, slept))
 
 
-def _had_idle_time(before: Look, after: Look, passed: float) -> bool:
-    return after.idle - before.idle >= IDLE_SHARE * passed
+def share_of(processors: int, runnable: int) -> float:
+    """Of a processor, for each of `runnable` processes."""
+    return min(1.0, processors / max(1, runnable))
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lastcall.cluster.hang_rule import LOOK_SECONDS, Evidence, Look, hangs
+from lastcall.cluster.hang_rule import LOOK_SECONDS, Evidence, Look, hangs, share_of
 from lastcall.cluster.heartbeat import Heartbeat, WorkingOn
 from lastcall.world.clock import Clock, monotonic
 
@@ -25,6 +25,7 @@ STACK_IS_WHOLE_SECONDS = 0.3
 """After its first line: every thread's comes with it, and so does the note of whose turn it is."""
 _POLL_SECONDS = 0.05
 _STACK_LINES = 60
+_PROCESSORS = os.cpu_count() or 1
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -171,7 +172,9 @@ def look_at(pid: int, at: float, beats: int) -> Look:
         cpu, waited = (int(of_thread[11]) + int(of_thread[12])) / _TICK, 0
     with open("/proc/stat") as file:
         idle = int(file.readline().split()[4]) / _TICK
-    return Look(at, beats, fields[0], cpu, waited / 1e9, idle)
+    with open("/proc/loadavg") as file:
+        runnable = int(file.read().split()[3].partition("/")[0])
+    return Look(at, beats, fields[0], cpu, waited / 1e9, idle, share_of(_PROCESSORS, runnable))
 
 
 def _stat(path: str) -> list[str]:

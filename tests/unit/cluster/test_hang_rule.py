@@ -14,6 +14,7 @@ from lastcall.cluster.hang_rule import (
     Look,
     hangs,
     own_seconds,
+    share_of,
 )
 
 START = Look(at=100.0, beats=7, state="S", cpu=5.0, waited=1.0, idle=50.0)
@@ -28,9 +29,16 @@ def later(
     cpu: float = 0.0,
     waited: float = 0.0,
     idle: float = 3.0,
+    share: float = 0.0,
 ) -> Look:
     return Look(
-        before.at + passed, before.beats + beats, state, before.cpu + cpu, before.waited + waited, before.idle + idle
+        before.at + passed,
+        before.beats + beats,
+        state,
+        before.cpu + cpu,
+        before.waited + waited,
+        before.idle + idle,
+        share,
     )
 
 
@@ -42,7 +50,9 @@ def later(
         pytest.param("R", {"state": "R", "cpu": 0.25, "waited": 1.75, "idle": 0.0}, 0.25, id="starved: what it got"),
         pytest.param("R", {"state": "R", "idle": 0.0}, 0.0, id="starved, its wait is not booked yet"),
         pytest.param("S", {}, 2.0, id="it sleeps in one system call on an idle machine"),
-        pytest.param("S", {"idle": 0.0}, 0.0, id="it waits for somebody who may be starved"),
+        pytest.param("S", {"idle": 0.0, "share": 0.125}, 0.25, id="it waits for somebody who may be starved"),
+        pytest.param("S", {"idle": 0.0, "share": 1.0}, 2.0, id="all processors are busy, and nobody waits for one"),
+        pytest.param("D", {"state": "S", "share": 1.0}, 0.0, id="it slept uninterruptibly until a moment ago"),
         pytest.param("S", {"idle": 0.0, "cpu": 0.5}, 0.5, id="what it used counts all the same"),
         pytest.param("S", {"waited": 1.5}, 0.5, id="it waited for a processor, then slept"),
         pytest.param("S", {"passed": 30.0, "idle": 59.0}, 0.0, id="init was late: stopped, starved, or a jump of time"),
@@ -81,6 +91,12 @@ def test_a_loop_that_burns_is_noticed_on_a_starved_machine_too_later() -> None:
     assert looks_until_it_hangs(state="R", cpu=0.25, waited=1.75, idle=0.0) == 41
 
 
+def test_who_sleeps_among_many_is_noticed_later() -> None:
+    share = share_of(processors=2, runnable=16)
+    assert looks_until_it_hangs(state="S", idle=0.0, share=share) == 41, "80 s"
+    assert [share_of(2, 0), share_of(2, 1), share_of(2, 2), share_of(2, 4)] == [1.0, 1.0, 1.0, 0.5]
+
+
 @pytest.mark.parametrize("state", ["T", "t", "D", "Z"])
 def test_who_cannot_run_never_hangs(state: str) -> None:
     assert looks_until_it_hangs(state=state) is None
@@ -99,6 +115,7 @@ INTERVALS = st.fixed_dictionaries(
         "cpu": st.floats(0, 100),
         "waited": st.floats(0, 100),
         "idle": st.floats(0, 100),
+        "share": st.floats(0, 1),
     }
 )
 
@@ -120,7 +137,8 @@ def test_nothing_is_counted_twice_and_a_beat_clears_everything(intervals: list[d
         if each["state"] not in "S":
             assert own - before <= each["cpu"] + 1e-6, "only what it ran"
         if each["idle"] < 0.05 * each["passed"]:
-            assert own - before <= each["cpu"] + 1e-6, "nobody was ever idle"
+            most = each["cpu"] + each["share"] * max(0.0, each["passed"])
+            assert own - before <= most + 1e-6, "nobody was ever idle: a share of it"
 
 
 @given(st.lists(INTERVALS, max_size=60), st.floats(2.6, 1e6))
@@ -133,7 +151,7 @@ def test_a_stop_of_any_length_between_turns_is_never_a_hang(intervals: list[dict
         evidence.add(look)
     before = evidence.own
     for _ in range(20):
-        look = later(look, passed=stopped, state="T", idle=stopped)
+        look = later(look, passed=stopped, state="T", idle=stopped, share=1.0)
         assert evidence.add(look) == before
     look = later(look, passed=stopped, state="S", idle=stopped)
     assert evidence.add(look) == before, "init came late, and the role was stopped"
