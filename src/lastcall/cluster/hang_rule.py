@@ -1,8 +1,8 @@
 """When a role hangs: the rule, pure. `watchdog.py` performs it.
 
-A role's event loop counts its turns once a second (`heartbeat.py`). init looks every `LOOK_SECONDS`. A heart that does
-not beat is no proof: the machine may have been suspended, the role stopped, frozen or starved, or init itself held up.
-So what counts is time that the role had and did not use to turn its loop, its *own* time:
+A role's event loop counts its turns, one in two seconds (`heartbeat.py`); init looks at the count (`watchdog.py`). A heart
+that does not beat is no proof: the machine may have been suspended, the role stopped, frozen or starved, or init itself
+held up. So what counts is time that the role had and did not use to turn its loop, its *own* time:
 
 | between two looks the role | what counts, and why |
 |---|---|
@@ -23,7 +23,7 @@ stack, and who does not answer is left alone (`watchdog.py`).
 from dataclasses import dataclass
 
 LOOK_SECONDS = 2.0
-"""Between two looks of init, which wake it."""
+"""Between two looks at a role whose heart has not beaten since the last one."""
 LATE_SECONDS = 0.5
 """init was punctual when it was not later than that."""
 MOST_SECONDS = LOOK_SECONDS + LATE_SECONDS

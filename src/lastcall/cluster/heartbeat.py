@@ -6,7 +6,7 @@ more. A store costs no system call.
 
 | word | what |
 |---|---|
-| 0 | turns of the loop that were counted, one a second at most; 0: it does not run yet |
+| 0 | turns of the loop that were counted, one in two seconds; 0: it does not run yet |
 | 1 | seconds of own time that may pass without one (`hang_rule.py`), 0: as many as usual |
 | 2 | 1: the note is that of the code that ran when the stack was asked for, and no guess |
 
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from lastcall.cluster.hang_rule import HANGS_AFTER_SECONDS
 from lastcall.world import walls
 
-BEAT_SECONDS = 1.0
+BEAT_SECONDS = 2.0
 """Between two beats: what an idle role is woken for."""
 STARTING_SECONDS = 600.0
 """Of own time, from the fork until a role says that it runs as usual: imports, the store that is read."""

@@ -19,6 +19,8 @@ from lastcall.cluster.hang_rule import LOOK_SECONDS, Evidence, Look, hangs, shar
 from lastcall.cluster.heartbeat import Heartbeat, WorkingOn
 from lastcall.world.clock import Clock, monotonic
 
+HEALTHY_LOOK_SECONDS = 4.0
+"""Between two looks while all hearts beat: they cost init a wake-up. Then it looks as often as the rule wants."""
 STACK_WITHIN_SECONDS = 5.0
 """So long a role has for its stack, on a machine that may be busy."""
 STACK_IS_WHOLE_SECONDS = 0.3
@@ -111,8 +113,11 @@ class Watchdog:
                 hung.append((role, hang))
                 with suppress(ProcessLookupError):
                     os.kill(watched.pid, signal.SIGKILL)
-        waiting = any(each.asked_at for each in self._watched.values())
-        self._due = at + (_POLL_SECONDS if waiting else LOOK_SECONDS)
+        if any(each.asked_at for each in self._watched.values()):
+            self._due = at + _POLL_SECONDS
+        else:
+            doubtful = any(each.evidence.last is not None for each in self._watched.values())
+            self._due = at + (LOOK_SECONDS if doubtful else HEALTHY_LOOK_SECONDS)
         return hung
 
     def _look_at(self, watched: _Watched, at: float) -> Hang | None:

@@ -93,6 +93,7 @@ class Role:
 @pytest.fixture
 def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], Role]]:
     monkeypatch.setattr(watchdog, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(watchdog, "HEALTHY_LOOK_SECONDS", 0.2)
     monkeypatch.setattr(watchdog, "STACK_IS_WHOLE_SECONDS", 0.5)
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(hang_rule, "IDLE_SHARE", 0.0)  # on a machine that is busy with other tests
