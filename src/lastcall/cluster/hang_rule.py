@@ -1,8 +1,8 @@
 """When a role hangs: the rule, pure. `watchdog.py` performs it.
 
-A role's event loop counts its turns, one in two seconds (`heartbeat.py`); init looks at the count (`watchdog.py`). A heart
-that does not beat is no proof: the machine may have been suspended, the role stopped, frozen or starved, or init itself
-held up. So what counts is time that the role had and did not use to turn its loop, its *own* time:
+A role's event loop counts its turns, one in two seconds (`heartbeat.py`); init looks at the count (`watchdog.py`). A
+heart that does not beat is no proof: the machine may have been suspended, the role stopped, frozen or starved, or init
+itself held up. So what counts is time that the role had and did not use to turn its loop, its *own* time:
 
 | between two looks the role | what counts, and why |
 |---|---|
