@@ -177,6 +177,8 @@ def _value(type_: str, wire: int, raw: Any, name: str, depth: int) -> Any:
     data = _length(raw, wire, name)
     if (special := _SPECIAL.get(type_)) is not None:
         return special(data)
+    if type_ in _SCHEMA_OR:
+        return _schema_or(type_, data, depth)
     value = _message(type_, data, depth + 1)
     # A slice that is a type of its own is a message with one field.
     return value.get("items", []) if type_.endswith((".ExtraValue", ".Verbs")) else value
@@ -227,6 +229,20 @@ def _first(data: bytes) -> bytes:
     return next((value for number, wire, value in _pairs(data) if number == 1 and wire == 2), b"")
 
 
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
+_SCHEMA_OR = frozenset(f"{_SCHEMA}Or{other}" for other in ("Array", "Bool", "StringArray"))
+
+
+def _schema_or(type_: str, data: bytes, depth: int) -> Any:
+    """A schema, or what may stand in its place: several, whether anything is allowed, names."""
+    value = _message(type_, data, depth + 1)
+    if (schema := value.get("schema")) is not None:
+        return schema
+    if type_.endswith("Bool"):
+        return value.get("allows", False)
+    return value.get("jSONSchemas") or value.get("property") or []
+
+
 def _json(data: bytes) -> Any:
     raw = _first(data)
     if not raw:
@@ -242,6 +258,7 @@ _SPECIAL: dict[str, Callable[[bytes], Any]] = {
     "meta.v1.MicroTime": lambda data: _time(data, micro=True),
     "Quantity": lambda data: _text(_first(data)) or "0",
     "IntOrString": _int_or_string,
+    "apiextensions.v1.JSON": _json,
     "meta.v1.FieldsV1": _json,
     "runtime.RawExtension": _json,
 }

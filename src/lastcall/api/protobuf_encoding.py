@@ -103,11 +103,33 @@ def _int_or_string(value: int | str) -> bytes:
     return varint(1 << 3) + varint(kind) + varint(2 << 3) + varint(number) + delimited(3, text.encode())
 
 
+def _schema_or_list(value: Any) -> bytes:
+    if isinstance(value, list):
+        return b"".join(delimited(2, _message(_SCHEMA, each)) for each in value if isinstance(each, dict))
+    return delimited(1, _message(_SCHEMA, value)) if isinstance(value, dict) else b""
+
+
+def _schema_or_bool(value: Any) -> bytes:
+    schema = delimited(2, _message(_SCHEMA, value)) if isinstance(value, dict) else b""
+    return varint(1 << 3) + varint(value is not False) + schema
+
+
+def _schema_or_names(value: Any) -> bytes:
+    if isinstance(value, list):
+        return b"".join(delimited(2, str(each).encode()) for each in value)
+    return _schema_or_list(value)
+
+
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
 _SPECIAL: dict[str, Callable[[Any], bytes]] = {
     "meta.v1.Time": _time,
     "meta.v1.MicroTime": _time,
     "Quantity": lambda value: delimited(1, str(value).encode()),
     "IntOrString": _int_or_string,
+    "apiextensions.v1.JSON": lambda value: delimited(1, orjson.dumps(value)),
+    "apiextensions.v1.JSONSchemaPropsOrArray": _schema_or_list,
+    "apiextensions.v1.JSONSchemaPropsOrBool": _schema_or_bool,
+    "apiextensions.v1.JSONSchemaPropsOrStringArray": _schema_or_names,
     "meta.v1.FieldsV1": lambda value: delimited(1, orjson.dumps(value)),
     "runtime.RawExtension": lambda value: delimited(1, orjson.dumps(value)),
 }

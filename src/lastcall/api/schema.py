@@ -232,6 +232,12 @@ _SCALARS: dict[str, Callable[[Any], None]] = {
 
 # Fields without a pointer in Go whose zero value is therefore not encoded.
 _ZERO_OMITTED = {
+    "apiextensions.v1.CustomResourceDefinitionCondition": ("observedGeneration",),
+    "apiextensions.v1.CustomResourceDefinitionSpec": ("preserveUnknownFields",),
+    "apiextensions.v1.CustomResourceDefinitionStatus": ("observedGeneration",),
+    "apiextensions.v1.CustomResourceDefinitionVersion": ("deprecated",),
+    "apiextensions.v1.JSONSchemaProps": ("exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems",
+                                         "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
     "apps.v1.DaemonSetSpec": ("minReadySeconds",),
     "apps.v1.DaemonSetStatus": ("numberAvailable", "numberUnavailable", "observedGeneration", "updatedNumberScheduled"),
     "apps.v1.DeploymentSpec": ("minReadySeconds", "paused"),
@@ -259,6 +265,7 @@ _ZERO_OMITTED = {
     "core.v1.EnvVar": ("value",),
     "core.v1.VolumeMount": ("readOnly", "subPath", "subPathExpr"),
     "core.v1.ContainerPort": ("name", "hostPort", "hostIP"),
+    "core.v1.ContainerStateTerminated": ("signal",),
     "core.v1.ServicePort": ("name", "nodePort"),
     "core.v1.ServiceSpec": ("clusterIP", "publishNotReadyAddresses", "externalName", "loadBalancerIP",
                             "healthCheckNodePort"),
@@ -266,6 +273,9 @@ _ZERO_OMITTED = {
     "core.v1.HTTPGetAction": ("path", "host"),
     "core.v1.NodeSpec": ("unschedulable", "podCIDR", "providerID"),
     "core.v1.Toleration": ("key", "operator", "value", "effect"),
+    "events.v1.Event": ("deprecatedCount",),
+    "meta.v1.Condition": ("observedGeneration",),
+    "scheduling.v1.PriorityClass": ("globalDefault",),
     "meta.v1.ObjectMeta": ("generateName", "namespace", "generation", "selfLink", "name", "uid", "resourceVersion"),
 }  # fmt: skip
 
@@ -336,7 +346,7 @@ def prune_value(field: Field, value: Any) -> None:
                     value[index] = {} if field.item.shape != "list" else []
                 else:
                     prune_value(field.item, item)
-        else:
+        elif field.item.shape != "any":
             zero = _ZEROS.get(field.item.shape, "")
             value[:] = [zero if item is None else item for item in value]
     elif field.shape == "map" and field.item is not None:

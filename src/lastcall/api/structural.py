@@ -6,7 +6,6 @@ Sources: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,listty
 kube-openapi pkg/validation/validate (the texts).
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +14,7 @@ import orjson
 from lastcall.api.field import FieldError, duplicate, go_json, invalid, not_supported, required, too_long, too_many
 from lastcall.api.meta import Object
 from lastcall.api.patterns import pattern
-from lastcall.api.schema import DecodeError, check_scalar
+from lastcall.api.structural_values import FORMATS, number_errors, type_of
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -93,29 +92,22 @@ def _errors(schema: Object, value: Any, path: str) -> Iterable[FieldError]:
             yield _wrong_type(path, schema.get("type") or "integer,string", "null")
         return
     wanted: list[str] = ["integer", "string"] if schema.get(INT_OR_STRING) else [schema.get("type") or ""]
-    found = _type_of(value)
+    found = type_of(value)
     if wanted[0] and found not in wanted and not (found == "integer" and "number" in wanted):
         yield _wrong_type(path, ",".join(wanted), found)
+        if {found, wanted[0]} == {"integer", "number"}:
+            yield from number_errors(schema, value, path)
         return
     yield from _enum(schema, value, path)
     if isinstance(value, str):
         yield from _string(schema, value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _number(schema, value, path)
+        yield from number_errors(schema, value, path)
     elif isinstance(value, list):
         yield from _list(schema, value, path)
     elif isinstance(value, dict):
         yield from _object(schema, value, path)
     yield from _combined(schema, value, path)
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return "integer"
-    names: dict[type, str] = {float: "number", str: "string", list: "array", dict: "object"}
-    return names.get(type(value), "null")
 
 
 def _wrong_type(path: str, wanted: str, found: str) -> FieldError:
@@ -138,41 +130,8 @@ def _string(schema: Object, value: str, path: str) -> Iterable[FieldError]:
     if text and not (read := pattern(text)).matches(value):
         wrong = f"{text}, but pattern is invalid: {read.error}" if read.error else text
         yield invalid(path, value, f"{path} in body should match '{wrong}'")
-    if (form := schema.get("format")) in _FORMATS and not _FORMATS[form](value):
+    if (form := schema.get("format")) in FORMATS and not FORMATS[form](value):
         yield invalid(path, value, f"{path} in body must be of type {form}: {go_json(value)}")
-
-
-def _is_time(text: str) -> bool:
-    try:
-        check_scalar("time", text)
-    except DecodeError:
-        return False
-    return bool(text)
-
-
-def _is_base64(text: str) -> bool:
-    return len(text) % 4 == 0 and re.fullmatch(r"[A-Za-z0-9+/]*={0,2}", text) is not None
-
-
-_FORMATS = {
-    "date-time": _is_time,
-    "date": lambda text: re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", text) is not None,
-    "uuid": lambda text: re.fullmatch(r"(?i)[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", text) is not None,
-    "ipv4": lambda text: re.fullmatch(r"((25[0-5]|2[0-4]\d|1?\d?\d)(\.|$)){4}", text) is not None,
-    "byte": _is_base64,
-}
-
-
-def _number(schema: Object, value: float, path: str) -> Iterable[FieldError]:
-    low, high, factor = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
-    if high is not None and (value >= high if schema.get("exclusiveMaximum") else value > high):
-        words = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
-        yield invalid(path, value, f"{path} in body should be {words} {go_json(high)}")
-    if low is not None and (value <= low if schema.get("exclusiveMinimum") else value < low):
-        words = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
-        yield invalid(path, value, f"{path} in body should be {words} {go_json(low)}")
-    if factor and abs(value / factor - round(value / factor)) > 1e-9:
-        yield invalid(path, value, f"{path} in body should be a multiple of {go_json(factor)}")
 
 
 def _list(schema: Object, value: list[Any], path: str) -> Iterable[FieldError]:
@@ -214,7 +173,7 @@ def _object(schema: Object, value: Object, path: str) -> Iterable[FieldError]:
 def _combined(schema: Object, value: Any, path: str) -> Iterable[FieldError]:
     for each in schema.get("allOf") or ():
         yield from _errors(each, value, path)
-    shown = value if not isinstance(value, dict | list) else _type_of(value)
+    shown = value if not isinstance(value, dict | list) else type_of(value)
     alternatives = schema.get("anyOf")
     if alternatives and all(any(True for _ in _errors(each, value, path)) for each in alternatives):
         yield invalid(path, shown, f"{_quoted(path)} must validate at least one schema (anyOf)")
