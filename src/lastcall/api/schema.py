@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.api.resources import SERVED, Resource
@@ -89,7 +90,7 @@ def _check_struct(struct: Struct, value: Object, path: str, names: str, problems
     for key, item in value.items():
         field = struct.fields.get(key)
         if field is None:
-            problems.append(f'unknown field "{path}{key}"')
+            problems.append(f"unknown field {go_quote(path + key)}")
         elif item is not None:
             _check(field, item, path + key, f"{names}{key}", struct, problems)
 

@@ -6,19 +6,19 @@ pkg/endpoints/handlers/fieldmanager (field validation).
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
-from lastcall.api import yaml_text
+from lastcall.api import json_text, yaml_text
 from lastcall.api.custom import CustomResource
 from lastcall.api.decoding import decode_fields, decoded_copy
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import invalid
-from lastcall.api.json_depth import MAX_DEPTH, too_deep
+from lastcall.api.field import go_quote, invalid
+from lastcall.api.json_depth import too_deep
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema import DecodeError, known_kind
@@ -38,6 +38,9 @@ MAX_ALIASED_TEXT = 3 << 20
 """Characters that aliases may add: more cannot be stored."""
 
 
+T = TypeVar("T")
+
+
 class Turns:
     """How who reads YAML lets others go on: between slices, and one big text at a time."""
 
@@ -51,7 +54,7 @@ async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list
     if media_type == YAML:
         return await decode_yaml(body, turns, yaml_problems)
     if media_type != PROTOBUF:
-        return decode_json(body)
+        return await decode_json(body, turns)
     from lastcall.api.protobuf import decode_envelope
 
     decoded = decode_envelope(body)
@@ -60,27 +63,30 @@ async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list
     return decoded
 
 
-def decode_json(body: bytes) -> Any:
+async def decode_json(body: bytes, turns: Turns) -> Any:
     """Raises ValueError with Go's words."""
     try:
-        decoded = orjson.loads(body)
+        return json_text.loads(body)
     except ValueError:
-        raise ValueError(_json_error(body)) from None
-    # Most bodies have less brackets than levels are allowed.
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and (bracket := too_deep(decoded)):
-        raise ValueError(f"invalid character '{bracket}' exceeded max depth")
-    return decoded
+        pass
+    raise ValueError(await _in_turns(json_text.complaint(body), turns, len(body)))
 
 
 async def decode_yaml(body: bytes, turns: Turns, problems: list[str] | None = None) -> Any:
     """`yaml_text.decode`, so that others get their turn meanwhile. Raises ValueError with Go's words."""
     reading = yaml_text.steps(body, problems, max_text=len(body) + MAX_ALIASED_TEXT)
-    async with turns.big if len(body) > SMALL_BYTES else nullcontext():
+    return await _in_turns(reading, turns, len(body))
+
+
+async def _in_turns(steps: Generator[None, None, T], turns: Turns, size: int) -> T:
+    """What `steps` answers."""
+    async with turns.big if size > SMALL_BYTES else nullcontext():
         while True:
             try:
-                next(reading)
+                next(steps)
             except StopIteration as end:
-                return end.value
+                answer: T = end.value
+                return answer
             await turns.clock.sleep(0)
 
 
@@ -149,7 +155,7 @@ async def decode_patch(body: bytes, content_type: str, turns: Turns, context: Re
     if content_type == APPLY_PATCH:
         return await _decode_applied(body, turns, context)
     try:
-        patch = decode_json(body)
+        patch = await decode_json(body, turns)
     except ValueError as error:
         why = str(error)
         raise bad_request(why if content_type == STRATEGIC_MERGE_PATCH else f"error decoding patch: {why}") from None
@@ -164,7 +170,7 @@ async def _decode_applied(body: bytes, turns: Turns, context: RequestContext | N
     problems: list[str] = []
     try:
         try:
-            config = decode_json(body)
+            config = json_text.loads(body)
             again = looks and repeated_fields(body, config) is not None
         except ValueError:
             again = True
@@ -191,46 +197,6 @@ def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
         f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
         f"json parse error: {why} ({shown})"
     )
-
-
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
-
-
-def _json_error(body: bytes) -> str:
-    """Go's words for the first thing wrong with a JSON text, as far as they can be told without its decoder."""
-    depth = 0
-    for found in _TOKEN.finditer(body):
-        token = found.group()
-        depth += 1 if token in b"[{" else -1 if token in b"]}" else 0
-        if depth > MAX_DEPTH:
-            return f"invalid character '{token.decode()}' exceeded max depth"
-    import json
-
-    text = body.decode(errors="replace")
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()):
-            return "unexpected end of JSON input"
-        character = text[error.pos]
-        if "property name" in error.msg:
-            return f"invalid character '{character}' looking for beginning of object key string"
-        for literal in ("null", "true", "false"):
-            if character == literal[0]:
-                return _literal_error(text[error.pos :], literal)
-        return f"invalid character '{character}' looking for beginning of value"
-    except (ValueError, RecursionError):
-        pass  # what Python reads and a stricter decoder does not: a number of 5 000 digits
-    return "invalid JSON"
-
-
-def _literal_error(text: str, literal: str) -> str:
-    for position, expected in enumerate(literal):
-        if position >= len(text):
-            return "unexpected end of JSON input"
-        if text[position] != expected:
-            return f"invalid character '{text[position]}' in literal {literal} (expecting '{expected}')"
-    return "invalid JSON"
 
 
 def prepare(
@@ -325,7 +291,7 @@ def _decode_custom(resource: CustomResource, obj: Object) -> list[str]:
         own = {"metadata": obj["metadata"]}
         problems = decode_fields(CONFIGMAPS, own)
         obj["metadata"] = own["metadata"]
-    problems += [f'unknown field "{path}"' for path in prune_unknown(resource.schema, obj)]
+    problems += [f"unknown field {go_quote(path)}" for path in prune_unknown(resource.schema, obj)]
     set_schema_defaults(resource.schema, obj)
     return problems
 

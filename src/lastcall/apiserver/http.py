@@ -60,6 +60,7 @@ from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
 from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.tokens import TokenIssuer
+from lastcall.apiserver.warning_headers import warning_headers
 from lastcall.client.api import APPLY_PATCH
 from lastcall.streaming import web
 from lastcall.world import walls
@@ -536,9 +537,8 @@ def _note(request: web.BaseRequest) -> None:
 
 def _warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """The `Warning` headers of an answer that has not begun."""
-    for warning in request.get(WARNINGS, ()):
-        text = warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-        response.headers.add("Warning", f'299 - "{text}"')
+    for header in warning_headers(request.get(WARNINGS, ())):
+        response.headers.add("Warning", header)
 
 
 def _warnings(request: web.BaseRequest) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from lastcall.api.field import go_quote
+
 
 class RepeatedFields:
     """What stands in a body, in the order of the document."""
@@ -19,16 +21,17 @@ class RepeatedFields:
         """Path → where it stands a second time."""
 
     def problems(self) -> list[str]:
-        return [f'duplicate field "{path}"' for path in self.repeated]
+        return [f"duplicate field {go_quote(path)}" for path in self.repeated]
 
     def merged(self, problems: list[str]) -> list[str]:
         """`problems` (`unknown field "…"`) and what is repeated, in the order of the document; what is below an unknown
         field is not looked at."""
-        unknown = [problem.removeprefix('unknown field "').removesuffix('"') for problem in problems]
+        quoted = {go_quote(path): path for path in self.order}
+        unknown = [quoted.get(shown := problem.removeprefix("unknown field "), shown[1:-1]) for problem in problems]
         below = tuple(f"{path}{end}" for path in unknown for end in (".", "["))
         known = {path: at for path, at in self.repeated.items() if path not in unknown and not path.startswith(below)}
         places = [(self.order.get(path, 0), problem) for path, problem in zip(unknown, problems, strict=True)]
-        places += [(at, f'duplicate field "{path}"') for path, at in known.items()]
+        places += [(at, f"duplicate field {go_quote(path)}") for path, at in known.items()]
         return [problem for _, problem in sorted(places, key=lambda place: place[0])]
 
     def look(self, value: Any, path: str) -> None:

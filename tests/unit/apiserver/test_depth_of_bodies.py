@@ -4,12 +4,12 @@ Over HTTP, on a server of its own: every way in which an object is read, changed
 """
 
 import asyncio
-import http.client
 import json
 from typing import Any
 
 import pytest
-from api_server import RunningServer, running_server
+from api_server import running_server
+from asker import Asker
 
 from lastcall.api.json_depth import MAX_DEPTH
 
@@ -80,34 +80,6 @@ def definition(name: str, schema: dict) -> dict:
 
 
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-class Asker:
-    """Asks, one request a connection, beside the server's loop; what is no answer or a fault of ours fails."""
-
-    def __init__(self, running: RunningServer) -> None:
-        self._port = int(running.url.rpartition(":")[2])
-        self._token, self._trust = running.token, running.trust
-
-    async def __call__(
-        self, method: str, path: str, body: Any = None, ct: str = "application/json", accept: str = ""
-    ) -> Any:
-        text = body if body is None or isinstance(body, bytes | str) else json.dumps(body)
-        status, answer = await asyncio.to_thread(self._ask, method, path, text, ct, accept)
-        assert b"Internal error occurred" not in answer, (method, path, answer[:200])
-        return status, answer
-
-    def _ask(self, method: str, path: str, body: bytes | str | None, ct: str, accept: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=60, context=self._trust)
-        headers = {"Authorization": f"Bearer {self._token}"}
-        headers |= {"Content-Type": ct} if body is not None else {}
-        headers |= {"Accept": accept} if accept else {}
-        try:
-            connection.request(method, path, body=body, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
 
 
 async def made(ask: Asker, name: str, schema: dict) -> None:
