@@ -229,7 +229,7 @@ async def test_a_body_above_three_mebibytes_is_refused(running: RunningServer) -
 async def test_yaml_in_and_yaml_out(running: RunningServer) -> None:
     headers = {"Content-Type": "application/yaml", "Accept": "application/yaml"}
     async with session(running) as http:
-        body = "metadata: {name: y, creationTimestamp: 2020-01-01T00:00:00Z}\ndata:\n  a: one\n"
+        body = "metadata: {name: why, creationTimestamp: 2020-01-01T00:00:00Z}\ndata:\n  a: one\n"
         async with http.post("/api/v1/namespaces/default/configmaps", data=body, headers=headers) as response:
             text = await response.text()
     assert response.status == 201
@@ -378,9 +378,12 @@ async def test_only_who_may_impersonate_acts_as_another(running: RunningServer) 
         ("alice", [bob], "nodes", 200, ""),
         ("alice", [bob, devs], "nodes", 200, ""),
         ("alice", [bob], "pods", 403, 'User "bob" cannot list'),
-        ("alice", [bob, masters], "nodes", 403, 'User "alice" cannot impersonate-on:user-info:list'),
-        ("alice", [("Impersonate-User", "carol")], "pods", 403, 'User "alice" cannot impersonate-on:user-info:list'),
-        ("carol", [bob], "pods", 403, 'User "carol" cannot impersonate-on:user-info:list'),
+        ("alice", [bob, masters], "nodes", 403, f'groups "{MASTERS}" is forbidden: User "alice" cannot impersonate'),
+        ("alice", [("Impersonate-User", "carol")], "pods", 403, 'users "carol" is forbidden: User "alice" cannot'),
+        ("alice", [bob, ("Impersonate-Uid", "u")], "nodes", 403, 'uids.authentication.k8s.io "u" is forbidden'),
+        ("alice", [bob, ("Impersonate-Extra-A%2fB", "v")], "nodes", 403, 'impersonate resource "userextras/a/b"'),
+        ("alice", [("Impersonate-Group", "devs")], "nodes", 400, 'Groups:[]string{"devs"}, Extra:map[string][]string('),
+        ("carol", [bob], "pods", 403, 'User "carol" cannot impersonate resource "users" in API group ""'),
     ):
         async with acts_as(running, user) as http:
             async with http.get(f"/api/v1/{path}", headers=headers) as response:

@@ -26,9 +26,11 @@ from lastcall.api.resources import BINDINGS, ENDPOINTS, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import (
     Authenticator,
+    Impersonation,
     UserInfo,
     forbidden_request,
     impersonated,
+    impersonation,
     impersonation_requests,
     may_everything,
 )
@@ -119,8 +121,8 @@ class HTTPFace:
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
         info = request_info(request.method, request.path, request.query)
-        if request.headers.get("Impersonate-User"):
-            user = await self._impersonated(request, user, info)
+        if (asked := impersonation(request.headers)) is not None:
+            user = await self._impersonated(asked, user)
         if not may_everything(user):
             await self._check(request, user, info)
         if not info.is_resource_request:
@@ -151,14 +153,13 @@ class HTTPFace:
             # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
             await authorizer.check(user, info._replace(verb="create"))
 
-    async def _impersonated(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> UserInfo:
+    async def _impersonated(self, asked: Impersonation, user: UserInfo) -> UserInfo:
         """The user to act as. Raises the 403 StatusError (filters/impersonation.go)."""
-        name, groups = request.headers["Impersonate-User"], request.headers.getall("Impersonate-Group", [])
         if not may_everything(user):
-            for asked in impersonation_requests(name, groups):
-                if not (await self._operations.authorizer.authorize(user, asked)).allowed:
-                    raise forbidden_request(user, info._replace(verb=f"impersonate-on:user-info:{info.verb}"))
-        return impersonated(name, groups)
+            for part in impersonation_requests(asked):
+                if not (await self._operations.authorizer.authorize(user, part)).allowed:
+                    raise forbidden_request(user, part)
+        return impersonated(asked)
 
     def _resource(self, info: RequestInfo) -> Resource | None:
         resource = self._catalog.resource(info.group, info.version, info.resource)

@@ -26,7 +26,8 @@ Match = Literal["", "Exact", "NotOlderThan"]
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """`metav1.ListOptions`. `resource_version` is the client's text; `timeout_seconds` 0 leaves it to the server."""
+    """`metav1.ListOptions`. `resource_version` is the client's text; `timeout_seconds` 0 leaves it to the server;
+    `watch_seconds` is what a watch makes of it."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -38,6 +39,11 @@ class ListOptions:
     send_initial_events: bool | None = None
     allow_watch_bookmarks: bool = False
     timeout_seconds: int = 0
+
+    @property
+    def watch_seconds(self) -> float:
+        """As nanoseconds in 64 bits: a huge number may be negative there. Negative ends a watch at once."""
+        return ((self.timeout_seconds * 1_000_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)) / 1e9
 
 
 def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
@@ -52,7 +58,7 @@ def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         resource_version_match=query.get("resourceVersionMatch", ""),
         send_initial_events=is_true(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
         allow_watch_bookmarks=is_true(query, "allowWatchBookmarks"),
-        timeout_seconds=max(0, _integer(query, "timeoutSeconds") or 0),
+        timeout_seconds=_integer(query, "timeoutSeconds") or 0,
     )
     errors = validate_watch_options(options) if watch else validate_list_options(options)
     if errors:
@@ -105,12 +111,11 @@ def validate_watch_options(options: ListOptions) -> list[FieldError]:
     elif match:
         why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         errors.append(forbidden("resourceVersionMatch", why))
-    if match:
-        if match != "NotOlderThan":
-            errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
-        if options.continue_:
-            why = "resourceVersionMatch is forbidden when continue is provided"
-            errors.append(forbidden("resourceVersionMatch", why))
+    if match and match != "NotOlderThan":
+        errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
+    if options.continue_:
+        why = "resourceVersionMatch is forbidden when continue is provided"
+        errors.append(forbidden("resourceVersionMatch", why))
     return errors
 
 

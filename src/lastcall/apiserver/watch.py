@@ -91,8 +91,9 @@ class EventStream:
         self._deadline = math.inf
         self._endless = endless
         if not endless:
-            seconds = float(options.timeout_seconds) or MIN_TIMEOUT * (1 + kind.shared.world.random.random())
+            seconds = options.watch_seconds or MIN_TIMEOUT * (1 + kind.shared.world.random.random())
             self._deadline = monotonic(self._clock) + seconds
+            self._ended = seconds < 0
         self._next_bookmark = self._bookmark_due() if options.allow_watch_bookmarks else math.inf
 
     def __aiter__(self) -> "EventStream":
