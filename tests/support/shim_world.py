@@ -77,6 +77,11 @@ class Images:
         Path(self.layer, "lower/file").write_text("from the image\n")
         self.known = {"busybox": RootFilesystem((str(self.layer),), (), ImageConfig(cmd=("sh",)), "sha256:busybox")}
 
+    def busybox_with(self, *applets: str) -> None:
+        """More of busybox's programs in the image."""
+        for applet in applets:
+            Path(self.layer, "bin", applet).symlink_to("busybox")
+
     def rootfs(self, image: str) -> RootFilesystem:
         if image not in self.known:
             raise RuntimeServiceError(f"no image {image}", "ImageNotFound")

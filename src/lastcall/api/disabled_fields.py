@@ -17,6 +17,7 @@ from lastcall.api.feature_gates import (
     PROBE_TERMINATION_GRACE_PERIOD,
     RESTART_ALL_CONTAINERS,
     SIDECAR_CONTAINERS,
+    USER_NAMESPACES_SUPPORT,
     FeatureGates,
 )
 from lastcall.api.field import FieldError, forbidden, not_supported
@@ -223,4 +224,5 @@ _DROPS: tuple[tuple[str, Callable[[Object], bool], Callable[[Object], object]], 
         lambda spec: bool(spec.get("ephemeralContainers")),
         lambda spec: spec.pop("ephemeralContainers", None),
     ),
+    (USER_NAMESPACES_SUPPORT, lambda spec: spec.get("hostUsers") is not None, lambda spec: spec.pop("hostUsers", None)),
 )

@@ -18,6 +18,7 @@ EPHEMERAL_CONTAINERS = "EphemeralContainers"
 GRPC_CONTAINER_PROBE = "GRPCContainerProbe"
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 TCP_SOCKET_LIFECYCLE_HOOK = "TCPSocketLifecycleHook"
+USER_NAMESPACES_SUPPORT = "UserNamespacesSupport"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ GATES: dict[str, Gate] = {
     RESTART_ALL_CONTAINERS: Gate(since=35, on=36, requires=(CONTAINER_RESTART_RULES,)),
     # Kubernetes accepts tcpSocket hooks and fails them at run time; older documentation says that they connect.
     TCP_SOCKET_LIFECYCLE_HOOK: Gate(since=0),
+    USER_NAMESPACES_SUPPORT: Gate(since=28, on=33, locked=36),
 }
 
 

@@ -217,6 +217,7 @@ class EmbeddedCluster:
             self._init_pid = 0
         if self._plan is not None:
             self._plan.cgroups.remove()  # init does it; here for one that was killed
+            self._plan.user_ids.release()
         if self._kubeconfig_fd >= 0:
             os.close(self._kubeconfig_fd)
             self._kubeconfig_fd = -1
@@ -230,6 +231,7 @@ class EmbeddedCluster:
             for sock in self._plan.load or ():
                 sock.close()
             self._plan.cgroups.remove()
+            self._plan.user_ids.release()
 
     # -- inside asyncio ----------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from lastcall.cluster.heartbeat import Heartbeat
 from lastcall.cluster.layout import NodeLayout, layouts, looped, roles
 from lastcall.cluster.node_control import node_control_pair
 from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.user_ids import UserIDBlocks, claim_blocks
 from lastcall.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.timeline.ring import Ring
 from lastcall.world.world import World
@@ -51,6 +52,7 @@ class Plan:
     `wake_fd` is an eventfd that every ring writer signals.
     `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
     in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
+    `user_ids` are for the Pods that have ids of their own.
     `load` are front's and the load generator's ends of what they say to each other, where there is one. `netns` has the
     nodes' network namespaces, opened by init, where they have their own.
     """
@@ -68,6 +70,7 @@ class Plan:
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
     netns: dict[str, int] = field(default_factory=dict)
+    user_ids: UserIDBlocks = field(default_factory=UserIDBlocks)
     cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
 
 
@@ -90,6 +93,7 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
         hearts={role: Heartbeat(role) for role in looped(names)},
         boot_id=World().new_uid(),
         cgroups=make_place(options.name),
+        user_ids=claim_blocks(options.nodes, options.max_pods),
         nodes=tuple(NodePlan.make(each) for each in nodes),
         load=socket.socketpair() if options.load else None,
     )

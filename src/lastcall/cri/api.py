@@ -21,11 +21,30 @@ class PodSandboxMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class IDMapping:
+    """`length` ids from `container_id` on are those from `host_id` on for the runtime."""
+
+    host_id: int
+    container_id: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserNamespace:
+    """NODE shares the runtime's; POD has the ids of these mappings, whose users and groups must be the same."""
+
+    mode: NamespaceMode = "NODE"
+    uids: tuple[IDMapping, ...] = ()
+    gids: tuple[IDMapping, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NamespaceOption:
     network: NamespaceMode = "POD"
     pid: NamespaceMode = "CONTAINER"
     ipc: NamespaceMode = "POD"
     target_id: str = ""
+    userns_options: UserNamespace = UserNamespace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +250,7 @@ class ContainerStats:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCondition:
-    """`type` is RuntimeReady, NetworkReady, or one of LIMITS_ENFORCED and USER_IDS_MAPPED."""
+    """`type` is RuntimeReady, NetworkReady, or one of LIMITS_ENFORCED, USER_IDS_MAPPED and USER_NAMESPACES."""
 
     type: str
     status: bool
@@ -249,6 +268,8 @@ class RuntimeStatus:
 
 LIMITS_ENFORCED = "lastcall.dev/LimitsEnforced"
 USER_IDS_MAPPED = "lastcall.dev/UserIDsMapped"
+USER_NAMESPACES = "lastcall.dev/UserNamespaces"
+"""Whether a sandbox can have a user namespace of mode POD."""
 
 
 @dataclass(frozen=True, slots=True)

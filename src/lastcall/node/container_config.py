@@ -25,6 +25,7 @@ from lastcall.cri.api import (
     PodSandboxMetadata,
     PortMapping,
     SecurityProfile,
+    UserNamespace,
 )
 from lastcall.node import runtime_pod
 from lastcall.node.compute_pod_actions import hash_container
@@ -64,7 +65,7 @@ def pod_log_directory(root: str, pod: Object) -> str:
     return f"{root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
 
 
-def namespace_options(pod: Object) -> NamespaceOption:
+def namespace_options(pod: Object, users: UserNamespace | None = None) -> NamespaceOption:
     """Which namespaces are the node's, the Pod's or each container's own (util.go:namespacesForPod)."""
     spec = pod["spec"]
     pid: NamespaceMode = "CONTAINER"
@@ -73,7 +74,10 @@ def namespace_options(pod: Object) -> NamespaceOption:
     elif spec.get("shareProcessNamespace"):
         pid = "POD"
     return NamespaceOption(
-        network="NODE" if spec.get("hostNetwork") else "POD", pid=pid, ipc="NODE" if spec.get("hostIPC") else "POD"
+        network="NODE" if spec.get("hostNetwork") else "POD",
+        pid=pid,
+        ipc="NODE" if spec.get("hostIPC") else "POD",
+        userns_options=users or UserNamespace(),
     )
 
 
@@ -97,7 +101,14 @@ def host_ports(pod: Object) -> tuple[PortMapping, ...]:
 
 
 def generate_pod_sandbox_config(
-    pod: Object, attempt: int, *, hostname: str, dns_config: DNSConfig, pod_log_root: str, pod_pids_limit: int = 0
+    pod: Object,
+    attempt: int,
+    *,
+    hostname: str,
+    dns_config: DNSConfig,
+    pod_log_root: str,
+    pod_pids_limit: int = 0,
+    users: UserNamespace | None = None,
 ) -> PodSandboxConfig:
     """kuberuntime_sandbox.go:generatePodSandboxConfig."""
     sysctls = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
@@ -107,7 +118,7 @@ def generate_pod_sandbox_config(
         log_directory=pod_log_directory(pod_log_root, pod),
         dns_config=dns_config,
         port_mappings=host_ports(pod),
-        namespace_options=namespace_options(pod),
+        namespace_options=namespace_options(pod, users),
         sysctls={sysctl["name"]: sysctl["value"] for sysctl in sysctls},
         cgroup_parent=cgroup_parent(pod),
         resources=resource_config_for_pod(pod, pod_pids_limit),

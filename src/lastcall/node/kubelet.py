@@ -61,6 +61,7 @@ from lastcall.node.start_container import ContainerStarter
 from lastcall.node.status_generator import PodStatusGenerator
 from lastcall.node.status_manager import PodStatusManager
 from lastcall.node.termination_message import TerminationMessages
+from lastcall.node.user_namespaces import UserNamespaces
 from lastcall.node.versions import behaviour_of, gated
 from lastcall.node.work_queue import WorkQueue
 from lastcall.timeline import kinds
@@ -263,6 +264,9 @@ class Kubelet:
         backoff = Backoff()
         self._notices = RuntimeNotices(runtime, self.events)
         self._runtime_state = RuntimeState(world, runtime)
+        self._users = UserNamespaces(
+            config.user_ids, self.events, lambda: self._runtime_state.no_user_namespaces, volumes.owners_can_be_mapped
+        )
         runtime_manager = RuntimeManager(
             world=world,
             runtime=runtime,
@@ -279,6 +283,7 @@ class Kubelet:
                 dns_config=volumes.dns_config(pod),
                 pod_log_root=config.pod_log_root,
                 pod_pids_limit=config.pod_pids_limit,
+                users=self._users.options(pod),
             ),
             is_termination_requested=self.workers.is_pod_termination_requested,
             on_pod_sandbox_ready=self.statuses.set_pod_sandbox_ready,
@@ -333,6 +338,7 @@ class Kubelet:
                 reclaim=None if gated_by_phase else self._reclaim,
                 reconcile_mirror=self.mirrors.reconcile,
                 network_error=lambda: self._runtime_state.network_error,
+                release_users=self._users.release,
             )
         )
         self._housekeeping = Housekeeping(
@@ -348,7 +354,7 @@ class Kubelet:
             backoff=backoff,
             reasons=reasons,
             mirrors=self.mirrors,
-            forget=self._generator.forget_except,
+            forget=self._forget_except,
             is_held=self._admission.is_held,
         )
 
@@ -379,12 +385,17 @@ class Kubelet:
             tasks.spawn(self.container_logs.run(), name="kubelet container logs")
             tasks.spawn(self.eviction.run(), name="kubelet eviction")
 
+    def _forget_except(self, uids: set[str]) -> None:
+        self._generator.forget_except(uids)
+        self._users.keep(uids)
+
     async def _first_relist(self) -> None:
         """What runs already must be known before the first Pod is looked at."""
         await self._world.clock.sleep(0)  # lets the PLEG subscribe first: nothing falls between listing and events
         while True:
             try:
                 await self.pleg.relist()
+                self._users.adopt(await self._runtime.list_pod_sandbox())
                 return
             except RuntimeServiceError as error:
                 log.warning("the container runtime does not answer yet: %s", error)

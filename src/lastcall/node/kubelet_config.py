@@ -9,6 +9,7 @@ from lastcall.node.eviction_rules import EvictionConfig
 from lastcall.node.image_gc import ImageGCPolicy
 from lastcall.node.log_rotation import ContainerLogPolicy
 from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
+from lastcall.node.user_ids import UserIDs
 from lastcall.node.versions import behaviour_of
 
 
@@ -33,6 +34,7 @@ class KubeletConfig:
     node_labels: dict[str, str] = field(default_factory=dict)
     eviction: EvictionConfig = field(default_factory=EvictionConfig)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    user_ids: UserIDs = field(default_factory=UserIDs)
     container_log_links: str = ""
     container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
     container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)

@@ -38,7 +38,8 @@ class NetworkNotReady(Exception):
 
 class KubeletPodSyncer:
     """Implements `pod_workers.PodSyncer`. `reclaim` removes a Pod's containers before its last status (before 1.27),
-    `reconcile_mirror` sees to the mirror of a static Pod, `network_error` says why Pods get no network."""
+    `reconcile_mirror` sees to the mirror of a static Pod, `network_error` says why Pods get no network,
+    `release_users` gives the user ids of a Pod back."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class KubeletPodSyncer:
         reclaim: Callable[[str], Awaitable[None]] | None,
         reconcile_mirror: Callable[[Object], None] = lambda pod: None,
         network_error: Callable[[], str] = str,
+        release_users: Callable[[str], None] = lambda uid: None,
     ) -> None:
         self._statuses = statuses
         self._generator = generator
@@ -70,6 +72,7 @@ class KubeletPodSyncer:
         self._reclaim = reclaim
         self._reconcile_mirror = reconcile_mirror
         self._network_error = network_error
+        self._release_users = release_users
 
     async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
         """Bring a Pod nearer to its spec; True when it has ended by itself (kubelet.go:SyncPod).
@@ -159,6 +162,7 @@ class KubeletPodSyncer:
         if self._reclaim is not None:
             await self._reclaim(uid_of(pod))
         await self._volumes.wait_for_unmount(pod)
+        self._release_users(uid_of(pod))
         self._statuses.terminate_pod(pod)
 
     async def _kill(

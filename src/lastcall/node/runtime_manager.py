@@ -164,9 +164,9 @@ class RuntimeManager:
             if actions.kill_pod:
                 return None
             return actions.sandbox_id, self._make_sandbox_config(pod, actions.attempt), pod_status.ips
-        config = self._make_sandbox_config(pod, actions.attempt)
         started = self._world.clock.monotonic_ns()
         try:
+            config = self._make_sandbox_config(pod, actions.attempt)
             sandbox_id = await self._runtime.run_pod_sandbox(config)
         except RuntimeServiceError as error:
             if not self._is_termination_requested(uid_of(pod)):

@@ -2,7 +2,7 @@
 
 import logging
 
-from lastcall.cri.api import RuntimeService, RuntimeServiceError
+from lastcall.cri.api import USER_NAMESPACES, RuntimeService, RuntimeServiceError
 from lastcall.world.world import World
 
 UPDATE_SECONDS = 5.0
@@ -17,6 +17,8 @@ class RuntimeState:
         self._world = world
         self._runtime = runtime
         self.network_error = ""
+        self.no_user_namespaces = ""
+        """Why Pods can have none of their own."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -27,11 +29,14 @@ class RuntimeState:
     async def update(self) -> None:
         """Ask the runtime. What it does not answer changes nothing: the PLEG says so already."""
         try:
-            condition = (await self._runtime.status()).find("NetworkReady")
+            status = await self._runtime.status()
         except RuntimeServiceError as error:
             log.debug("the container runtime does not tell its status: %s", error)
             return
+        condition = status.find("NetworkReady")
         self.network_error = ""
         if condition is not None and not condition.status:
             why = f"NetworkReady=false reason:{condition.reason} message:{condition.message}"
             self.network_error = f"container runtime network not ready: {why}"
+        users = status.find(USER_NAMESPACES)
+        self.no_user_namespaces = "" if users is None or users.status else users.message

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 
 from lastcall.world import linux
 
@@ -49,6 +50,40 @@ def write_id_maps(pid: int, uid: int, gid: int) -> IdMaps:
     uids, gids = count_ids(f"/proc/{pid}/uid_map"), count_ids(f"/proc/{pid}/gid_map")
     mode = "single" if uids <= 1 else "all" if uid == 0 else "subordinate"
     return IdMaps(mode, uids, gids, why)
+
+
+def write_range(pid: int, first: int, count: int) -> None:
+    """Map `count` users and groups from 0 on into the new user namespace of child `pid`. Raises OSError."""
+    for name in ("uid_map", "gid_map"):
+        _write_map(pid, name, f"0 {first} {count}")
+
+
+def try_id_mapped(directory: str) -> None:
+    """Make, and drop, a mount of a directory that shows other owners. Raises OSError where the kernel cannot.
+
+    tmpfs can since Linux 6.3, overlay on such layers since 5.19.
+    """
+    pid = linux.clone_paused(linux.CLONE_NEWUSER)
+    fds: list[int] = []
+    try:
+        write_range(pid, 0, 1)
+        fds.append(os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC))
+        fds.append(linux.open_tree(linux.AT_FDCWD, directory, linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC))
+        linux.mount_setattr(fds[1], "", linux.AT_EMPTY_PATH, linux.MOUNT_ATTR_IDMAP, userns_fd=fds[0])
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        for fd in fds:
+            os.close(fd)
+
+
+def why_not_id_mapped(directory: str) -> str:
+    """Why `try_id_mapped` fails, "" when it does not."""
+    try:
+        try_id_mapped(directory)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def count_ids(path: str) -> int:

@@ -208,6 +208,30 @@ def _subordinate_fix(why: str) -> str:
     return ranges if "no range" in why else f"{install} && {ranges}"
 
 
+def _ids_of_pods(machine: Machine) -> Need:
+    """What keeps a container's root from being root of the machine; `hostUsers: false`."""
+    name = "user ids of Pods"
+    probe = machine.probes.get("id-mapped mount", _NOT_TRIED)
+    if not probe.ok:
+        tried = "could not be tried, because of the above"
+        found = tried if probe is _NOT_TRIED else f"mounts of tmpfs cannot be idmapped ({probe.detail})"
+        lose = "Pods with hostUsers: false"
+        if machine.uid == 0:
+            lose = f"a container's root is root of the machine, in namespaces; {lose}"
+        return Need(name, "degraded", found, lose, "" if probe is _NOT_TRIED else "boot Linux 6.3 or newer")
+    if machine.uid == 0:
+        exceptions = "privileged ones, and those with hostPath volumes or the machine's namespaces"
+        return Need(name, "ok", f"every Pod has its own, but for {exceptions}, whose root is the machine's")
+    ids = machine.probes["user namespace"].detail.partition(" ")[0]
+    pods = max(0, (int(ids) if ids.isdecimal() else 0) - _IDS_OF_A_POD) // _IDS_OF_A_POD
+    if pods:
+        return Need(name, "ok", f"enough for {pods} with hostUsers: false; the others share this user's")
+    return Need(name, "ok", f"Pods share this user's; hostUsers: false needs {2 * _IDS_OF_A_POD} subordinate ids")
+
+
+_IDS_OF_A_POD = 65_536
+
+
 def _seccomp_filters(machine: Machine) -> Need:
     name = "seccomp filters"
     probe = machine.probes.get("seccomp filter", _NOT_TRIED)
@@ -267,6 +291,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _forwarding,
     _nftables,
     _subordinate_ids,
+    _ids_of_pods,
     _seccomp_filters,
     _cgroups,
 )

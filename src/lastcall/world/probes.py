@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from lastcall.world import linux, netlink
-from lastcall.world.id_maps import write_id_maps
+from lastcall.world.id_maps import try_id_mapped, write_id_maps
 
 SECONDS = 10.0
 """How long all probes together may take before they are given up."""
@@ -261,6 +261,7 @@ def _try_inside(report: _Report, flags: int) -> None:
     if not _attempt(report, "tmpfs", lambda: _mount_tmpfs(place)):
         return
     _attempt(report, "overlay", lambda: _mount_overlay(place))
+    _attempt(report, "id-mapped mount", lambda: try_id_mapped(place))
     if flags & linux.CLONE_NEWPID and _attempt(report, "proc", lambda: _mount_proc(f"{place}/proc")):
         _attempt(report, "forwarding", lambda: _set_forwarding(f"{place}/proc"))
 

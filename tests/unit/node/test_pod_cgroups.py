@@ -8,6 +8,7 @@ from lastcall.cri.api import (
     LIMITS_ENFORCED,
     MISSING_GROUPS,
     SINGLE_USER_ID,
+    USER_NAMESPACES,
     ContainerMetadata,
     ContainerState,
     ContainerStatus,
@@ -151,9 +152,13 @@ def test_answered_calls_and_missing_groups_are_told_once_per_pod() -> None:
 
 
 def test_the_runtime_s_conditions_say_what_the_machine_has() -> None:
-    poor = runtime_status({"uids": 1, "gids": 1, "cgroups": "none", "cgroupsWhy": "not delegated"})
+    machine = {"uids": 1, "gids": 1, "cgroups": "none", "cgroupsWhy": "not delegated"}
+    poor = runtime_status({**machine, "ownersUnmapped": "Invalid argument"})
     limits = poor.find(LIMITS_ENFORCED)
     assert limits is not None
     assert (limits.status, limits.reason, limits.message) == (False, "NoCgroups", "not delegated")
-    rich = runtime_status({"uids": 65_537, "gids": 65_537, "cgroups": "v2", "cgroupsWhy": ""})
+    users = poor.find(USER_NAMESPACES)
+    assert users is not None
+    assert (users.status, users.message) == (False, "mounts of tmpfs cannot be idmapped: Invalid argument")
+    rich = runtime_status({"uids": 65_537, "gids": 65_537, "cgroups": "v2", "cgroupsWhy": "", "ownersUnmapped": ""})
     assert all(condition.status for condition in rich.conditions)

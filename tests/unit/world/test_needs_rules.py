@@ -17,6 +17,7 @@ _NAMES = [
     *(f"{name} namespace" for name in NAMESPACES),
     "tmpfs",
     "overlay",
+    "id-mapped mount",
     "proc",
     "forwarding",
     "veth",
@@ -192,6 +193,18 @@ DEGRADED = {
         "apt-get install uidmap",
     ),
     "no seccomp": (machine(probes={"seccomp filter": errno.EINVAL}), "seccomp filters", "RuntimeDefault", "CONFIG_"),
+    "no id-mapped mounts, as root": (
+        machine(uid=0, probes={"id-mapped mount": errno.EINVAL}),
+        "user ids of Pods",
+        "root is root of the machine, in namespaces; Pods with hostUsers: false",
+        "Linux 6.3",
+    ),
+    "no id-mapped mounts": (
+        machine(probes={"id-mapped mount": errno.EINVAL}),
+        "user ids of Pods",
+        "Pods with hostUsers: false",
+        "Linux 6.3",
+    ),
     "cgroups not delegated": (
         replace(GOOD, probes=_GOOD | {"cgroups": Probe(EACCES, "cgroup v2 is not delegated to this user")}),
         "cgroups",
@@ -247,3 +260,19 @@ def test_nothing_tried_at_all_is_missing_and_not_ok() -> None:
 )
 def test_a_kernel_release_is_read_as_two_numbers(release: str, version: tuple[int, int]) -> None:
     assert kernel_version(release) == version
+
+
+@pytest.mark.parametrize(
+    ("uid", "ids", "found"),
+    [
+        (0, "4294967295", "every Pod has its own, but for privileged ones"),
+        (1000, "65537", "hostUsers: false needs 131072 subordinate ids"),
+        (1000, "1 newuidmap is not installed", "hostUsers: false needs 131072 subordinate ids"),
+        (1000, "196609", "enough for 2 with hostUsers: false"),
+    ],
+)
+def test_whose_ids_pods_have(uid: int, ids: str, found: str) -> None:
+    seen = replace(GOOD, uid=uid, probes=_GOOD | {"user namespace": Probe(0, ids)})
+    need = named(decide(seen), "user ids of Pods")
+    assert need.status == "ok"
+    assert found in need.found

@@ -52,6 +52,7 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
     errors += required_one_of(spec.get("dnsPolicy"), "spec.dnsPolicy", DNS_POLICIES)
     errors += validate_labels(spec.get("nodeSelector"), "spec.nodeSelector")
     errors += _security_context(spec.get("securityContext") or {}, spec)
+    errors += _host_users(spec)
     errors += _affinity(spec.get("affinity") or {})
     errors += _dns_config(spec)
     errors += _gates(spec)
@@ -71,16 +72,32 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
         if spec.get(key):
             errors += each(f"spec.{key}", spec[key], is_dns1123_subdomain(spec[key]))
     errors += one_of(spec.get("preemptionPolicy"), "spec.preemptionPolicy", ("PreemptLowerPriority", "Never"))
-    return errors + _os(spec.get("os"))
+    return errors + _os(spec.get("os"), spec)
 
 
-def _os(os: Object | None) -> list[FieldError]:
-    """(`validateOS`)"""
+def _host_users(spec: Object) -> list[FieldError]:
+    """(`validateHostUsers`, whose paths are written like this)"""
+    if spec.get("hostUsers") is not False:
+        return []
+    why = "when `hostUsers` is false"
+    fields = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
+    errors = [forbidden(f"spec.{shown}", why) for key, shown in fields.items() if spec.get(key)]
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            if container.get("volumeDevices"):
+                errors.append(forbidden(f"spec.{group}[{index}].volumeDevices", why))
+    return errors
+
+
+def _os(os: Object | None, spec: Object) -> list[FieldError]:
+    """(`validateOS`, `validateWindows`)"""
     if os is None:
         return []
     name = os.get("name") or ""
     if not name:
         return [required("spec.os.name")]
+    if name == "windows" and spec.get("hostUsers") is not None:
+        return [forbidden("spec.hostUsers", "cannot be set for a windows pod")]
     return [] if name in ("linux", "windows") else [not_supported("spec.os", name, ("linux", "windows"))]
 
 

@@ -6,7 +6,7 @@ The sandbox's `sandboxId`, the directories of `rootfs`, and every other key of t
 from dataclasses import asdict
 from typing import Any
 
-from lastcall.cri.api import ContainerConfig, Mount, PodSandboxConfig, RuntimeServiceError
+from lastcall.cri.api import ContainerConfig, Mount, PodSandboxConfig, RuntimeServiceError, UserNamespace
 from lastcall.cri.sandbox.cgroups.api import pids_limit
 from lastcall.cri.sandbox.seccomp.container import UNCONFINED, container_filter
 from lastcall.cri.sandbox.seccomp.profile import ProfileError
@@ -78,7 +78,10 @@ def start_spec(
             "mountpoint": f"{directory}/rootfs",
             "readonly": security.readonly_rootfs,
         },
-        "mounts": [_mount(mount) for mount in (*root.binds, *config.mounts)],
+        "mounts": [
+            *(_mount(mount, owners_mapped=False) for mount in root.binds),
+            *(_mount(mount, owners_mapped=True) for mount in config.mounts),
+        ],
         "maskedPaths": list(security.masked_paths),
         "readonlyPaths": list(security.readonly_paths),
         "privileged": security.privileged,
@@ -115,5 +118,23 @@ def seccomp_filter(config: ContainerConfig, *, single_user_id: bool) -> dict[str
         raise RuntimeServiceError(f"failed to create containerd container: {error}") from error
 
 
-def _mount(mount: Mount) -> dict[str, Any]:
-    return {"source": mount.host_path, "target": mount.container_path, "readonly": mount.readonly}
+def _mount(mount: Mount, *, owners_mapped: bool) -> dict[str, Any]:
+    """The host's own directories stay as they are: in a Pod with user ids of its own they are nobody's."""
+    source, target = mount.host_path, mount.container_path
+    return {"source": source, "target": target, "readonly": mount.readonly, "ownersMapped": owners_mapped}
+
+
+def users_of(options: UserNamespace) -> dict[str, int] | None:
+    """The shim's `users`. Raises RuntimeServiceError for mappings that are not one range, the same for groups.
+
+    Source: containerd internal/cri/server/podsandbox/sandbox_run_linux.go (parseUsernsIDMap, sameUsernsConfig).
+    """
+    if options.mode == "NODE":
+        return None
+    if options.mode != "POD":
+        raise RuntimeServiceError(f"unsupported user namespace mode: {options.mode!r}")
+    if len(options.uids) != 1 or options.uids != options.gids or options.uids[0].container_id != 0:
+        raise RuntimeServiceError(
+            "user namespace configuration invalid: it takes one range from 0, for users and groups"
+        )
+    return {"first": options.uids[0].host_id, "count": options.uids[0].length}

@@ -29,7 +29,7 @@ from lastcall.cri.api import (
     RuntimeServiceError,
     RuntimeStatus,
 )
-from lastcall.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal
+from lastcall.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal, users_of
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
 from lastcall.cri.sandbox.picture import Picture, remove_directory
@@ -156,6 +156,7 @@ class SandboxRuntime:
                 pid=options.pid,
                 hostname=config.hostname,
                 sysctls=config.sysctls,
+                users=users_of(options.userns_options),
                 cgroupParent=config.cgroup_parent,
                 resources=asdict(config.resources),
             )

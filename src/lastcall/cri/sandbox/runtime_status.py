@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from lastcall.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, RuntimeCondition, RuntimeStatus
+from lastcall.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, USER_NAMESPACES, RuntimeCondition, RuntimeStatus
 
 
 def runtime_status(machine: dict[str, Any], network: str = "") -> RuntimeStatus:
-    """`machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`. `network` says why it is not ready.
+    """`machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`, `ownersUnmapped` (why mounts cannot
+    be idmapped, "" when they can). `network` says why it is not ready.
 
     Source of the network's words: containerd internal/cri/server/status.go:Status.
     """
@@ -30,6 +31,12 @@ def runtime_status(machine: dict[str, Any], network: str = "") -> RuntimeStatus:
                 not single,
                 "SingleUserID" if single else "",
                 "there is one user id" if single else f"{machine['uids']} user ids",
+            ),
+            RuntimeCondition(
+                USER_NAMESPACES,
+                not machine["ownersUnmapped"],
+                "NoIDMappedMounts" if machine["ownersUnmapped"] else "",
+                f"mounts of tmpfs cannot be idmapped: {machine['ownersUnmapped']}" if machine["ownersUnmapped"] else "",
             ),
         )
     )

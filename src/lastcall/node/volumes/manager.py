@@ -289,6 +289,15 @@ class HostVolumeManager:
             mounts.append(Mount(message_path, str(file)))
         return tuple(mounts)
 
+    def owners_can_be_mapped(self, pod: Object) -> bool:
+        claims = [volume["name"] for volume in pod["spec"].get("volumes") or () if _kind(volume) in CLAIMS]
+        own = os.stat(self._root).st_dev if claims else 0
+        paths = [path for name, path in self._known(pod).mounted.items() if name in claims]
+        try:
+            return all(path.stat().st_dev == own for path in paths)
+        except OSError:
+            return False
+
     def dns_config(self, pod: Object) -> DNSConfig:
         return dns_config_of(pod, self._dns)
 

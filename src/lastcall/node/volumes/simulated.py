@@ -72,6 +72,9 @@ class SimulatedVolumeManager:
     ) -> tuple[Mount, ...]:
         return ()
 
+    def owners_can_be_mapped(self, pod: Object) -> bool:
+        return True
+
     def dns_config(self, pod: Object) -> DNSConfig:
         return dns_config_of(pod, ClusterDNS())
 

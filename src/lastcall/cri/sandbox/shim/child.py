@@ -21,7 +21,7 @@ import stat
 import struct
 import termios
 
-from lastcall.cri.sandbox.shim import filters, identity, limits, rootfs
+from lastcall.cri.sandbox.shim import filters, identity, idmap, limits, rootfs
 from lastcall.cri.sandbox.shim.rootfs import SetupError
 from lastcall.world import linux
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TIOCSPTLCK, _TIOCGPTN = 0x40045431, 0x80045430
 _MOST_FILES = 65536
+_SYS_ADMIN = linux.capability_mask(("SYS_ADMIN",))
 _EXEC_FAILED = 255  # runc's exit code when the program is there but the kernel cannot execute it
 
 
@@ -69,8 +70,11 @@ def run_exec(spec: dict[str, Any], status: socket.socket, stdio: Stdio, init_pid
     _run(spec, status, stdio, maps, prepare, create_cwd=False)
 
 
-def run_pause() -> NoReturn:
+def run_pause(users: idmap.Users | None) -> NoReturn:
     """Be the PID 1 of a Pod whose containers share a PID namespace: reap, and nothing else."""
+    if users is not None:
+        idmap.enter(users)
+        linux.set_dumpable(False)  # a copy of the shim's memory, for which no process of the Pod is to be a debugger
     linux.set_process_name("pause")
     _default_signals()
     os.setsid()
@@ -106,10 +110,15 @@ def _run(
         _stdio(spec, status, stdio)
         _limits(spec)
         who = identity.resolve(spec["user"])
-        _give_stdio(who.uid)
+        users: idmap.Users | None = spec.get("users")
+        _give_stdio(who.uid if users is None else users.outside(who.uid))
+        mask = identity.capability_mask(spec)
+        if users is not None:
+            idmap.enter(users)
+            if mask & _SYS_ADMIN and create_cwd:
+                linux.unshare(linux.CLONE_NEWNS)  # which its root may then mount in
         environment = _environment(spec, who.home)
         _change_directory(spec["cwd"] or "/", create_cwd)
-        mask = identity.capability_mask(spec)
         identity.assume(who, mask, maps, lambda: filters.install(spec, who, mask, maps[0], status))
         if spec["noNewPrivs"]:
             linux.set_no_new_privs()

@@ -69,6 +69,7 @@ class Container:
         self.id: str = spec["id"]
         self.spec = spec
         self.sandbox = sandbox
+        self.maps = context.maps if sandbox.users is None else sandbox.users.maps
         self.process: Process | None = None
         self.limits = Limits(context.cgroups, spec)
         self.info: dict[str, str] = {}
@@ -126,10 +127,10 @@ class Container:
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
             groups = {"cgroupFiles": entrance.files, "limited": context.cgroups.mode != "none"}
-            more = {"shm": self.sandbox.shm, "helper": filters.helper(context.maps[0])}
-            child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, context.maps)
+            more = {"shm": self.sandbox.shm, "helper": filters.helper(self.maps[0]), "users": self.sandbox.users}
+            child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, self.maps)
 
-        filters.prepare(spec, context.maps[0])
+        filters.prepare(spec, self.maps[0])
         self.limits.start()
         entrance = self.limits.entrance()
         self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
@@ -227,7 +228,7 @@ class Container:
         filter_name = (self.spec.get("seccomp") or {}).get("name", "Unconfined")
         more = {"argv": self.spec["argv"], **self.process.ids, "seccomp": filter_name}
         self.record(kinds.PROCESS_STARTED, {**facts, **more})
-        missing = identity.missing_groups(self.spec["user"], self._context.maps)
+        missing = identity.missing_groups(self.spec["user"], self.maps)
         if missing:
             self.info[MISSING_GROUPS] = " ".join(map(str, missing))
         self._follow_output()

@@ -57,9 +57,10 @@ class Exec:
         entrance, init = container.limits.entrance(), container.process.pidfd
         spec = {**container.spec, "argv": self._argv, "tty": self.tty, "cgroupFiles": entrance.files}
         spec["limited"] = context.cgroups.mode != "none"
+        spec["users"] = container.sandbox.users
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
-            child.run_exec(spec, status, stdio, init, context.maps)
+            child.run_exec(spec, status, stdio, init, container.maps)
 
         path, stdin = (context.directory, f"exec-{self.id}"), self.stdin and not self.tty
         launched = launch(

@@ -149,6 +149,7 @@ def assume(
     own_namespace = not mapped(identity.uid, uids) or not mapped(identity.gid, gids)
     if own_namespace:
         linux.unshare(linux.CLONE_NEWUSER)
+        linux.set_dumpable(True)  # else its maps would not be its own to write
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{identity.uid} 0 1")
         _write("/proc/self/gid_map", f"{identity.gid} 0 1")

@@ -1,12 +1,19 @@
-"""The namespaces of a Pod sandbox. The shim holds them as descriptors; no process has to live in them."""
+"""The namespaces of a Pod sandbox. The shim holds them as descriptors; no process has to live in them.
+
+Those of a Pod with a range of user ids of its own belong to its user namespace, so that its root may do in them what
+root of a Pod may. The shim could not come back from there: they are made by a child that does nothing else.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import signal
 
-from lastcall.cri.sandbox.shim import child
+from lastcall.cri.sandbox.shim import child, idmap
 from lastcall.world import linux
+from lastcall.world.id_maps import write_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +41,14 @@ class Sandbox:
         self.shm = ""
         self.pause_pid = 0
         self.pause_pidfd = -1
+        self.users: idmap.Users | None = None
+        self.maker = 0
+        """A killed child that made the namespaces, to be reaped by `reap_maker`."""
 
 
 def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> Sandbox:
-    """Make the namespaces that `spec` asks for (`network`, `ipc`, `pid`: POD, CONTAINER or NODE). Raises OSError.
+    """Make the namespaces that `spec` asks for (`network`, `ipc`, `pid`: POD, CONTAINER or NODE; `users`: `first` and
+    `count` of the ids that the Pod has for its own, or None). Raises OSError.
 
     The shim enters them for a moment: it has one thread and nobody else sees it there.
     """
@@ -49,16 +60,22 @@ def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> San
         flags |= linux.CLONE_NEWIPC
     try:
         if flags:
-            linux.unshare(flags)
+            if spec.get("users"):
+                _make_with_users(sandbox, flags)
+            else:
+                linux.unshare(flags)
             try:
-                _configure(spec, flags)
+                if sandbox.users is not None:
+                    for flag, fd in sandbox.namespaces.items():
+                        linux.setns(fd, flag)
+                _configure(spec, flags, sandbox.users)
                 for flag, name in _FILES.items():
-                    if flags & flag:
-                        sandbox.namespaces[flag] = os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+                    if flags & flag and flag not in sandbox.namespaces:
+                        sandbox.namespaces[flag] = _open_namespace("self", name)
             finally:
                 for flag, fd in own.fds.items():
                     linux.setns(fd, flag)
-        sandbox.shm = _shared_memory(spec, directory)
+        sandbox.shm = _shared_memory(sandbox, directory)
         if spec["pid"] == "POD":
             _start_pause(sandbox)
     except BaseException:
@@ -67,7 +84,31 @@ def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> San
     return sandbox
 
 
-def _configure(spec: dict[str, Any], flags: int) -> None:
+def _make_with_users(sandbox: Sandbox, flags: int) -> None:
+    first, count = sandbox.spec["users"]["first"], sandbox.spec["users"]["count"]
+    sandbox.maker = pid = linux.clone_paused(flags | linux.CLONE_NEWUSER)
+    try:
+        write_range(pid, first, count)
+        sandbox.users = idmap.Users(_open_namespace(pid, "user"), first, count)
+        for flag, name in _FILES.items():
+            if flags & flag:
+                sandbox.namespaces[flag] = _open_namespace(pid, name)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _open_namespace(pid: int | str, name: str) -> int:
+    return os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def reap_maker(sandbox: Sandbox) -> None:
+    """Not on the way of the Pod's start: the kernel takes half a millisecond to end a process. Idempotent."""
+    if sandbox.maker:
+        os.waitpid(sandbox.maker, 0)
+        sandbox.maker = 0
+
+
+def _configure(spec: dict[str, Any], flags: int, users: idmap.Users | None) -> None:
     if flags & linux.CLONE_NEWUTS and spec["hostname"]:
         linux.sethostname(spec["hostname"])
     if flags & linux.CLONE_NEWNET:
@@ -77,18 +118,45 @@ def _configure(spec: dict[str, Any], flags: int) -> None:
         # Only what belongs to a namespace of the Pod (Kubernetes sysctl.go:namespaced); the rest is the machine's.
         if ".." in path or not name.startswith(("net.", "kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")):
             raise OSError(1, f"sysctl {name!r} is not namespaced")
-        with open(path, "w") as file:
-            file.write(value)
+        try:
+            _write(path, value)
+        except PermissionError:
+            if users is None:
+                raise
+            _write_as(users.first, path, value)
 
 
-def _shared_memory(spec: dict[str, Any], directory: str) -> str:
+def _write(path: str, value: str) -> None:
+    with open(path, "w") as file:
+        file.write(value)
+
+
+def _write_as(uid: int, path: str, value: str) -> None:
+    """In a child that is this user: since Linux 6.9 an IPC namespace's sysctls are its root's. Raises OSError."""
+    pid = os.fork()
+    if pid == 0:
+        code = errno.EIO
+        try:
+            os.setresuid(uid, uid, uid)
+            _write(path, value)
+            code = 0
+        except OSError as error:
+            code = error.errno or code
+        finally:
+            os._exit(code)
+    if code := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+        raise OSError(code, os.strerror(code), path)
+
+
+def _shared_memory(sandbox: Sandbox, directory: str) -> str:
     """The tmpfs that the Pod's containers share as /dev/shm."""
-    if spec["ipc"] == "NODE":
+    if sandbox.spec["ipc"] == "NODE":
         return "/dev/shm"  # noqa: S108 - what hostIPC means
     path = os.path.join(directory, "shm")
     os.makedirs(path, 0o755, exist_ok=True)
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
-    linux.mount("shm", path, "tmpfs", flags, f"mode=1777,size={_SHM_SIZE}")
+    owner = "" if sandbox.users is None else f",uid={sandbox.users.first},gid={sandbox.users.first}"
+    linux.mount("shm", path, "tmpfs", flags, f"mode=1777,size={_SHM_SIZE}{owner}")
     return path
 
 
@@ -96,7 +164,7 @@ def _start_pause(sandbox: Sandbox) -> None:
     pid, pidfd = linux.clone3_pidfd(linux.CLONE_NEWPID)
     if pid == 0:
         try:
-            child.run_pause()
+            child.run_pause(sandbox.users)
         finally:
             os._exit(1)
     sandbox.pause_pid, sandbox.pause_pidfd = pid, pidfd
@@ -118,9 +186,13 @@ def release(sandbox: Sandbox) -> None:
         os.waitpid(sandbox.pause_pid, 0)
         os.close(sandbox.pause_pidfd)
         sandbox.pause_pidfd = -1
+    reap_maker(sandbox)
     for fd in sandbox.namespaces.values():
         os.close(fd)
     sandbox.namespaces.clear()
+    if sandbox.users is not None:
+        os.close(sandbox.users.fd)
+        sandbox.users = None
     if sandbox.shm and sandbox.spec["ipc"] != "NODE":
         remove_shared_memory(sandbox.shm)
     sandbox.shm = ""

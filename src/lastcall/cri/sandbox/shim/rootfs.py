@@ -13,6 +13,7 @@ import os
 import re
 import stat
 
+from lastcall.cri.sandbox.shim import idmap
 from lastcall.world import linux
 
 TYPE_CHECKING = False
@@ -106,14 +107,22 @@ def _create_file(name: str, directory: int) -> None:
 
 
 def build(spec: dict[str, Any]) -> None:
-    """Build the file system that `spec` describes and make it this process's root. Raises OSError, SetupError."""
+    """Build the file system that `spec` describes and make it this process's root. Raises OSError, SetupError.
+
+    With `users` it is that of a Pod with a range of ids of its own: what is made here is its root's.
+    """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
+    users: idmap.Users | None = spec.get("users")
+    if users is not None:
+        linux.set_file_owner(users.first, users.first)
+        for directory in _directories_of_layers(spec["rootfs"]):
+            idmap.cover(directory, users)
     root = _mount_rootfs(spec["rootfs"])
     _mount_kernel(root, spec)
     _mount_dev(root, spec)
     proc_device = os.stat(root.open("/proc")).st_dev
     for mount in sorted(spec["mounts"], key=lambda mount: _depth(mount["target"])):
-        _bind_mount(root, mount, proc_device)
+        _bind_mount(root, mount, proc_device, users)
     if not spec["privileged"]:
         for path in spec["readonlyPaths"] or READONLY_PATHS:
             _make_readonly(root, path)
@@ -132,6 +141,14 @@ def _depth(path: str) -> int:
 
 
 # -- the layers --------------------------------------------------------------------------------------------------------
+
+
+def _directories_of_layers(rootfs: dict[str, Any]) -> list[str]:
+    """What holds the layers and not the container's own files: one directory, where the image store laid them out."""
+    holders = dict.fromkeys(map(os.path.dirname, rootfs["lowerdirs"]))
+    if any(rootfs["upper"].startswith(f"{holder}/") for holder in holders):
+        return list(dict.fromkeys(rootfs["lowerdirs"]))
+    return list(holders)
 
 
 def _mount_rootfs(rootfs: dict[str, Any]) -> Root:
@@ -248,7 +265,7 @@ def _attach(tree: int, target: int) -> None:
         os.close(target)
 
 
-def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int) -> None:
+def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap.Users | None) -> None:
     source, target = mount["source"], os.path.normpath("/" + mount["target"].lstrip("/"))
     try:
         try:
@@ -256,16 +273,41 @@ def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int) -> None:
         except OSError as error:
             raise SetupError(f"stat {source}: {_words(error)}") from error
         tree = _clone_tree(source, readonly=mount["readonly"])
+        if users is not None and mount.get("ownersMapped"):
+            _map_owners(tree, source, users)
         place = root.directory(target) if is_directory else root.file(target)
         if target == "/" or os.stat(place).st_dev == proc_device:
             raise SetupError(f"{target!r} cannot be mounted because it is inside /proc or the root itself")
         _attach(tree, place)
         if mount["readonly"]:
             _remount_readonly_below(root, target)
+    except _NotMapped:
+        raise
     except (OSError, SetupError) as error:
         reason = _words(error) if isinstance(error, OSError) else str(error)
         raise SetupError(
             f'error during container init: error mounting "{source}" to rootfs at "{target}": {reason}'
+        ) from error
+
+
+class _NotMapped(SetupError):
+    """A volume of a Pod with user ids of its own, on a file system whose owners cannot be mapped."""
+
+
+def _map_owners(tree: int, source: str, users: idmap.Users) -> None:
+    """Raises _NotMapped in the words of runc libcontainer/mount_linux.go:mountFd."""
+    try:
+        idmap.map_owners(tree, users)
+    except OSError as error:
+        os.close(tree)
+        hint = ""
+        if error.errno == errno.EINVAL:
+            hint = " (maybe the filesystem used doesn't support idmap mounts on this kernel?)"
+        elif error.errno == errno.EPERM:
+            hint = " (the host's own file systems cannot be mapped from within a cluster: use a volume of the cluster)"
+        raise _NotMapped(
+            "error during container init: failed to fulfil mount request: "
+            f"failed to set MOUNT_ATTR_IDMAP on {source}: {_words(error)}{hint}"
         ) from error
 
 

@@ -3,7 +3,7 @@
 | verb | asks | answers |
 |---|---|---|
 | hello | | pid, machine, sandboxes, containers (as `list`), when no exec of a connection that has closed lives any more |
-| create_sandbox | id, network, ipc, pid, hostname, sysctls | fds: the network namespace (none for NODE) |
+| create_sandbox | id, network, ipc, pid, hostname, sysctls, users | fds: the network namespace (none for NODE) |
 | remove_sandbox | id | |
 | start | a container spec (`spec_fields` of shim_client) | pid, startedAt |
 | signal | id, signal (number), why | sent |
@@ -39,6 +39,7 @@ from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.cri.sandbox.shim.streaming import CallError
 from lastcall.cri.sandbox.shim.wire import Connection, WireError
 from lastcall.world import linux
+from lastcall.world.id_maps import why_not_id_mapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _MOST_UNSENT = 128 << 20
 _LAST_READS = 16
 _ALL_PODS = "kubepods"
+_REAP_SECONDS = 0.05
 _EXECS_END_SECONDS = 5.0
 """How long a killed exec may hold a new node up: one in an uninterruptible sleep ends when the kernel lets it."""
 
@@ -66,6 +68,7 @@ class Server:
         context.cgroups.remove(_ALL_PODS)
         for container in self._past:
             context.cgroups.remove_container(container)
+        self._owners_unmapped = why_not_id_mapped(state)
         self._peers: dict[int, Peer] = {}
         self._hung_up: list[Peer] = []
         self._hellos: list[tuple[Peer, Message]] = []
@@ -183,6 +186,8 @@ class Server:
         self._sandboxes[identity] = sandbox
         network = sandbox.namespaces.get(linux.CLONE_NEWNET)
         peer.answer(message, fds=() if network is None else (network,))
+        if sandbox.maker:
+            self._context.loop.call_later(_REAP_SECONDS, lambda: namespaces.reap_maker(sandbox))
 
     def _remove_sandbox(self, peer: Peer, message: Message) -> None:
         identity = message["id"]
@@ -265,6 +270,7 @@ class Server:
             "gids": sum(count for _, count in gids),
             "cgroups": cgroups.mode,
             "cgroupsWhy": getattr(cgroups, "why", ""),
+            "ownersUnmapped": self._owners_unmapped,
         }
 
     def _remove(self, identity: str) -> None:

@@ -1,0 +1,58 @@
+"""A Pod's own range of user and group ids: its user namespace, and mounts that show files as if they were its own.
+
+Nothing on a file system changes its owner. An idmapped mount shows the owner N as N of the Pod, and what N of the Pod
+makes there is written as N; only what has no other user (a container's upper directory, /dev/shm) is the range's.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lastcall.world import linux
+
+
+class Users:
+    """`fd` is the user namespace; the ids 0 to `count` in it are those from `first` on outside, users and groups."""
+
+    def __init__(self, fd: int, first: int, count: int) -> None:
+        self.fd, self.first, self.count = fd, first, count
+
+    @property
+    def maps(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The ids that there are in it, as `procfs.id_map` has them."""
+        return [(0, self.count)], [(0, self.count)]
+
+    def outside(self, number: int) -> int:
+        """What an id of the Pod is for the shim; root's where the Pod has no such id."""
+        return self.first + (number if 0 <= number < self.count else 0)
+
+
+def map_owners(tree: int, users: Users) -> None:
+    """Of every mount of a detached tree. Raises OSError: EINVAL where a file system cannot, EPERM for a foreign one."""
+    flags = linux.AT_EMPTY_PATH | linux.AT_RECURSIVE
+    linux.mount_setattr(tree, "", flags, linux.MOUNT_ATTR_IDMAP, userns_fd=users.fd)
+
+
+def cover(directory: str, users: Users) -> None:
+    """Lay over a directory what is in it, with the Pod's owners: whoever looks a path up finds these.
+
+    Raises OSError.
+    """
+    tree = linux.open_tree(linux.AT_FDCWD, directory, linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC)
+    try:
+        map_owners(tree, users)
+        place = os.open(directory, os.O_PATH | os.O_CLOEXEC)
+        try:
+            linux.move_mount(tree, place)
+        finally:
+            os.close(place)
+    finally:
+        os.close(tree)
+
+
+def enter(users: Users) -> None:
+    """Become root of the Pod's user namespace, with every capability there and none outside. Raises OSError."""
+    linux.setns(users.fd, linux.CLONE_NEWUSER)
+    os.setgroups([])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
