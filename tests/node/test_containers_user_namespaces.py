@@ -88,7 +88,7 @@ async def test_two_pods_with_different_ranges_are_different_users(world: ShimWor
 @as_root
 async def test_what_belongs_to_the_machine_cannot_be_written(world: ShimWorld) -> None:
     writes = "if echo core 2>/dev/null > /proc/sys/kernel/core_pattern; then echo written; else echo refused; fi"
-    context = secured(masked_paths=("/proc/kcore",), readonly_paths=("/proc/bus",))
+    context = secured(masked_paths=(), readonly_paths=())
     output = await mapped(world, "sh", "-c", writes, security_context=context)
     assert output == "refused"
 
@@ -162,8 +162,8 @@ async def test_its_namespaces_are_its_own_to_configure(world: ShimWorld) -> None
     sandbox = await world.sandbox(userns_options=users())
     context = secured(
         capabilities=Capability(add=("NET_ADMIN", "SYS_ADMIN")),
-        masked_paths=("/proc/kcore",),
-        readonly_paths=("/proc/bus",),
+        masked_paths=(),
+        readonly_paths=(),
     )
     script = (
         "ip link add dummy0 type dummy 2>/dev/null || ip link set lo mtu 1400; hostname other; "
@@ -288,3 +288,15 @@ async def test_the_range_is_on_record_for_the_next_node_process(world: ShimWorld
     assert status.namespace_options.userns_options == users()
     answer = await world.runtime.exec_sync(container, ("cat", "/proc/self/uid_map"), 10)
     assert answer.stdout.split()[1] == str(FIRST).encode()
+
+
+@as_root
+async def test_with_an_unmasked_proc_a_container_can_nest_namespaces(world: ShimWorld) -> None:
+    """`procMount: Unmasked`, for which Kubernetes demands `hostUsers: false`."""
+    world.images.busybox_with("unshare")
+    context = secured(masked_paths=(), readonly_paths=())
+    output = await mapped(
+        world, "unshare", "-U", "-r", "-p", "-f", "--mount-proc", "sh", "-c", "id -u; exec cat /proc/1/comm",
+        security_context=context,
+    )  # fmt: skip
+    assert output.split() == ["0", "cat"]

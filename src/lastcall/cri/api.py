@@ -150,7 +150,7 @@ class SecurityProfile:
 
 @dataclass(frozen=True, slots=True)
 class LinuxContainerSecurityContext:
-    """None for `run_as_user`/`run_as_group` means the image's own.
+    """None for `run_as_user`/`run_as_group` means the image's own, for `masked_paths`/`readonly_paths` the runtime's.
 
     With `supplemental_groups_policy` Merge the user's groups in the image's /etc/group are added, with Strict not.
     """
@@ -163,8 +163,8 @@ class LinuxContainerSecurityContext:
     supplemental_groups_policy: Literal["Merge", "Strict"] = "Merge"
     readonly_rootfs: bool = False
     no_new_privs: bool = False
-    masked_paths: tuple[str, ...] = ()
-    readonly_paths: tuple[str, ...] = ()
+    masked_paths: tuple[str, ...] | None = None
+    readonly_paths: tuple[str, ...] | None = None
     namespace_options: NamespaceOption = NamespaceOption()
     seccomp: SecurityProfile = SecurityProfile()
 

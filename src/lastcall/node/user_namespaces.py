@@ -7,7 +7,7 @@ this node also gives one to every Pod that shows no difference: `why_not_by_defa
 from collections.abc import Callable, Iterable, Iterator
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.cri.api import IDMapping, PodSandboxStatus, RuntimeServiceError, UserNamespace
+from lastcall.cri.api import IDMapping, PodSandboxState, PodSandboxStatus, RuntimeServiceError, UserNamespace
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pod_rules import all_containers_of
 from lastcall.node.user_ids import IDS_PER_POD, UserIDs
@@ -64,13 +64,18 @@ class UserNamespaces:
         self._next = 0
 
     def adopt(self, sandboxes: Iterable[PodSandboxStatus]) -> None:
-        """What an earlier node process decided; a Pod's newest sandbox comes first."""
-        for sandbox in sandboxes:
+        """What an earlier node process decided; a Pod's newest sandbox comes first.
+
+        A range that is another Pod's by now, or another cluster's, was that of a sandbox that has ended.
+        """
+        newest_first = list(sandboxes)
+        for sandbox in sorted(newest_first, key=lambda each: each.state != PodSandboxState.SANDBOX_READY):
             options, uid = sandbox.namespace_options.userns_options, sandbox.metadata.uid
-            if uid not in self._decided:
+            numbers = [(mapping.host_id - self._ids.first) // IDS_PER_POD for mapping in options.uids]
+            usable = all(0 <= number < self._ids.pods and number not in self._taken for number in numbers)
+            if uid not in self._decided and usable:
                 self._decided[uid] = options
-                for mapping in options.uids:
-                    self._taken[(mapping.host_id - self._ids.first) // IDS_PER_POD] = uid
+                self._taken.update(dict.fromkeys(numbers, uid))
 
     def options(self, pod: Object) -> UserNamespace:
         """For the Pod's sandbox. Raises RuntimeServiceError for a Pod that asks for what cannot be."""

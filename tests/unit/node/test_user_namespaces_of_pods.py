@@ -102,20 +102,34 @@ def test_a_claim_on_the_machines_own_file_system_keeps_the_clusters_ids():
     assert users.options(pod("b", hostUsers=False)).mode == "POD"
 
 
+def sandbox(uid, first, state=PodSandboxState.SANDBOX_READY):
+    mapping = (IDMapping(first, 0, IDS_PER_POD),)
+    options = UserNamespace("POD", mapping, mapping) if first else UserNamespace()
+    metadata = PodSandboxMetadata("p", uid, "default")
+    return PodSandboxStatus(uid, metadata, state, 0, namespace_options=NamespaceOption(userns_options=options))
+
+
 def test_the_next_node_process_knows_what_was_decided():
-    mapping = (IDMapping(0x7000_0000, 0, IDS_PER_POD),)
-    mapped, plain = UserNamespace("POD", mapping, mapping), UserNamespace()
-
-    def sandbox(uid, options):
-        metadata = PodSandboxMetadata("p", uid, "default")
-        state = PodSandboxState.SANDBOX_READY
-        return PodSandboxStatus(uid, metadata, state, 0, namespace_options=NamespaceOption(userns_options=options))
-
     users = manager()
-    users.adopt([sandbox("a", mapped), sandbox("b", plain), sandbox("b", mapped)])
-    assert users.options(pod("a")) == mapped
-    assert users.options(pod("b")) == plain
-    assert first_of(users.options(pod("c"))) == 0x7000_0000 + IDS_PER_POD
+    users.adopt([sandbox("a", 0x7000_0000), sandbox("b", 0), sandbox("b", 0x7001_0000)])
+    assert first_of(users.options(pod("a"))) == 0x7000_0000
+    assert users.options(pod("b")).mode == "NODE"
+    assert first_of(users.options(pod("c"))) == 0x7001_0000
+
+
+def test_a_range_of_an_ended_sandbox_that_is_another_pods_by_now_stays_that_ones():
+    users = manager()
+    ended = sandbox("old", 0x7000_0000, PodSandboxState.SANDBOX_NOTREADY)
+    users.adopt([ended, sandbox("live", 0x7000_0000)])
+    users.release("old")
+    assert first_of(users.options(pod("new"))) == 0x7001_0000
+    assert first_of(users.options(pod("live"))) == 0x7000_0000
+
+
+def test_a_range_of_the_clusters_last_life_that_it_does_not_have_any_more_is_not_used():
+    users = manager()
+    users.adopt([sandbox("a", 0x7200_0000, PodSandboxState.SANDBOX_NOTREADY)])
+    assert first_of(users.options(pod("a"))) == 0x7000_0000
 
 
 def test_the_sandboxs_options_carry_the_range():

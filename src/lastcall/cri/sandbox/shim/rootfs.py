@@ -124,9 +124,9 @@ def build(spec: dict[str, Any]) -> None:
     for mount in sorted(spec["mounts"], key=lambda mount: _depth(mount["target"])):
         _bind_mount(root, mount, proc_device, users)
     if not spec["privileged"]:
-        for path in spec["readonlyPaths"] or READONLY_PATHS:
+        for path in READONLY_PATHS if spec["readonlyPaths"] is None else spec["readonlyPaths"]:
             _make_readonly(root, path)
-        for path in spec["maskedPaths"] or MASKED_PATHS:
+        for path in MASKED_PATHS if spec["maskedPaths"] is None else spec["maskedPaths"]:
             _mask(root, path)
     os.fchdir(root.fd)
     linux.pivot_root(".", ".")
@@ -265,7 +265,7 @@ def _attach(tree: int, target: int) -> None:
         os.close(target)
 
 
-def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap.Users | None) -> None:
+def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap.Users | None = None) -> None:
     source, target = mount["source"], os.path.normpath("/" + mount["target"].lstrip("/"))
     try:
         try:
