@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from ordinary_user import USERS
+from ordinary_user import MANY_IDS, USERS
 from shim_world import STATE, ShimWorld, inside_as
 
 from lastcall.cri.api import (
@@ -300,3 +300,16 @@ async def test_with_an_unmasked_proc_a_container_can_nest_namespaces(world: Shim
         security_context=context,
     )  # fmt: skip
     assert output.split() == ["0", "cat"]
+
+
+@inside_as([MANY_IDS])
+async def test_an_ordinary_user_with_enough_subordinate_ids_has_them_too(world: ShimWorld) -> None:
+    os.chown(world.images.layer / "lower/file", 33, 33)
+    sandbox = await world.sandbox(userns_options=users(COUNT))
+    volume = Path(STATE, "volume")
+    volume.mkdir(mode=0o777)
+    script = "cat /proc/self/uid_map; stat -c %u /lower/file; touch /data/x /y; stat -c %u /data/x /y"
+    output = await said(world, sandbox, "sh", "-c", script, mounts=(Mount("/data", str(volume)),))
+    assert output.split() == ["0", str(COUNT), str(COUNT), "33", "0", "0"]
+    upper = next(Path(STATE, "containers").glob("*/upper"))
+    assert ((upper / "y").stat().st_uid, (volume / "x").stat().st_uid) == (COUNT, 0)

@@ -19,21 +19,24 @@ USERS = ["root", "ordinary user"] if os.getuid() == 0 else ["the user of the tes
 SUBORDINATE = "user with subordinate ids"
 EVERY_USER = [*USERS, SUBORDINATE] if os.getuid() == 0 else USERS
 """And an ordinary user to whom /etc/subuid and /etc/subgid give a range (they say so in its mount namespace only)."""
+MANY_IDS = "user with ids for Pods"
+"""The same with a range that is enough for two Pods with ids of their own."""
+_RANGES = {SUBORDINATE: 65_536, MANY_IDS: 3 * 65_536}
 
 
 def command_prefix(user: str) -> list[str]:
     """What to put before a command."""
-    if user == SUBORDINATE:
-        return [sys.executable, __file__, "--subordinate-ids"]
+    if user in _RANGES:
+        return [sys.executable, __file__, f"--subordinate-ids={_RANGES[user]}"]
     return [sys.executable, __file__] if user == "ordinary user" else []
 
 
-def give_subordinate_ids() -> None:
+def give_subordinate_ids(count: int) -> None:
     """In the mount namespace of this process."""
     from lastcall.world import linux
 
     linux.mount("etc", "/srv", "tmpfs", 0, "mode=755")
-    Path("/srv/range").write_text(f"{UID}:200000:65536\n")
+    Path("/srv/range").write_text(f"{UID}:200000:{count}\n")
     for name in ("/etc/subuid", "/etc/subgid"):
         linux.mount("/srv/range", name, None, linux.MS_BIND)
     linux.umount2("/srv", linux.MNT_DETACH)
@@ -72,8 +75,8 @@ def main(command: list[str]) -> None:
     from lastcall.world import linux
 
     open_the_way(needed())
-    if command[0] == "--subordinate-ids":
-        give_subordinate_ids()
+    if command[0].startswith("--subordinate-ids="):
+        give_subordinate_ids(int(command[0].partition("=")[2]))
         command = command[1:]
     else:
         linux.drop_bounding_set(0)

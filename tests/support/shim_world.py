@@ -25,7 +25,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ordinary_user import SUBORDINATE, USERS, command_prefix
+from ordinary_user import MANY_IDS, SUBORDINATE, USERS, command_prefix
 
 from lastcall.cri.api import (
     ContainerConfig,
@@ -233,7 +233,7 @@ def _inside(scenario: Scenario, users: list[str]) -> Callable[[str], None]:
     @pytest.mark.real_kernel
     @pytest.mark.parametrize("user", users)
     def test(user: str) -> None:
-        if user == SUBORDINATE and shutil.which("newuidmap") is None:
+        if user in (SUBORDINATE, MANY_IDS) and shutil.which("newuidmap") is None:
             pytest.skip("newuidmap is not installed (Debian: uidmap)")
         path = sys.modules[scenario.__module__].__file__
         command = [*command_prefix(user), sys.executable, __file__, str(path), scenario.__name__]
