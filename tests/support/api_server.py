@@ -70,7 +70,12 @@ class RunningServer:
 
 @asynccontextmanager
 async def running_server(
-    *, version: str = "1.36", kubelet_logs: object = None, kubelet_streams: object = None, ca: ClusterCA | None = None
+    *,
+    version: str = "1.36",
+    kubelet_logs: object = None,
+    kubelet_streams: object = None,
+    ca: ClusterCA | None = None,
+    hosts: tuple[str, ...] = (),
 ) -> AsyncIterator[RunningServer]:
     """An API server that answers HTTPS on a free loopback port while the block runs."""
     world = World()
@@ -86,6 +91,7 @@ async def running_server(
             root_ca_pem=ca.certificate_pem,
             tokens={token: ADMIN},
             issuer="https://kubernetes.default.svc.cluster.local",
+            hosts=hosts,
         ),
         kubelet_logs=kubelet_logs,  # type: ignore[arg-type]
         kubelet_streams=kubelet_streams,  # type: ignore[arg-type]

@@ -3,9 +3,24 @@
 import asyncio
 import http.client
 import json
+import socket
 from typing import Any
 
 from api_server import RunningServer
+
+
+def raw_answer(running: RunningServer, request: bytes) -> bytes:
+    """All that is answered to bytes as they are, until the server closes."""
+    port = int(running.url.rpartition(":")[2])
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        running.trust.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        connection.sendall(request)
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    return answer
 
 
 class Asker:

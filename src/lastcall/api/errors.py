@@ -109,6 +109,10 @@ OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to th
 """Why a write with a stale resourceVersion is refused."""
 
 
+MAX_ERRORS = 1000
+"""Of one object that are told: an answer with a hundred thousand of them takes a minute to make."""
+
+
 def invalid(target: Target, name: str, errors: Sequence[FieldError], *, group: str = "") -> StatusError:
     """`target` is a Resource (shown as `Kind.group`) or a kind in `group`, e.g. `ListOptions` in `meta.k8s.io`.
 
@@ -117,6 +121,7 @@ def invalid(target: Target, name: str, errors: Sequence[FieldError], *, group: s
     kind, group = (target.kind, target.group) if isinstance(target, Resource) else (target, group)
     shown = f"{kind}.{group}" if group else kind
     message = f"{shown} {go_quote(name)} is invalid"
+    errors = errors[:MAX_ERRORS]
     if errors:
         message += ": " + message_of(errors)
     details = {"name": name, "group": group, "kind": kind, "causes": causes_of(errors)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.json_depth import too_deep
+from lastcall.api.json_bounds import OutOfBoundsError, check_bounds
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 << 20
@@ -32,8 +32,10 @@ def apply(doc: Any, operations: list[Any]) -> Any:
     applying = _Applying(doc)
     for operation in operations:
         applying.step(operation)
-    if too_deep(applying.root):
-        raise PatchError("nested too deeply")
+    try:
+        check_bounds(applying.root)
+    except OutOfBoundsError as error:
+        raise PatchError(str(error)) from None
     return applying.root
 
 

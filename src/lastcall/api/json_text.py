@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.json_depth import MAX_DEPTH, too_deep
+from lastcall.api.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError, check_bounds
 
 SLICE = 10_000
 """Tokens between two turns of others."""
@@ -24,21 +24,33 @@ _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 
 
 def loads(body: bytes) -> Any:
-    """Raises ValueError, for a text of more than MAX_DEPTH levels too; `complaint` says why."""
+    """Raises ValueError: OutOfBoundsError for what is too deep or too much; of all else `complaint` says why."""
+    # Most bodies have less brackets than levels are allowed, and less commas than values.
+    if body.count(b",") > MAX_VALUES and _outside_of_strings(body).count(b",") > MAX_VALUES:
+        raise OutOfBoundsError(f"more than {MAX_VALUES} values")
     try:
         decoded = orjson.loads(body)
     except ValueError:
         decoded = orjson.loads(_mended(body))
-    # Most bodies have less brackets than levels are allowed.
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and too_deep(decoded):
-        raise ValueError("exceeded max depth")
+    brackets = body.count(b"{") + body.count(b"[")
+    if brackets > MAX_DEPTH or brackets + 2 * body.count(b",") > MAX_VALUES:
+        check_bounds(decoded)
     return decoded
+
+
+def _outside_of_strings(body: bytes) -> bytes:
+    if b"\\" in body:
+        body = _ESCAPED.sub(b"", body)
+    return b"".join(body.split(b'"')[::2])
+
+
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+_REPLACED = dict.fromkeys(range(0xDC80, 0xDD00), 0xFFFD)
 
 
 def _mended(body: bytes) -> bytes:
     """With U+FFFD for each byte that is no UTF-8 and each half of a surrogate pair. Raises ValueError without any."""
-    text = body.decode(errors="surrogateescape")
-    mended = re.sub("[\udc80-\udcff]", "\ufffd", text).encode()
+    mended = body.decode(errors="surrogateescape").translate(_REPLACED).encode()
     mended = _LONE.sub(lambda found: found.group(1) or b"\\ufffd", mended)
     if mended == body:
         raise ValueError("no JSON")

@@ -110,13 +110,13 @@ def _containers(spec: Object, path: str) -> Iterator[tuple[Object, str]]:
 
 
 def _repeated(items: Any, key: str, path: str) -> list[str]:
-    seen: list[str] = []
+    seen: set[str] = set()
     said: list[str] = []
     for index, item in enumerate(items):
         value = item.get(key) or ""
         if value in seen:
             said.append(f"{path}[{index}].{key}: duplicate {key} {go_quote(value)}")
-        seen.append(value)
+        seen.add(value)
     return said
 
 
@@ -133,7 +133,7 @@ def _fractions(resources: Object, path: str) -> list[str]:
 
 def _hidden(variables: Any, path: str) -> list[str]:
     """A variable set again, unless its new value is made of the old one."""
-    seen: list[str] = []
+    seen: set[str] = set()
     said: list[str] = []
     for index, variable in enumerate(variables):
         name, value = variable.get("name") or "", variable.get("value") or ""
@@ -142,8 +142,12 @@ def _hidden(variables: Any, path: str) -> list[str]:
         if name in seen and not made_of_it:
             text = f"hides previous definition of {go_quote(name)}, which may be dropped when using apply"
             said.append(f"{path}[{index}]: {text}")
-        seen.append(name)
+        seen.add(name)
     return said
+
+
+MOST_PORTS = 100
+"""Warnings of ports: of many equal ones each pair is one, and no client gets more than 4096 characters."""
 
 
 def _ports(spec: Object, path: str) -> list[str]:
@@ -155,6 +159,8 @@ def _ports(spec: Object, path: str) -> list[str]:
             address, number = port.get("hostIP") or "", port.get("hostPort") or 0
             others = known.setdefault((port.get("containerPort"), port.get("protocol")), [])
             for there, other_address, other_number in others:
+                if len(said) >= MOST_PORTS:
+                    return said
                 if (address, number) == (other_address, other_number):
                     said.append(f"{here}: duplicate port definition with {there}")
                 elif not number or not other_number:

@@ -14,14 +14,11 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.json_depth import MAX_DEPTH
+from lastcall.api.json_bounds import MAX_DEPTH, MAX_VALUES
 from lastcall.api.yaml_scalars import MERGE, ScalarError, go_value, key_text, resolve
 
-MAX_VALUES = 250_000
-"""Of a document with its aliases written out, keys included: what takes two seconds to read. The biggest of the objects
-that are known, a CustomResourceDefinition of a megabyte, has 60 000."""
 MAX_TEXT = 16 << 20
-"""Characters of all its scalars, likewise."""
+"""Characters of all scalars of a document, with its aliases written out."""
 MAX_DIRECTIVES = 100
 """libyaml compares each with all before it."""
 MAX_PROBLEMS = 100

@@ -18,7 +18,7 @@ from lastcall.api.decoding import decode_fields, decoded_copy
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_quote, invalid
-from lastcall.api.json_depth import too_deep
+from lastcall.api.json_bounds import OutOfBoundsError, check_bounds
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema import DecodeError, known_kind
@@ -58,8 +58,7 @@ async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list
     from lastcall.api.protobuf import decode_envelope
 
     decoded = decode_envelope(body)
-    if too_deep(decoded):
-        raise ValueError("proto: nested too deeply")
+    check_bounds(decoded)
     return decoded
 
 
@@ -67,6 +66,8 @@ async def decode_json(body: bytes, turns: Turns) -> Any:
     """Raises ValueError with Go's words."""
     try:
         return json_text.loads(body)
+    except OutOfBoundsError:
+        raise
     except ValueError:
         pass
     raise ValueError(await _in_turns(json_text.complaint(body), turns, len(body)))

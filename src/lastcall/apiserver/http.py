@@ -22,7 +22,7 @@ from lastcall.api.errors import (
     too_large,
 )
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, ENDPOINTS, Resource
+from lastcall.api.resources import BINDINGS, ENDPOINTS, REVIEWS, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import (
     Authenticator,
@@ -65,11 +65,16 @@ from lastcall.apiserver.tokens import TokenIssuer
 from lastcall.apiserver.warning_headers import warning_headers
 from lastcall.client.api import APPLY_PATCH
 from lastcall.streaming import web
+from lastcall.streaming.hosts import Hosts
 from lastcall.world import walls
 from lastcall.world.world import World
 
 MAX_BODY_BYTES = 3 << 20
 """MaxRequestBodyBytes."""
+
+MAX_REVIEW_BYTES = 64 << 10
+"""Of what everybody may send who is known, whatever else they may: reviews, and options of a DELETE. Kubernetes has no
+other limit for them, and other processors to read them with."""
 
 WATCH_BYTES = 64 << 10
 """Events that have come together leave together, in writes of about this size."""
@@ -93,6 +98,7 @@ class HTTPFace:
         authenticator: Authenticator,
         catalog: Catalog,
         issuer: TokenIssuer,
+        hosts: Hosts,
     ) -> None:
         self._world = world
         self._turns = Turns(world.clock)
@@ -100,8 +106,11 @@ class HTTPFace:
         self._authenticator = authenticator
         self._catalog = catalog
         self._issuer = issuer
+        self._hosts = hosts
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if (refused := self._hosts.refusal(request)) is not None:
+            return refused
         _note(request)
         try:
             return await self._handle(request)
@@ -466,24 +475,24 @@ class HTTPFace:
         return body_media_type(request.headers.get("Content-Type", ""))
 
     @staticmethod
-    async def _body(request: web.BaseRequest) -> bytes:
-        if (request.content_length or 0) > MAX_BODY_BYTES:
-            raise too_large(f"limit is {MAX_BODY_BYTES}")
+    async def _body(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> bytes:
+        if (request.content_length or 0) > limit:
+            raise too_large(f"limit is {limit}")
         chunks: list[bytes] = []
         size = 0
         async for chunk in request.content.iter_any():
             size += len(chunk)
-            if size > MAX_BODY_BYTES:
-                raise too_large(f"limit is {MAX_BODY_BYTES}")
+            if size > limit:
+                raise too_large(f"limit is {limit}")
             chunks.append(chunk)
-        _note(request)  # others may have had their turn until it was here
         return b"".join(chunks)
 
     async def _object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
-        return await decode_object(await self._body(request), self._body_type(request), kind, context, self._turns)
+        body = await self._body(request, MAX_REVIEW_BYTES if kind in REVIEWS else MAX_BODY_BYTES)
+        return await decode_object(body, self._body_type(request), kind, context, self._turns)
 
     async def _delete_options(self, request: web.BaseRequest) -> Any:
-        body = await self._body(request)
+        body = await self._body(request, MAX_REVIEW_BYTES)
         decoded = await decode_optional(body, self._body_type(request), None, self._turns) if body else None
         return parse_delete_options(decoded, request.query, request.query.getall("dryRun", []))
 

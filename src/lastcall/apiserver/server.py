@@ -83,6 +83,12 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.apiserver.streaming.proxy import KubeletStreams
 
+IN_CLUSTER_NAMES = (
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 EVENT_TTL = timedelta(hours=1)
 EVENT_SWEEP_SECONDS = 60.0
@@ -107,6 +113,8 @@ class APIServerConfig:
     are static bearer tokens and whose they are.
 
     `service_account_key_pem` is an EC P-256 private key, made when empty. `root_ca_pem` is what clients trust.
+    `hosts` are names and addresses by which clients reach the server besides its own (those of its certificate).
+
     `storage_classes` are made once, when the store is new: who deletes one is rid of it.
     """
 
@@ -120,6 +128,7 @@ class APIServerConfig:
     issuer: str = "https://kubernetes.default.svc.cluster.local"
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     storage_classes: Sequence[Object] = ()
+    hosts: Sequence[str] = ()
 
 
 class APIServer:
@@ -306,9 +315,12 @@ class APIServer:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
         from lastcall.apiserver.http import HTTPFace
         from lastcall.streaming import web
+        from lastcall.streaming.hosts import Hosts
         from lastcall.streaming.upgrade import LONGEST_HEADER
 
-        face = HTTPFace(self._world, self.operations, self._authenticator, self._catalog, self._issuer)
+        own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
+        hosts = Hosts(own)
+        face = HTTPFace(self._world, self.operations, self._authenticator, self._catalog, self._issuer, hosts)
         http = web.Server(face.handle, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER)
         loop = asyncio.get_running_loop()
         listening: list[asyncio.AbstractServer] = []

@@ -174,7 +174,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
             tasks.spawn(cni.run(), name="CNI")
         tasks.spawn(events.run(), name="kubelet events")
         tasks.spawn(kubelet.run(), name="kubelet")
-        server = KubeletServer(world=world, runtime=runtime, pods=kubelet)
+        server = KubeletServer(world=world, runtime=runtime, pods=kubelet, names=(layout.name,))
         context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
         listening = listen(layout.ip, KUBELET_PORT)
         tasks.spawn(server.serve_when_asked(listening, context), name="kubelet server")

@@ -44,7 +44,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class KubeletServer:
-    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, and what `streaming/endpoints.py` serves."""
+    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, and what `streaming/endpoints.py` serves.
+
+    `names` are the node's: by them or the address of the connection it is asked.
+    """
 
     def __init__(
         self,
@@ -54,12 +57,14 @@ class KubeletServer:
         pods: ServedPods,
         allowed_organizations: Sequence[str] = ("system:masters",),
         healthy: Callable[[], Awaitable[str]] | None = None,
+        names: Sequence[str] = (),
     ) -> None:
         self._world = world
         self._runtime = runtime
         self._pods = pods
         self._allowed = tuple(allowed_organizations)
         self._healthy = healthy
+        self._names = names
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> "web.AppRunner":
         """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
@@ -100,9 +105,14 @@ class KubeletServer:
         from aiohttp import web
 
         from lastcall.node.streaming.endpoints import StreamingEndpoints
+        from lastcall.streaming.hosts import Hosts
+
+        hosts = Hosts(self._names)
 
         @web.middleware
         async def authorize(request: web.Request, handler: Any) -> web.StreamResponse:
+            if (refused := hosts.refusal(request)) is not None:
+                return refused
             if authenticate and not self._is_allowed(request):
                 raise web.HTTPForbidden(text="Forbidden: this client certificate may not use the kubelet\n")
             answer: web.StreamResponse = await handler(request)

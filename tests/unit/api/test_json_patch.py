@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from lastcall.api.json_depth import MAX_DEPTH, too_deep
+from lastcall.api.json_bounds import MAX_DEPTH, check_bounds
 from lastcall.api.json_patch import MAX_COPIED_BYTES, PatchError, apply
 
 DOC = {"data": {"a": "b"}, "list": [1, {"c": 2}], "null": None}
@@ -88,7 +88,7 @@ def test_a_patch_that_doubles_what_is_there_is_refused_before_it_is_big() -> Non
 
 def test_a_patch_that_digs_level_by_level_is_refused() -> None:
     digs = [op("add", "/data" + "/x" * level, value={}) for level in range(1, MAX_DEPTH + 1)]
-    assert not too_deep(apply(DOC, digs[: MAX_DEPTH - 2]))
+    check_bounds(apply(DOC, digs[: MAX_DEPTH - 2]))
     for operations in (
         digs,
         [op("add", "/data/x", value={"x": {}})] + [op("copy", "/data/x/x", **{"from": "/data/x"})] * 300,

@@ -1,13 +1,14 @@
 """What is wrong with a JSON text, in the words of Kubernetes 1.36 (each row was asked there)."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lastcall.api import json_text
-from lastcall.api.json_depth import MAX_DEPTH
+from lastcall.api.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError
 
 
 def complaint(body: bytes) -> str:
@@ -86,10 +87,20 @@ def test_a_text_is_as_deep_as_is_allowed_and_no_deeper() -> None:
         text = begin * MAX_DEPTH + "1" + end * MAX_DEPTH
         assert json_text.loads(text.encode()) == json.loads(text)
         words = f"invalid character '{begin[0]}' exceeded max depth"
-        for body in (begin + text + end, begin * 5000 + "1" + end * 5000, begin * 1_000_000):
+        with pytest.raises(OutOfBoundsError, match=re.escape(words)):
+            json_text.loads((begin + text + end).encode())
+        for body in (begin * 5000 + "1" + end * 5000, begin * 1_000_000):
             assert complaint(body.encode()) == words
     wide = b"[" + b"[]," * 1000 + b"[]]"
     assert len(json_text.loads(wide)) == 1001
+
+
+def test_a_text_of_too_many_values_is_refused_and_one_of_many_commas_is_not() -> None:
+    for body in (b"[" + b"1," * MAX_VALUES + b"1]", b"[" + b"{}," * MAX_VALUES + b"1]"):
+        with pytest.raises(OutOfBoundsError, match="values"):
+            json_text.loads(body)
+    for text in ("[,]{", ',"', ",\\", ',\\"'):
+        assert json_text.loads(json.dumps([text * MAX_VALUES]).encode()) == [text * MAX_VALUES]
 
 
 def test_a_big_text_is_looked_at_in_slices() -> None:

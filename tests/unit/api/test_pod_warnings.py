@@ -3,7 +3,7 @@
 from typing import Any
 
 from lastcall.api.names import is_dns1123_label
-from lastcall.api.pod_warnings import pod_warnings, warnings_on_create, warnings_on_update
+from lastcall.api.pod_warnings import MOST_PORTS, pod_warnings, warnings_on_create, warnings_on_update
 from lastcall.api.resources import CONFIGMAPS, CRONJOBS, DEPLOYMENTS, PODS
 
 M: dict[str, Any] = {"name": "m", "image": "i"}
@@ -78,3 +78,9 @@ def test_templates_are_spoken_of_where_they_stand_and_when_they_change() -> None
 
 def test_a_label_with_dots_that_is_a_subdomain_is_told_of_its_dots() -> None:
     assert is_dns1123_label("a.b") == ["must not contain dots"]
+
+
+def test_of_many_equal_ports_not_every_pair_is_told() -> None:
+    ports = [{"containerPort": 80}] * 20_000
+    said = pod_warnings({"spec": {"containers": [{"name": "m", "image": "i", "ports": ports}]}})
+    assert len([text for text in said if "port definition" in text]) == MOST_PORTS

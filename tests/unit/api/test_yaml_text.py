@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from lastcall.api import yaml_text
-from lastcall.api.json_depth import MAX_DEPTH
+from lastcall.api.json_bounds import MAX_DEPTH
 from lastcall.api.yaml_text import YAMLError, decode
 
 

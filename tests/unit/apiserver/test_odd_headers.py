@@ -1,12 +1,11 @@
 """What headers and queries hold that is no text, no number, or asks for half a user (asked of Kubernetes 1.36)."""
 
 import json
-import socket
 from typing import Any
 
 import pytest
 from api_server import RunningServer, running_server
-from asker import Asker
+from asker import Asker, raw_answer
 
 from lastcall.apiserver.options import ListOptions
 
@@ -16,16 +15,7 @@ SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 def raw(running: RunningServer, request: bytes) -> tuple[int, Any]:
     """Status and JSON of the answer to bytes as they are."""
-    port = int(running.url.rpartition(":")[2])
-    with (
-        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
-        running.trust.wrap_socket(plain, server_hostname="localhost") as connection,
-    ):
-        connection.sendall(request)
-        answer = b""
-        while chunk := connection.recv(65536):
-            answer += chunk
-    head, _, body = answer.partition(b"\r\n\r\n")
+    head, _, body = raw_answer(running, request).partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
 
 

@@ -380,12 +380,12 @@ def _recursive_read_only(mount: Object, path: str) -> list[FieldError]:
 def _resize_policy(policies: Iterable[Object], path: str, pod_policy: str | None) -> list[FieldError]:
     """(`validateResizePolicy`)"""
     errors: list[FieldError] = []
-    seen: list[str] = []
+    seen: set[str] = set()
     for index, policy in enumerate(policies):
         resource, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
         if resource in seen:
             errors.append(duplicate(f"{path}[{index}]", resource))
-        seen.append(resource)
+        seen.add(resource)
         errors += required_one_of(resource, path, ("cpu", "memory"))
         errors += required_one_of(restart, path, ("NotRequired", "RestartContainer"))
         if pod_policy == "Never" and restart != "NotRequired":

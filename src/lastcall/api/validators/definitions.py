@@ -94,12 +94,12 @@ def _versions(versions: list[Object]) -> Iterable[FieldError]:
     if not versions:
         yield required(path, "must have at least one version")
         return
-    seen: list[str] = []
+    seen: set[str] = set()
     for index, version in enumerate(versions):
         here, name = f"{path}[{index}]", version.get("name", "")
         if name in seen:
             yield invalid(f"{here}.name", name, "must be unique")
-        seen.append(name)
+        seen.add(name)
         if problems := is_dns1035_label(name):
             yield invalid(f"{here}.name", name, ",".join(problems))
     for at, schema in _hoisted(versions, "schema", "spec.validation"):

@@ -157,7 +157,7 @@ def _scope_selector(spec: Object) -> list[FieldError]:
 
 def validate_limit_range(obj: Object) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[str] = []
+    seen: set[str] = set()
     for number, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
         path, type_ = f"spec.limits[{number}]", item.get("type", "")
         errors += each(f"{path}.type", type_, is_qualified_name(type_))
@@ -166,7 +166,7 @@ def validate_limit_range(obj: Object) -> list[FieldError]:
             errors.append(invalid(f"{path}.type", type_, why))
         if type_ in seen:
             errors.append(duplicate(f"{path}.type", type_))
-        seen.append(type_)
+        seen.add(type_)
         errors += _limit(item, type_, path)
     return errors
 

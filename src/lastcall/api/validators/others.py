@@ -32,7 +32,7 @@ def validate_node(node: Object) -> list[FieldError]:
 def _taints(node: Object) -> list[FieldError]:
     """Taints are reported below metadata, as Kubernetes does."""
     errors: list[FieldError] = []
-    seen: list[tuple[str, str]] = []
+    seen: set[tuple[str, str]] = set()
     for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
         path = f"metadata.taints[{index}]"
         key, value, effect = taint.get("key") or "", taint.get("value") or "", taint.get("effect") or ""
@@ -45,7 +45,7 @@ def _taints(node: Object) -> list[FieldError]:
             why = "taints must be unique by key and effect pair"
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
             errors.append(FieldError(duplicated.type, path, shown, why))
-        seen.append((key, effect))
+        seen.add((key, effect))
     return errors
 
 

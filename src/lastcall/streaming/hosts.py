@@ -1,0 +1,64 @@
+"""Which requests are meant for this server: those of HTTP/1 with a Host that is its own.
+
+A page in a browser may reach a server on loopback by a name of its own that it lets point there (DNS rebinding); then
+the Host is that name. Kubernetes answers any Host; a server that is always on loopback should not.
+"""
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from lastcall.streaming import web
+
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]*))(?::[0-9]*)?")
+"""Address or name, with or without a port. (RFC 9110, section 7.2; names as in RFC 1123)"""
+
+
+class Hosts:
+    """The names and addresses of a server: those given, loopback, and what a connection was made to."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = frozenset(name.lower() for name in ("localhost", *names))
+
+    def refusal(self, request: web.BaseRequest) -> web.Response | None:
+        """What a request that is not meant for this server is answered, None for all others: 400, or 421 (Misdirected
+        Request)."""
+        if request.version.major != 1:
+            return _refused(400, "400 Bad Request: HTTP/1.1 is spoken here")
+        host = request.headers.get("Host") or ""
+        hosts = [host]
+        if host and request.host != host:  # the request line says where it goes, too
+            hosts.append(f"[{request.host}]" if ":" in request.host else request.host)
+        for asked in hosts:
+            if (name := host_name(asked)) is None:
+                return _refused(400, "400 Bad Request: malformed Host header")
+            if not self._is_own(name, request):
+                return _refused(421, f"421 Misdirected Request: this server is not {name}")
+        return None
+
+    def _is_own(self, name: str, request: web.BaseRequest) -> bool:
+        if name in self._names or not name:  # only a client without a name for it sends none
+            return True
+        try:
+            address = ip_address(name)
+        except ValueError:
+            return False
+        if address.is_loopback:
+            return True
+        local = request.transport.get_extra_info("sockname") if request.transport is not None else None
+        return isinstance(local, tuple) and local[0] == str(address)
+
+
+def host_name(host: str) -> str | None:
+    """Name or address of a Host header, small, without port; None for one that is malformed."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return None
+    address, name = found.groups()
+    return (address or name or "").lower().removesuffix(".")
+
+
+def _refused(status: int, text: str) -> web.Response:
+    response = web.Response(status=status, text=text)
+    response.force_close()
+    return response
