@@ -43,7 +43,7 @@ class Sandbox:
         self.pause_pidfd = -1
         self.users: idmap.Users | None = None
         self.maker = 0
-        """A killed child that made the namespaces, to be reaped by `reap_maker`."""
+        """The child that made the namespaces, until `end_maker`."""
 
 
 def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> Sandbox:
@@ -87,25 +87,24 @@ def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> San
 def _make_with_users(sandbox: Sandbox, flags: int) -> None:
     first, count = sandbox.spec["users"]["first"], sandbox.spec["users"]["count"]
     sandbox.maker = pid = linux.clone_paused(flags | linux.CLONE_NEWUSER)
-    try:
-        write_range(pid, first, count)
-        sandbox.users = idmap.Users(_open_namespace(pid, "user"), first, count)
-        for flag, name in _FILES.items():
-            if flags & flag:
-                sandbox.namespaces[flag] = _open_namespace(pid, name)
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    write_range(pid, first, count)
+    sandbox.users = idmap.Users(_open_namespace(pid, "user"), first, count)
+    for flag, name in _FILES.items():
+        if flags & flag:
+            sandbox.namespaces[flag] = _open_namespace(pid, name)
 
 
 def _open_namespace(pid: int | str, name: str) -> int:
     return os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def reap_maker(sandbox: Sandbox) -> None:
-    """Not on the way of the Pod's start: the kernel takes half a millisecond to end a process. Idempotent."""
+def end_maker(sandbox: Sandbox, *, wait: bool) -> bool:
+    """Whether it is gone: without `wait` to be asked again. Not on the way of the Pod's start, for it takes time."""
     if sandbox.maker:
-        os.waitpid(sandbox.maker, 0)
-        sandbox.maker = 0
+        os.kill(sandbox.maker, signal.SIGKILL)
+        if os.waitpid(sandbox.maker, 0 if wait else os.WNOHANG)[0] == sandbox.maker:
+            sandbox.maker = 0
+    return sandbox.maker == 0
 
 
 def _configure(spec: dict[str, Any], flags: int, users: idmap.Users | None) -> None:
@@ -186,7 +185,7 @@ def release(sandbox: Sandbox) -> None:
         os.waitpid(sandbox.pause_pid, 0)
         os.close(sandbox.pause_pidfd)
         sandbox.pause_pidfd = -1
-    reap_maker(sandbox)
+    end_maker(sandbox, wait=True)
     for fd in sandbox.namespaces.values():
         os.close(fd)
     sandbox.namespaces.clear()

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _MOST_UNSENT = 128 << 20
 _LAST_READS = 16
 _ALL_PODS = "kubepods"
-_REAP_SECONDS = 0.05
+_MAKER_SECONDS = 0.05
 _EXECS_END_SECONDS = 5.0
 """How long a killed exec may hold a new node up: one in an uninterruptible sleep ends when the kernel lets it."""
 
@@ -187,7 +187,11 @@ class Server:
         network = sandbox.namespaces.get(linux.CLONE_NEWNET)
         peer.answer(message, fds=() if network is None else (network,))
         if sandbox.maker:
-            self._context.loop.call_later(_REAP_SECONDS, lambda: namespaces.reap_maker(sandbox))
+            self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
+
+    def _end_maker(self, sandbox: Sandbox) -> None:
+        if not namespaces.end_maker(sandbox, wait=False):
+            self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
 
     def _remove_sandbox(self, peer: Peer, message: Message) -> None:
         identity = message["id"]
