@@ -5,6 +5,7 @@ What hangs is made to in `tests/support/hanging/sitecustomize.py`.
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import ssl
@@ -20,7 +21,7 @@ import pytest
 import yaml
 from pods import container, pod
 from run_command import Lastcall
-from staying import Place, eventually
+from staying import KUBECTL, Place, eventually
 from staying_cluster import HANGING, StayingCluster, staying
 
 from lastcall.api.resources import CONFIGMAPS
@@ -179,6 +180,35 @@ def test_a_role_that_dies_of_the_same_request_again_and_again_is_told_with_it(us
         assert told in place.ok("logs", "--role", "front")
         assert "in spin\n" in place.ok("logs", "--role", "front"), "innermost call first"
         assert "in spin\n" in place.ok("logs", "--role", "control-plane")
+
+
+@pytest.mark.real_kernel
+@pytest.mark.parametrize("user", ordinary_user.USERS)
+def test_an_object_that_ends_the_control_plane_again_and_again_is_named_and_can_be_deleted(user: str) -> None:
+    with Place(user, environment={**HANGING}) as place:
+        facts = place.up()
+        manifest = json.dumps({"apiVersion": "batch/v1", "kind": "Job", **JOB})
+        place.kubectl(facts["kubeconfig"], "create", "-f", "-", stdin=manifest)
+        eventually(lambda: control_plane(place)["restarts"] == 2, "it is started again twice", SLOWEST_SECONDS)
+        process = control_plane(place)
+        assert process["diesOf"] == [{"component": "job-controller", "key": "default/poison", "deaths": 2}]
+        assert process["servesAloneSeconds"] == 15
+        told = place.ok("status")
+        assert "control-plane died 2 times while working on default/poison (job-controller)" in told
+        assert "fix: delete that object within 15 s of a start, its controllers begin only then" in told
+
+        def deleted() -> bool:
+            done = subprocess.run(
+                [KUBECTL, "--kubeconfig", facts["kubeconfig"], "delete", "job", "poison", "--wait=false"],
+                env={"HOME": str(place.home / "tmp")}, capture_output=True, timeout=120, check=False,
+            )  # fmt: skip
+            return done.returncode == 0
+
+        eventually(deleted, "it is deleted", SLOWEST_SECONDS)
+        restarts = control_plane(place)["restarts"]
+        place.kubectl(facts["kubeconfig"], "create", "deployment", "web", "--image=busybox:1.36", "--", "sleep", "99")
+        place.kubectl(facts["kubeconfig"], "wait", "--for=condition=Available", "deployment/web", "--timeout=55s")
+        assert control_plane(place)["restarts"] == restarts, "it lives on, with all controllers"
 
 
 def control_plane(place: Place) -> dict[str, Any]:

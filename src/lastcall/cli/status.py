@@ -8,7 +8,7 @@ from lastcall.cli.clusters import checked_name, cluster_errors, output_option, p
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
-from lastcall.cluster.restarts import died_of
+from lastcall.cluster.restarts import died_of, way_out
 
 Status = dict[str, Any]
 
@@ -72,8 +72,14 @@ def text_of(cluster: Status) -> str:
 
 def _died_again_and_again(cluster: Status) -> list[str]:
     """Below the processes: which of them die of the same object again and again."""
-    found = [(process["role"], each) for process in cluster["processes"] for each in process.get("diesOf") or ()]
-    return [f"    {died_of(role, each)}: lastcall logs{_of(cluster)} --role {role}" for role, each in found]
+    lines = []
+    for process in cluster["processes"]:
+        role = process["role"]
+        for each in process.get("diesOf") or ():
+            lines.append(f"    {died_of(role, each)}: lastcall logs{_of(cluster)} --role {role}")
+        if fix := way_out(process.get("servesAloneSeconds") or 0):
+            lines.append(f"      {fix}")
+    return lines
 
 
 def _of(cluster: Status) -> str:

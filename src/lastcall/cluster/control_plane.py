@@ -3,6 +3,8 @@
 import asyncio
 import os
 import resource
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import uvloop
 
@@ -84,26 +86,32 @@ async def _run(plan: Plan) -> None:
         tasks.spawn(_settle(world, server), name="apiserver tokens")
         tasks.spawn(keep_in_huge_pages(world), name="huge pages")
         # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
-        tasks.spawn(
-            run_controllers(
-                world=world,
-                client=server.client(CONTROLLERS, "kube-controller-manager"),
-                recorder_for=recorder.for_actor,
-                root_ca_pem=credentials.ca_certificate,
-                names=NAMES if plan.options.controllers else (),
-                endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
-                volume_directories=HostDirectories(),
-            ),
-            name="controllers",
+        controllers = partial(
+            run_controllers,
+            world=world,
+            client=server.client(CONTROLLERS, "kube-controller-manager"),
+            recorder_for=recorder.for_actor,
+            root_ca_pem=credentials.ca_certificate,
+            names=NAMES if plan.options.controllers else (),
+            endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
+            volume_directories=HostDirectories(),
         )
-        tasks.spawn(
-            run_scheduler(
-                world=world,
-                client=server.client(SCHEDULER, "kube-scheduler"),
-                recorder=recorder.for_actor("scheduler"),
-            ),
-            name="scheduler",
+        scheduler = partial(
+            run_scheduler,
+            world=world,
+            client=server.client(SCHEDULER, "kube-scheduler"),
+            recorder=recorder.for_actor("scheduler"),
         )
+        alone = heart.serves_alone
+        tasks.spawn(_after(world, alone, controllers), name="controllers")
+        tasks.spawn(_after(world, alone, scheduler), name="scheduler")
+
+
+async def _after(world: World, seconds: float, run: Callable[[], Awaitable[None]]) -> None:
+    """`run`, at once unless they were the end of this process again and again."""
+    if seconds:
+        await world.clock.sleep(seconds)
+    await run()
 
 
 async def _settle(world: World, server: APIServer) -> None:

@@ -26,7 +26,7 @@ from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.published import PublishedPorts
-from lastcall.cluster.restarts import AGAIN, Deaths, died_of, where
+from lastcall.cluster.restarts import AGAIN, Deaths, died_of, way_out, where
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record
@@ -178,7 +178,8 @@ class Front:
         if "hung" in record.facts:
             self.log.write(where(record.facts))
         if count >= AGAIN:
-            again = died_of(role, {**record.facts["workingOn"], "deaths": count})
+            told = (died_of(role, {**record.facts["workingOn"], "deaths": count}), way_out(deaths.alone))
+            again = "; ".join(filter(None, told))
             self.log.write(again)
             if count.bit_count() == 1:  # twice, four times, eight times …
                 self.warn(again)
@@ -317,7 +318,7 @@ class Front:
             if deaths.last:
                 entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at, "hangs": deaths.hangs}
             if found_again := deaths.again_and_again():
-                entry["diesOf"] = found_again
+                entry |= {"diesOf": found_again, "servesAloneSeconds": deaths.alone}
             found.append(entry)
         return found
 

@@ -9,6 +9,7 @@ more. A store costs no system call.
 | 0 | turns of the loop that were counted, one in two seconds; 0: it does not run yet |
 | 1 | seconds of own time that may pass without one (`hang_rule.py`), 0: as many as usual |
 | 2 | 1: the note is that of the code that ran when the stack was asked for, and no guess |
+| 3 | seconds that a control plane answers without controllers (`restarts.py:serves_alone`) |
 
 From byte 64 on: what takes longer than usual; from byte 256 on: what is worked on, `component` and `key`, each in 250
 bytes at most.
@@ -33,7 +34,7 @@ STACK_SIGNAL = signal.SIGUSR2
 """A role that gets it writes its stack to `Heartbeat.stack_fd`."""
 
 _SIZE = 4096
-_BEATS, _ALLOWED, _EXACT = range(3)
+_BEATS, _ALLOWED, _EXACT, _ALONE = range(4)
 _BUSY, _NOTE = 64, 256
 _MOST = 250
 """Bytes of a text."""
@@ -80,6 +81,11 @@ class Heartbeat:
             self._map[_NOTE] = 0
         loop.call_later(BEAT_SECONDS, self.start, loop)
 
+    @property
+    def serves_alone(self) -> float:
+        """Seconds without controllers and scheduler."""
+        return float(self._words[_ALONE])
+
     def as_usual(self) -> None:
         """From now on the loop turns as it always does."""
         self._words[_ALLOWED] = 0
@@ -107,9 +113,10 @@ class Heartbeat:
 
     # -- init's side ---------------------------------------------------------------------------------------------------
 
-    def reset(self) -> None:
-        """A role is about to be started."""
+    def reset(self, alone: float = 0.0) -> None:
+        """A role is about to be started, which `serves_alone` for a while."""
         self._map[:] = bytes(_SIZE)
+        self._words[_ALONE] = int(alone)
         self.takes("starting", STARTING_SECONDS)
 
     @property

@@ -28,7 +28,7 @@ from lastcall.cluster.layout import LOAD, NodeLayout
 from lastcall.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.cluster.orphans import Orphans
 from lastcall.cluster.plan import NodePlan, Plan
-from lastcall.cluster.restarts import RestartBackoff, is_its_own_fault
+from lastcall.cluster.restarts import Deaths, RestartBackoff, is_its_own_fault, serves_alone
 from lastcall.cluster.root import make_root
 from lastcall.cluster.watchdog import Hang, Watchdog
 from lastcall.timeline import kinds
@@ -109,6 +109,7 @@ class _Init:
         self._due: dict[str, float] = {}
         self._orphans: dict[str, Orphans] = {}
         self._watchdog = Watchdog(plan.hearts, self._clock)
+        self._deaths = {role: Deaths() for role in plan.hearts}
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -126,7 +127,7 @@ class _Init:
 
     def _start(self, role: str) -> None:
         if role in self._plan.hearts:
-            self._plan.hearts[role].reset()
+            self._plan.hearts[role].reset(self._deaths[role].alone)
         if role in self._shims:
             pid = self._start_shim(self._shims[role])
         elif role in self._nodes:
@@ -268,6 +269,11 @@ class _Init:
                     orphans.reaped(pid, code, number)
             facts: Message = {"role": role, "pid": pid, "exitCode": code, "signal": number}
             facts |= self._why(role, code, number)
+            if role in self._deaths and role in self._restarts:
+                deaths, turn = self._deaths[role], facts.get("workingOn")
+                deaths.alone = serves_alone(role, turn, deaths.add(facts, ""))
+                if deaths.alone:
+                    facts["servesAlone"] = deaths.alone
             if role in self._restarts:
                 facts["restartsIn"] = self._died(role)
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)

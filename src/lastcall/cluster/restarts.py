@@ -48,6 +48,21 @@ OWN_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, sig
 """What a program ends of by what it does itself. SIGKILL comes from outside: from a person, or for lack of memory."""
 
 
+FIRST_ALONE = 15.0
+MAX_ALONE = 120.0
+
+
+def serves_alone(role: str, working_on: Mapping[str, str] | None, deaths: int) -> float:
+    """Seconds that the next control plane answers requests without controllers and scheduler.
+
+    For they have been its end, `deaths` times with this object: whoever is told can delete it meanwhile. A request
+    comes from outside, and would come again.
+    """
+    if role != "control-plane" or deaths < AGAIN or not working_on or working_on["component"] == REQUEST:
+        return 0.0
+    return float(min(FIRST_ALONE * 2 ** min(deaths - AGAIN, 30), MAX_ALONE))
+
+
 def is_its_own_fault(exit_code: int | None, number: int | None) -> bool:
     """Whether what a role was working on has to do with its end."""
     return number in OWN_SIGNALS if number else bool(exit_code)
@@ -84,6 +99,8 @@ class Deaths:
 
     restarts: int = 0
     hangs: int = 0
+    alone: float = 0.0
+    """`serves_alone`, since the last death."""
     last: str = ""
     at: str = ""
     _objects: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -93,6 +110,7 @@ class Deaths:
         self.hangs += "hung" in facts
         self.last, self.at = how(facts) + at_work(facts.get("workingOn")), at
         turn = facts.get("workingOn")
+        self.alone = float(facts.get("servesAlone", 0.0))
         if not turn:
             return 0
         identity = (turn["component"], turn["key"])
@@ -115,3 +133,8 @@ class Deaths:
 def died_of(role: str, found: Mapping[str, Any]) -> str:
     """A sentence for one of `again_and_again`."""
     return f"{role} died {found['deaths']} times{at_work(found)}"
+
+
+def way_out(alone: float) -> str:
+    """What to do about it; "" where nobody knows."""
+    return f"fix: delete that object within {alone:g} s of a start, its controllers begin only then" if alone else ""

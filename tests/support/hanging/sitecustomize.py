@@ -61,11 +61,15 @@ def in_requests(module: ModuleType) -> None:
 
 
 def in_jobs(module: ModuleType) -> None:
+    from lastcall.world import walls
+
     controller = module.JobController
     sync = controller._sync
 
     async def hang(self: Any, key: str) -> Any:
         if key.endswith("/poison"):
+            if walls.on_turn is not None:
+                walls.on_turn("job-controller", key)
             spin()
         return await sync(self, key)
 

@@ -15,8 +15,10 @@ from lastcall.cluster.restarts import (
     died_of,
     is_its_own_fault,
     restart_delay,
+    serves_alone,
     where,
 )
+from lastcall.world.walls import REQUEST
 
 
 def test_the_first_restart_is_at_once_and_early_deaths_wait_longer_up_to_ten_seconds() -> None:
@@ -98,6 +100,24 @@ def test_the_worst_is_told_first_and_the_memory_of_deaths_is_bounded() -> None:
         deaths.add({"exitCode": 70, "workingOn": {"component": "c", "key": str(number)}}, "")
     deaths.add({"exitCode": 70, "workingOn": {"component": "c", "key": "999"}}, "")
     assert [(each["key"], each["deaths"]) for each in deaths.again_and_again()] == [("default/x", 1000), ("999", 2)]
+
+
+@pytest.mark.parametrize(
+    ("role", "turn", "deaths", "seconds"),
+    [
+        ("control-plane", JOB, 1, 0.0),
+        ("control-plane", JOB, 2, 15.0),
+        ("control-plane", JOB, 3, 30.0),
+        ("control-plane", JOB, 1000, 120.0),
+        ("control-plane", {"component": REQUEST, "key": "POST /"}, 5, 0.0),
+        ("control-plane", None, 5, 0.0),
+        ("node-1", JOB, 5, 0.0),
+    ],
+)
+def test_a_control_plane_that_dies_of_its_controllers_answers_without_them_for_a_while(
+    role: str, turn: dict[str, str] | None, deaths: int, seconds: float
+) -> None:
+    assert serves_alone(role, turn, deaths) == seconds
 
 
 def test_where_a_loop_stood_is_what_is_shown_of_its_threads() -> None:
