@@ -199,7 +199,8 @@ def test_an_object_that_ends_the_control_plane_again_and_again_is_named_and_can_
 
         def deleted() -> bool:
             done = subprocess.run(
-                [KUBECTL, "--kubeconfig", facts["kubeconfig"], "delete", "job", "poison", "--wait=false"],
+                [KUBECTL, "--kubeconfig", facts["kubeconfig"], "--cache-dir", str(place.home / "tmp/kubectl"),
+                 "delete", "job", "poison", "--wait=false"],
                 env={"HOME": str(place.home / "tmp")}, capture_output=True, timeout=120, check=False,
             )  # fmt: skip
             return done.returncode == 0
