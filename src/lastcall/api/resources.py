@@ -55,6 +55,11 @@ class Resource:
         return "/".join(parts)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialResource(Resource):
+    """A kind that a server serves and we know nothing of: its objects are asked for as PartialObjectMetadata."""
+
+
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, "namespace", ("ns",), (), ("status", "finalize"))
 NODES = Resource("", "v1", "nodes", "Node", False, "node", ("no",), (), ("status",))
 PODS = Resource(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,6 +89,7 @@ def run_controller_manager(kubeconfig: str, context: str, leader_elect: bool, na
 
 
 async def _run(config: "ClientConfig", leader_elect: bool, names: Sequence[str], interrupts: Interrupts) -> None:
+    from lastcall.client.discovery import discover
     from lastcall.client.kubeconfig import client_for
     from lastcall.client.leaderelection import FencedClient, LeaderElector, LeadershipLost
     from lastcall.controllers.manager import run_controllers
@@ -115,6 +117,7 @@ async def _run(config: "ClientConfig", leader_elect: bool, names: Sequence[str],
                 recorder_for=lambda name: NoRecorder(),
                 root_ca_pem=config.ca_pem,
                 names=names,
+                discover=partial(discover, client.request),
             )
 
         if not leader_elect:

@@ -18,7 +18,7 @@ from yarl import URL
 from lastcall import __version__
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object, name_of
-from lastcall.api.resources import PODS, Resource
+from lastcall.api.resources import PODS, PartialResource, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
 from lastcall.client.lean_aiohttp import aiohttp
 
@@ -74,13 +74,17 @@ class HTTPClient:
         self._closed = False
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        return await self._json("GET", _path(resource, namespace, name))
+        answer = await self._json("GET", _path(resource, namespace, name), accept=_accept(resource))
+        return _named(answer, resource) if isinstance(resource, PartialResource) else answer
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> ListResult:
-        answer = await self._json("GET", _path(resource, namespace), query=_selectors(label_selector, field_selector))
+        query = _selectors(label_selector, field_selector)
+        answer = await self._json("GET", _path(resource, namespace), query=query, accept=_accept(resource, "List"))
         items: list[Object] = answer.get("items") or []
+        if isinstance(resource, PartialResource):
+            items = [_named(item, resource) for item in items]
         for item in items:
             # A list names kind and apiVersion once; each object carries them here, as the protocol promises.
             item.setdefault("kind", resource.kind)
@@ -103,8 +107,10 @@ class HTTPClient:
             query.append(("resourceVersion", resource_version))
         if bookmarks:
             query.append(("allowWatchBookmarks", "true"))
-        response = await self._open("GET", _path(resource, namespace), query=query, timeout=self._stream_timeout)
-        events = _watch_events(response, bookmarks)
+        response = await self._open(
+            "GET", _path(resource, namespace), query=query, accept=_accept(resource), timeout=self._stream_timeout
+        )
+        events = _watch_events(response, bookmarks, resource)
         try:
             yield events
         finally:
@@ -221,8 +227,9 @@ class HTTPClient:
         query: Query = (),
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Object:
-        data = await self.request(method, path, query=query, body=body, content_type=content_type)
+        data = await self.request(method, path, query=query, body=body, content_type=content_type, accept=accept)
         try:
             answer = orjson.loads(data)
         except orjson.JSONDecodeError as error:
@@ -297,6 +304,20 @@ def _path(resource: Resource, namespace: str, name: str = "", subresource: str =
     return resource.path(quote(namespace, safe=""), quote(name, safe=""), subresource)
 
 
+def _accept(resource: Resource, suffix: str = "") -> str:
+    """Of a kind that we know nothing of, the metadata alone, from a server that can leave out the rest."""
+    if not isinstance(resource, PartialResource):
+        return "application/json"
+    return f"application/json;as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1,application/json"
+
+
+def _named(obj: Object, resource: Resource) -> Object:
+    """An object that comes as metadata, with its own kind."""
+    if obj.get("kind") == "PartialObjectMetadata":
+        obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    return obj
+
+
 def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]]:
     return [
         (key, value) for key, value in (("labelSelector", label_selector), ("fieldSelector", field_selector)) if value
@@ -318,7 +339,9 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
         raise _lost(response.method, str(response.url), error) from error
 
 
-async def _watch_events(response: aiohttp.ClientResponse, bookmarks: bool) -> AsyncIterator[WatchEvent]:
+async def _watch_events(
+    response: aiohttp.ClientResponse, bookmarks: bool, resource: Resource
+) -> AsyncIterator[WatchEvent]:
     """One event per line. Lines have no greatest length: an object may be larger than any read buffer."""
     rest: list[bytes] = []
     async for chunk in _chunks(response):
@@ -329,6 +352,8 @@ async def _watch_events(response: aiohttp.ClientResponse, bookmarks: bool) -> As
                 rest.clear()
             if line.strip():
                 event = _watch_event(line)
+                if isinstance(resource, PartialResource):
+                    _named(event.object, resource)
                 if event.type != "BOOKMARK" or bookmarks:
                     yield event
         if last:

@@ -6,21 +6,34 @@ what to look at; whether an owner exists is asked of the API each time, since a 
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
-from lastcall.api.resources import BINDINGS, EVENTS, FACES, PODS, SERVED, Resource
+from lastcall.api.resources import (
+    BINDINGS,
+    CUSTOMRESOURCEDEFINITIONS,
+    EVENTS,
+    FACES,
+    PODS,
+    SERVED,
+    PartialResource,
+    Resource,
+)
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
 from lastcall.controllers.declared import DeclaredKinds
 from lastcall.controllers.garbagecollector_graph import FOREGROUND, NO_EFFECTS, ORPHAN, Effects, Graph, Node, Reference
 from lastcall.controllers.informers import Informers
-from lastcall.controllers.worker import Retry, Worker
+from lastcall.controllers.worker import Retry, Synced, Worker
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.controllers.discovered import DiscoveredKinds
 
 COMPONENT = "garbage-collector-controller"
 WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))
@@ -49,31 +62,58 @@ class GarbageCollector:
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
-        self._graph = Graph({(each.api_version, each.kind): each for each in WATCHED})
+        self._graph = Graph({})
         self._delete = Worker(world, f"{COMPONENT} delete", self._attempt_to_delete, workers=WORKERS)
         self._orphan = Worker(world, f"{COMPONENT} orphan", self._attempt_to_orphan, workers=WORKERS)
         self._gone: OrderedDict[str, str] = OrderedDict()
         self._absent: OrderedDict[Coordinates, None] = OrderedDict()
-        self._informers = [informers.get(resource) for resource in WATCHED]
-        for resource, informer in zip(WATCHED, self._informers, strict=True):
-            self._follow(resource, informer)
         self._caches = informers
-        self._declared = DeclaredKinds(informers, self._kind_added, self._kind_removed)
+        self._followed: set[Resource] = set()
+        self._discovered: DiscoveredKinds | None = None
+        self._known: list[Synced] = []
+        """What has to be known before anything is deleted."""
+        if informers.discover is None:
+            for resource in WATCHED:
+                self._graph.serve(resource)
+                self._known.append(self._follow(resource))
+            DeclaredKinds(informers, self._kind_added, self._kind_removed)
+        else:
+            from lastcall.controllers import discovered
+
+            self._discovered = discovered.DiscoveredKinds(
+                informers.discover, self._graph.serve, self._kind_unserved, self._follow
+            )
+            self._known.append(self._discovered)
+            definitions, look_soon = informers.get(CUSTOMRESOURCEDEFINITIONS), self._discovered.look_soon
+            definitions.add_handler(None, lambda _, __: look_soon(), lambda _: look_soon())
 
     def _kind_added(self, resource: Resource, stored: bool) -> None:
         self._graph.serve(resource)
         if stored:
-            self._follow(resource, self._caches.get(resource))
+            self._follow(resource)
+
+    def _kind_unserved(self, resource: Resource) -> None:
+        """Nothing is said of its objects: who depends on one of them waits, as in Kubernetes."""
+        self._graph.unserve(resource)
+        if isinstance(resource, PartialResource):  # other caches are other controllers', too
+            self._caches.drop(resource)
+            self._followed.discard(resource)
 
     def _kind_removed(self, resource: Resource) -> None:
         """Its objects went before it did, whether their last events have been seen or not."""
         self._graph.unserve(resource)
         cache = self._caches.drop(resource)
+        self._followed.discard(resource)
         for obj in [] if cache is None else cache.items():
             self._remember(resource, obj, Reference.all_of(obj))
             self._enqueue(self._graph.remove(uid_of(obj)))
 
-    def _follow(self, resource: Resource, informer: Informer) -> None:
+    def _follow(self, resource: Resource) -> Informer:
+        informer = self._caches.get(resource)
+        if resource in self._followed:
+            return informer
+        self._followed.add(resource)
+
         def observed(obj: Object) -> None:
             effects = self._graph.observe(resource, obj)
             if effects is NO_EFFECTS:
@@ -102,6 +142,7 @@ class GarbageCollector:
                     return
 
         informer.add_handler(observed, updated, removed)
+        return informer
 
     def _enqueue(self, effects: Effects) -> None:
         for uid in effects.delete:
@@ -121,8 +162,10 @@ class GarbageCollector:
         """Work until cancelled. Nothing is deleted before every cache is filled: an owner may be in the last one."""
         async with Tasks() as tasks:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
-            tasks.spawn(self._delete.run(self._informers), name=f"{COMPONENT} delete")
-            tasks.spawn(self._orphan.run(self._informers), name=f"{COMPONENT} orphan")
+            if self._discovered is not None:
+                tasks.spawn(self._discovered.run(), name=f"{COMPONENT} discovery")
+            tasks.spawn(self._delete.run(self._known), name=f"{COMPONENT} delete")
+            tasks.spawn(self._orphan.run(self._known), name=f"{COMPONENT} orphan")
 
     # -- deleting ----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ Source: client-go informers.SharedInformerFactory. The indexes are those that co
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, namespace_of
 from lastcall.api.resources import PODS, SERVICES, Resource
@@ -15,6 +16,9 @@ from lastcall.controllers.ownership import orphans_of, owner_value
 from lastcall.controllers.pod_routes import PodRoutes
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.client.discovery import Discover
 
 NAMESPACE = "namespace"
 CONTROLLER = "controller"
@@ -55,9 +59,13 @@ def _indexes_stay(old: Object, new: Object) -> bool:
 
 
 class Informers:
-    """Every controller that asks gets the same cache."""
+    """Every controller that asks gets the same cache.
 
-    def __init__(self, world: World, client: Client) -> None:
+    `discover` asks the server which kinds it serves; None where those are ours and what definitions declare.
+    """
+
+    def __init__(self, world: World, client: Client, discover: "Discover | None" = None) -> None:
+        self.discover = discover
         self._world = world
         self._client = client
         self._informers: dict[Resource, Informer] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
@@ -37,6 +37,9 @@ from lastcall.controllers.ttlafterfinished import TTLAfterFinishedController
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.client.discovery import Discover
 
 
 class Controller(Protocol):
@@ -89,13 +92,15 @@ async def run_controllers(
     names: Collection[str] = NAMES,
     endpoint_updates_batch_period: Callable[[], float] = lambda: 0.0,
     volume_directories: Directories | None = None,
+    discover: "Discover | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
     `endpoint_updates_batch_period`: seconds between the change of a Pod and that of its EndpointSlice.
     `volume_directories`: where volumes of the class `standard` are; None where somebody else makes them.
+    `discover`: asks which kinds there are, of a server that is not ours.
     """
-    informers = Informers(world, client)
+    informers = Informers(world, client, discover)
     controllers = {
         name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items() if name in names
     }

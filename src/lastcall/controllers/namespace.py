@@ -14,7 +14,7 @@ from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
 from lastcall.api.resources import BINDINGS, EVENTS, FACES, NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.times import parse_rfc3339
-from lastcall.client.api import Client
+from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.declared import DeclaredKinds
 from lastcall.controllers.informers import NAMESPACE, Informers
@@ -49,9 +49,12 @@ class NamespaceController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._world, self._client, self._recorder = world, client, recorder
         self._namespaces = informers.get(NAMESPACES)
-        self._contents = [informers.get(resource) for resource in WATCHED]
+        # Of a server that is not ours nobody knows here whether it serves them.
+        watched = WATCHED if informers.discover is None else (PODS,)
+        self._contents = [informers.get(resource) for resource in watched]
         self._pods = self._contents[0]
-        self._declared = DeclaredKinds(informers)
+        self._discover = informers.discover
+        self._declared = DeclaredKinds(informers) if self._discover is None else None
         limit = RateLimit(max_delay=60.0, per_second=0)
         self._worker = Worker(world, COMPONENT, self._sync, workers=10, rate_limit=limit)
         self._namespaces.add_handler(self._changed, lambda _, namespace: self._changed(namespace))
@@ -60,7 +63,8 @@ class NamespaceController:
 
     async def run(self) -> None:
         """Work until cancelled; starts when the caches are filled."""
-        await self._worker.run([self._namespaces, self._pods, self._declared.informer])
+        known = [self._namespaces, self._pods]
+        await self._worker.run(known if self._declared is None else [*known, self._declared.informer])
 
     def _changed(self, namespace: Object) -> None:
         if is_terminating(namespace):
@@ -93,8 +97,8 @@ class NamespaceController:
         findings = Findings()
         await self._delete_all_content(namespace, findings)
         namespace = await self._say(namespace, findings)
-        if findings.errors:
-            raise Retry("; ".join(findings.errors))
+        if findings.errors or findings.undiscovered:
+            raise Retry("; ".join(filter(None, (findings.undiscovered, *findings.errors))))
         if findings.estimate:
             self._worker.queue.add_after(name, requeue_seconds(findings.estimate))
             return
@@ -102,12 +106,29 @@ class NamespaceController:
 
     async def _delete_all_content(self, namespace: Object, findings: Findings) -> None:
         """(`deleteAllContent`)"""
+        kinds = await self._kinds(findings)
         if await self._delete_kind(PODS, namespace, findings) or findings.errors:
             return
         remaining: dict[Resource, int] = {}
-        for resource in (*CONTENT, *(each for each in self._declared.resources() if each.namespaced)):
+        for resource in kinds:
             remaining[resource] = await self._delete_kind(resource, namespace, findings)
         findings.remaining = remaining
+
+    async def _kinds(self, findings: Findings) -> list[Resource]:
+        """All kinds but Pods that the namespace may have objects of. What cannot be found out makes it wait."""
+        if self._declared is not None:
+            return [*CONTENT, *(each for each in self._declared.resources() if each.namespaced)]
+        from lastcall.controllers.discovered import content_of
+
+        assert self._discover is not None
+        try:
+            found = await self._discover()
+        except (StatusError, ConnectionLost) as error:
+            findings.undiscovered = str(error)
+            return []
+        if found.failed:
+            findings.undiscovered = f"Discovery failed for some groups, {len(found.failed)} failing: {found.error}"
+        return [each for each in content_of(found) if each not in (PODS, *FACES)]
 
     async def _delete_kind(self, resource: Resource, namespace: Object, findings: Findings) -> int:
         """Ask for the deletion of one kind's objects; how many there still are.

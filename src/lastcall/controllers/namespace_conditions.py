@@ -18,6 +18,8 @@ class Findings:
     """What a pass found. `remaining` is None when it ended with the Pods: then nothing is said of the rest."""
 
     errors: list[str] = field(default_factory=list)
+    undiscovered: str = ""
+    """What is not known about which kinds there are."""
     remaining: dict[Resource, int] | None = None
     finalizers: dict[str, int] = field(default_factory=dict)
     estimate: int = 0
@@ -76,6 +78,8 @@ def still_there(namespace: str, resource: Resource) -> str:
 def problems(findings: Findings) -> dict[str, str]:
     """Condition type → message, for what is wrong."""
     found: dict[str, str] = {}
+    if findings.undiscovered:
+        found["NamespaceDeletionDiscoveryFailure"] = findings.undiscovered
     if findings.errors:
         listed = ", ".join(sorted(findings.errors))
         found["NamespaceDeletionContentFailure"] = (

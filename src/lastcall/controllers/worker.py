@@ -5,15 +5,21 @@ Source: the `runWorker` / `processNextWorkItem` of every controller in pkg/contr
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from lastcall.api.errors import StatusError
 from lastcall.client.api import ConnectionLost
-from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit, WorkQueue
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 log = logging.getLogger(__name__)
+
+
+class Synced(Protocol):
+    """What has to be known before work begins: an Informer."""
+
+    async def synced(self) -> None: ...
 
 
 class Retry(Exception):
@@ -42,7 +48,7 @@ class Worker:
         self._workers = workers
         self._max_retries = max_retries
 
-    async def run(self, informers: Sequence[Informer]) -> None:
+    async def run(self, informers: Sequence[Synced]) -> None:
         """Work until cancelled; starts when the caches of `informers` are filled."""
         for informer in informers:
             await informer.synced()
