@@ -3,6 +3,7 @@ one."""
 
 import asyncio
 import heapq
+import math
 from collections.abc import Callable
 
 from lastcall.world.tasks import unless
@@ -19,7 +20,8 @@ class WorkQueue:
 
     def enqueue(self, uid: str, delay: float) -> None:
         """Tell of `uid` in `delay` seconds."""
-        due = self._world.clock.monotonic_ns() + int(delay * 1e9)
+        # Rounded up: who is told too early, and asks for the rest of a nanosecond, would be told at once for ever.
+        due = self._world.clock.monotonic_ns() + math.ceil(delay * 1e9)
         self._due[uid] = due
         heapq.heappush(self._heap, (due, uid))
         if self._heap[0] == (due, uid):
