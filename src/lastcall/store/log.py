@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
+from zlib import crc32
 
 from lastcall.store.api import Entry, StoreError, StoreFull
 from lastcall.store.schema import migrate, stored_version
@@ -17,6 +18,9 @@ from lastcall.store.value import Value
 Row = tuple[int, str, bool, bytes]
 """revision, key, deleted, value."""
 
+NO_CHECKSUM = -1
+"""Of a row that an older version wrote."""
+LEAST_PAGE = 512
 LOCK_SECONDS = 5.0
 """How long the lock of a process that is just being killed is waited for."""
 TRIM_AT_ONCE = 500
@@ -81,18 +85,23 @@ class Log:
 
     def load(self) -> tuple[int, list[Entry], list[Row]]:
         """(compacted revision, the entries as they were then, every later write in order). Raises StoreError."""
+        base: list[Entry] = []
+        later: list[Row] = []
         try:
+            if (found := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise _damaged(self.path, found)
             compacted: int = self._connection.execute("SELECT value FROM meta WHERE name = 'compacted'").fetchone()[0]
-            base = [
-                Entry(key, Value(value), revision)
-                for revision, key, value in self._connection.execute(
-                    "SELECT revision, key, value FROM changes WHERE revision <= ? AND NOT deleted", (compacted,)
-                )
-            ]
-            later = self._connection.execute(
-                "SELECT revision, key, deleted, value FROM changes WHERE revision > ? ORDER BY revision", (compacted,)
-            ).fetchall()
-        except (sqlite3.Error, TypeError) as error:
+            for *cells, checksum in self._connection.execute(
+                "SELECT revision, key, deleted, value, checksum FROM changes ORDER BY revision"
+            ):
+                row: Row = tuple(cells)
+                if checksum != NO_CHECKSUM and checksum != _checksum(row):
+                    raise _damaged(self.path, f"{row[1]!r} at revision {row[0]} is not what was written")
+                if row[0] > compacted:
+                    later.append(row)
+                elif not row[2]:
+                    base.append(Entry(row[1], Value(row[3]), row[0]))
+        except (sqlite3.Error, TypeError, ValueError) as error:
             raise _opening_failed(self.path, error) from error
         return compacted, base, later
 
@@ -100,9 +109,10 @@ class Log:
         """Keep all of `rows` durably, or none of them and raise StoreError; StoreFull when `make_room` may help."""
         # One statement, so one step outside the interpreter's lock: with a step per row a busy event loop would take
         # the lock for a switch interval between any two of them.
-        values = ",".join(["(?,?,?,?)"] * len(rows))
+        values = ",".join(["(?,?,?,?,?)"] * len(rows))
+        cells = [cell for row in rows for cell in (*row, _checksum(row))]
         try:
-            self._connection.execute(f"INSERT INTO changes VALUES {values}", [cell for row in rows for cell in row])  # noqa: S608
+            self._connection.execute(f"INSERT INTO changes VALUES {values}", cells)  # noqa: S608
         except sqlite3.Error as error:
             self._roll_back()
             raise self._writing_failed(error) from error
@@ -194,8 +204,18 @@ class Log:
             self._connection.close()
 
 
+def _checksum(row: Row) -> int:
+    revision, key, deleted, value = row
+    return crc32(value, crc32(f"{revision} {int(deleted)} {key}".encode()))
+
+
 def _create_private(path: str) -> None:
     """An empty file with mode 0600, durable in its directory, unless there is one. SQLite's other files follow it."""
+    with suppress(OSError):
+        # SQLite would begin anew. Its first write is a page; of ours the file is made first and the reserve last.
+        size = os.stat(path).st_size
+        if 0 < size < LEAST_PAGE or (size == 0 and os.stat(f"{path}.reserve")):
+            raise _damaged(path, f"it has {size} bytes left")
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -212,12 +232,16 @@ def _create_private(path: str) -> None:
         raise StoreError(f"{path}: cannot open the store: {error.strerror}; name a writable directory") from error
 
 
+def _damaged(path: str, what: str) -> StoreError:
+    return StoreError(f"{path}: is no store of lastcall, or is damaged ({what}); move it away to begin anew")
+
+
 def _opening_failed(path: str, error: Exception) -> StoreError:
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreError(f"{path}: the store is in use by another process; end that one, or name another directory")
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) or not name:
-        return StoreError(f"{path}: is no store of lastcall, or is damaged ({error}); move it away to begin anew")
+        return _damaged(path, str(error))
     return StoreError(f"{path}: cannot open the store: {error}; {_way_out(name)}")
 
 

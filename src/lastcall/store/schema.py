@@ -2,7 +2,7 @@
 
 One row is one write, in the order of revisions, as in etcd. A row is dropped when no reader can ask for it any more:
 the row that a forgotten write replaced, and the row of a forgotten deletion. `meta.compacted` is the revision up to
-which the history is forgotten.
+which the history is forgotten. SQLite would hand out what a disk has changed behind its back; a row has a checksum.
 """
 
 import sqlite3
@@ -25,7 +25,12 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO meta VALUES ('compacted', ?)", (FIRST_REVISION,))
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    # Rows from before have none.
+    connection.execute("ALTER TABLE changes ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create, _add_checksums)
 """The step at place n makes version n + 1 of version n, inside a transaction. Version 0 is an empty file."""
 
 
