@@ -5,7 +5,8 @@ Service; each from its creation to the time at which its object is gone, spread 
 machine does not end that many in them). Every five minutes the lives under way are waited for, Events are deleted
 (they stay an hour, which is longer than the measurement), and the cluster at rest is measured: memory, descriptors,
 file systems, files, mounts, control groups, links. At the end a line is laid through each figure after the first third:
-its slope for 1 000 Pods with its standard error. A figure that grows has no reason, or one of `BOUNDED`.
+its slope for 1 000 Pods with its standard error. A figure that grows has no reason, or one of `BOUNDED`. SIGINT and
+SIGTERM end it early, with the table of what was seen until then.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import asyncio
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -221,7 +223,8 @@ async def at_rest(client: Client) -> dict[str, float]:
     return counts
 
 
-async def soak(arguments: argparse.Namespace, facts: dict[str, Any]) -> list[Sample]:
+async def soak(arguments: argparse.Namespace, facts: dict[str, Any], samples: list[Sample]) -> None:
+    """Adds to `samples` as it goes."""
     client = client_for(load_kubeconfig(facts["kubeconfig"]))
     watched = Watched(client)
     watching = asyncio.ensure_future(watched.run())
@@ -232,7 +235,6 @@ async def soak(arguments: argparse.Namespace, facts: dict[str, Any]) -> list[Sam
     )
     await run.life(-len(KINDS))  # the first Pod of a cluster
     run.ended = 0
-    samples: list[Sample] = []
     begin, worked, number = time.monotonic(), 0.0, 0
     rate = arguments.pods / (arguments.minutes * 60)
     while True:
@@ -260,7 +262,6 @@ async def soak(arguments: argparse.Namespace, facts: dict[str, Any]) -> list[Sam
           f"stuck {run.stuck}; failed {dict(run.failures)}")  # fmt: skip
     watching.cancel()
     await client.close()
-    return samples
 
 
 def show(sample: Sample, run: Soak) -> None:
@@ -284,6 +285,10 @@ def report(samples: Sequence[Sample]) -> None:
         print(f"| {name} | {points[0][1]:.0f} | {points[-1][1]:.0f} | {slope:+.3f} | {error:.3f} | {verdict} |")
 
 
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
@@ -302,7 +307,14 @@ def main() -> None:
         facts = json.loads(lastcall("up", "--detach", "-o", "json", "--name", "soak"))
         try:
             print(machine(), flush=True)
-            report(asyncio.run(soak(arguments, facts)))
+            samples: list[Sample] = []
+            for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background processes ignore the first
+                signal.signal(number, _interrupt)
+            try:
+                asyncio.run(soak(arguments, facts, samples))
+            except KeyboardInterrupt:
+                print("ended early")
+            report(samples)
             status = json.loads(lastcall("status", "soak", "-o", "json"))["clusters"][0]
             print(f"\nrestarts: { {each['role']: each.get('restarts', 0) for each in status['processes']} }")
         finally:

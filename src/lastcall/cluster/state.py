@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
+from zlib import crc32
 
 from lastcall import __version__
 from lastcall.cluster.directory import own_directory, read_file, write_file
@@ -134,6 +135,9 @@ class StateDirectory:
 
         try:
             found = json.loads(read_file(self._fd, CREDENTIALS_FILE))
+            checksum = found.pop("checksum", None)  # an older version wrote none
+            if checksum is not None and checksum != _checksum(found):
+                raise ValueError("it is not what was written")
             identity = Identity(
                 found["caCertificate"].encode(),
                 found["caKey"].encode(),
@@ -159,7 +163,11 @@ class StateDirectory:
             "adminToken": identity.admin_token,
             "apiPort": api_port,
         }
-        write_file(self._fd, CREDENTIALS_FILE, json.dumps(content) + "\n")
+        write_file(self._fd, CREDENTIALS_FILE, json.dumps({**content, "checksum": _checksum(content)}) + "\n")
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _refuse_what_is_somebody_elses(fd: int, path: str) -> None:

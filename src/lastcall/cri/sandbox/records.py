@@ -2,8 +2,8 @@
 
 `sandbox-<id>.json` and `container-<id>.json` hold what was asked for, `status-<id>.json` how far a container came. What
 runs is the shim's to say. Environment, command and arguments, which may carry secrets, are not kept: nobody starts a
-container twice. Files are 0600 and replaced whole; one that cannot be read is told of, and set aside until the next
-start.
+container twice. Files are 0600, replaced whole, and end with a line that has their checksum; one that cannot be read is
+told of, and set aside until the next start.
 """
 
 import logging
@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from zlib import crc32
 
 import orjson
 
@@ -44,6 +45,7 @@ class Records:
         """Write `<kind>-<identity>.json`; dataclasses and enums are welcome. Raises OSError."""
         path = self._path(kind, identity)
         data = orjson.dumps(value)
+        data = b"%s\n%08x\n" % (data, crc32(data))
         try:
             replace_file(path, data, temporary=f"{path}.tmp", durable=self._durable)
         except FileNotFoundError:
@@ -64,9 +66,7 @@ class Records:
                 identity = name[len(kind) + 1 : -len(".json")]
                 try:
                     with open(f"{self._directory}/{name}", "rb") as file:
-                        value = orjson.loads(file.read())
-                    if not isinstance(value, dict):
-                        raise ValueError(f"is a {type(value).__name__}")
+                        value = _whole(file.read())
                 except (OSError, ValueError) as error:
                     self.set_aside(kind, identity, error)
                     value = None
@@ -92,6 +92,17 @@ class Records:
 
     def _path(self, kind: str, identity: str) -> str:
         return f"{self._directory}/{kind}-{identity}.json"
+
+
+def _whole(data: bytes) -> dict[str, Any]:
+    """Raises ValueError. What an older version wrote has no second line."""
+    text, _, checksum = data.partition(b"\n")
+    if checksum and checksum != b"%08x\n" % crc32(text):
+        raise ValueError("it is not what was written")
+    value = orjson.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"is a {type(value).__name__}")
+    return value
 
 
 def decode(kind: type[T], value: Any) -> T:
