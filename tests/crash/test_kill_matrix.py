@@ -37,6 +37,14 @@ CASES = [
 ]
 
 
+USERS_AND_CASES = [
+    *((user, case) for user in ordinary_user.USERS for case in CASES),
+    # Other ids change who may signal and remove what: the stages in which most is there.
+    *((user, case) for user in ordinary_user.EVERY_USER if user not in ordinary_user.USERS
+      for case in CASES if case[0] in ("preStop", "drain")),
+]  # fmt: skip
+
+
 def victim_pod() -> dict[str, Any]:
     probe = {"exec": {"command": ["sh", "-c", PROBE]}, "periodSeconds": 1, "timeoutSeconds": 3}
     app = container("app", APP, pre_stop=HOOK, readinessProbe=probe)
@@ -106,11 +114,12 @@ def results(request: pytest.FixtureRequest) -> Iterator[InParallel]:
     running.close()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]} killed at {case[0]}")
-@pytest.mark.parametrize("user", ordinary_user.USERS)
+@pytest.mark.parametrize(("user", "case"), USERS_AND_CASES, ids=lambda value: value if isinstance(value, str) else
+                         f"{value[1]} killed at {value[0]}")  # fmt: skip
 def test_a_killed_process_leaves_nothing_behind_and_is_told_of(
     user: str, case: tuple[str, str], results: InParallel
 ) -> None:
+    ordinary_user.skip_without_newuidmap(user)
     stage, target = case
     result = results[user, stage, target]  # that nothing was left is checked when it ends
     if target == "front":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from oci_registry import Fault, Registry
+from ordinary_user import EVERY_USER
 from pods import container, pod
 from staying_cluster import StayingCluster, staying
 from tree import children, cmdline
@@ -76,7 +77,7 @@ def assert_ended_well(cluster: StayingCluster) -> None:
     assert sent == ["SIGTERM"], "once in its life"
 
 
-@staying
+@staying(users=EVERY_USER)
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_killed_node_adopts_its_containers(cluster: StayingCluster, stage: str, times: int) -> None:
@@ -118,7 +119,7 @@ async def test_a_killed_control_plane_goes_on_from_its_store(cluster: StayingClu
     assert cluster.restarted == ["control-plane"], "nobody else was touched"
 
 
-@staying
+@staying(users=EVERY_USER)
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_killed_shim_ends_its_containers_and_pods_restart_by_their_policy(
     cluster: StayingCluster, stage: str
@@ -178,7 +179,7 @@ async def test_deletes_acknowledged_right_before_the_kill_go_on(cluster: Staying
     raise AssertionError("the namespace does not end")
 
 
-@staying
+@staying(users=EVERY_USER)
 @pytest.mark.parametrize("role", ["node-1", "shim-1"])
 async def test_sidecars_and_shared_processes_are_adopted_too(cluster: StayingCluster, role: str) -> None:
     """A new node finds both containers in one PID namespace; a new shim ends its first process with all the others."""
@@ -197,7 +198,7 @@ async def test_sidecars_and_shared_processes_are_adopted_too(cluster: StayingClu
     await cluster.nothing_left()
 
 
-@staying
+@staying(users=EVERY_USER)
 async def test_all_three_killed_at_once_come_back(cluster: StayingCluster) -> None:
     await reach(cluster, "idle")
     for role in ("node-1", "shim-1", "control-plane"):

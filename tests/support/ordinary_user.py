@@ -24,6 +24,13 @@ MANY_IDS = "user with ids for Pods"
 _RANGES = {SUBORDINATE: 65_536, MANY_IDS: 3 * 65_536}
 
 
+def skip_without_newuidmap(user: str) -> None:
+    if user in _RANGES and shutil.which("newuidmap") is None:
+        import pytest
+
+        pytest.skip("newuidmap is not installed (Debian: uidmap)")
+
+
 def command_prefix(user: str) -> list[str]:
     """What to put before a command."""
     if user in _RANGES:

@@ -10,7 +10,6 @@ import functools
 import importlib.util
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -25,7 +24,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ordinary_user import MANY_IDS, SUBORDINATE, USERS, command_prefix
+from ordinary_user import USERS, command_prefix, skip_without_newuidmap
 
 from lastcall.cri.api import (
     ContainerConfig,
@@ -233,8 +232,7 @@ def _inside(scenario: Scenario, users: list[str]) -> Callable[[str], None]:
     @pytest.mark.real_kernel
     @pytest.mark.parametrize("user", users)
     def test(user: str) -> None:
-        if user in (SUBORDINATE, MANY_IDS) and shutil.which("newuidmap") is None:
-            pytest.skip("newuidmap is not installed (Debian: uidmap)")
+        skip_without_newuidmap(user)
         path = sys.modules[scenario.__module__].__file__
         command = [*command_prefix(user), sys.executable, __file__, str(path), scenario.__name__]
         environment = {**os.environ, "LASTCALL_TEST_USER": user}

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ordinary_user import USERS, command_prefix
+from ordinary_user import USERS, command_prefix, skip_without_newuidmap
 from tree import MachineState, assert_clean, children, clock_ticks, cmdline
 
 from lastcall.api.errors import StatusError
@@ -198,16 +198,22 @@ class StayingCluster:
 
 
 def staying(
-    scenario: Scenario | None = None, *, then: Scenario | None = None, hanging: bool = False, timeout: float = 240
+    scenario: Scenario | None = None,
+    *,
+    then: Scenario | None = None,
+    hanging: bool = False,
+    timeout: float = 240,
+    users: Sequence[str] = USERS,
 ) -> Any:
     """See the module's docstring. `then` is a scenario of the cluster's next start on the same state directory.
 
     `hanging`: loops can be made to hang (`hanging/sitecustomize.py`).
     """
     if scenario is None:
-        return functools.partial(staying, then=then, hanging=hanging, timeout=timeout)
+        return functools.partial(staying, then=then, hanging=hanging, timeout=timeout, users=users)
 
     def test(user: str, **named: Any) -> None:
+        skip_without_newuidmap(user)
         names = [scenario.__name__, *([then.__name__] if then else [])]
         run(user, sys.modules[scenario.__module__].__file__, names, named, timeout, HANGING if hanging else {})
 
@@ -217,7 +223,7 @@ def staying(
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     test.__signature__ = inspect.Signature([inspect.Parameter("user", kind), *own])
     test.scenario = scenario
-    return pytest.mark.real_kernel(pytest.mark.parametrize("user", USERS)(test))
+    return pytest.mark.real_kernel(pytest.mark.parametrize("user", users)(test))
 
 
 HANGING = {"PYTHONPATH": f"{Path(__file__).parent}/hanging:{os.environ.get('PYTHONPATH', '')}"}
