@@ -234,3 +234,16 @@ def test_what_a_quota_refuses_is_told_with_a_capital_verb_as_1_36_has_it():
         assert text + error in told
 
     run_cluster(scenario)
+
+
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+def test_a_set_that_wants_more_pods_than_there_can_be_costs_no_more_than_those_there_are(policy: str) -> None:
+    async def scenario(cluster):
+        quota = {"kind": "ResourceQuota", "metadata": {"name": "bound"}, "spec": {"hard": {"pods": "6"}}}
+        await cluster.create(quota)
+        await cluster.create(stateful(replicas=2**31 - 1, podManagementPolicy=policy))
+        await cluster.wait_until(lambda: len(cluster.last_of_each_pod()) == 6)
+        await cluster.client.delete(STATEFULSETS, "web", cluster.namespace)
+        await cluster.wait_until(lambda: not cluster.last_of_each_pod())
+
+    run_cluster(scenario, DRAINS)

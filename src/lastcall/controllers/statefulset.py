@@ -16,7 +16,7 @@ from lastcall.client.informer import Informer
 from lastcall.controllers.history import RevisionWriter, by_revision, revision_of_pod
 from lastcall.controllers.informers import NAMESPACE, Informers, owned_and_orphans
 from lastcall.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
-from lastcall.controllers.pod_control import delete_pod
+from lastcall.controllers.pod_control import delete_pod, slow_start_batch
 from lastcall.controllers.statefulset_claims import has_stale_owner, is_up_to_date, wanted_owner, with_owner
 from lastcall.controllers.statefulset_decide import (
     NO_CLAIMS,
@@ -33,7 +33,7 @@ from lastcall.controllers.statefulset_decide import (
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now
-from lastcall.world.tasks import Tasks, gather
+from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 COMPONENT = "statefulset-controller"
@@ -149,15 +149,18 @@ class StatefulSetController:
     # -- writes ------------------------------------------------------------------------------------------------------
 
     async def _do(self, owner: Object, steps: Sequence[Step], status: Object) -> None:
-        """A Pod that a rollout has just deleted is no longer counted as current. (`updateStatefulSet`)"""
-        results = await gather(self._step(owner, step) for step in steps)
-        for error, step in zip(results, steps, strict=True):
-            if error is not None:
-                raise error
-            if step.reason == "rollout" and status.get("currentReplicas"):
-                status["currentReplicas"] -= 1
-                if not status["currentReplicas"]:
-                    del status["currentReplicas"]
+        """In batches of 1, 2, 4, …, of which one with an error is the last (`runForAll`, `slowStartBatch`).
+
+        A Pod that a rollout has just deleted is no longer counted as current. (`updateStatefulSet`)
+        """
+        following = iter(steps)
+        _, error = await slow_start_batch(len(steps), lambda: self._step(owner, next(following)))
+        if error is not None:
+            raise error
+        if steps and steps[-1].reason == "rollout" and status.get("currentReplicas"):
+            status["currentReplicas"] -= 1
+            if not status["currentReplicas"]:
+                del status["currentReplicas"]
 
     async def _step(self, owner: Object, step: Step) -> None:
         if step.verb == "create":

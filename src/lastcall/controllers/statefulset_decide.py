@@ -21,6 +21,8 @@ from lastcall.controllers.pod_control import pod_from_template, seconds_until_av
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 _NAME = re.compile(r"(.*)-([0-9]+)$")
+AT_ONCE = 500
+"""Steps of one sync at most, as other owners have it: a set may want 2**31 Pods. The next sync follows its Pods."""
 
 Verb = Literal["create", "delete", "update"]
 
@@ -242,6 +244,18 @@ def complete_rolling_update(owner: Object, status: Object) -> None:
             status["currentReplicas"] = status["updatedReplicas"]
 
 
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The wanted ordinals, of which there may be 2**31, and the Pods that there are by ordinal."""
+
+    ordinals: range
+    pods: Mapping[int, Object]
+
+    def filled(self) -> list[Object]:
+        """The Pods that have a wanted ordinal, the lowest first."""
+        return [self.pods[ordinal] for ordinal in sorted(self.pods) if ordinal in self.ordinals]
+
+
 def decide(
     owner: Object, revisions: Revisions, pods: Sequence[Object], now: float, claims: Claims = NO_CLAIMS
 ) -> Decision:
@@ -250,8 +264,8 @@ def decide(
         return Decision()
     by_ordinal = {parent_and_ordinal(pod)[1]: pod for pod in pods}
     first, count = first_ordinal(owner), wanted(owner)
-    slots = {ordinal: by_ordinal.get(ordinal) for ordinal in range(first, first + count)}
-    condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in slots]
+    slots = Slots(range(first, first + count), by_ordinal)
+    condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in slots.ordinals]
     monotonic = in_order(owner)
     min_ready = owner["spec"].get("minReadySeconds") or 0
     fix: list[Object] = []
@@ -272,7 +286,7 @@ def decide(
 def _fill(
     owner: Object,
     revisions: Revisions,
-    slots: Mapping[int, Object | None],
+    slots: Slots,
     monotonic: bool,
     min_ready: int,
     now: float,
@@ -285,7 +299,10 @@ def _fill(
     """
     steps: list[Step] = []
     waits: float | None = None
-    for ordinal, pod in slots.items():
+    for ordinal in slots.ordinals:
+        if len(steps) >= AT_ONCE:
+            break
+        pod = slots.pods.get(ordinal)
         if pod is None:
             made = pod_for(owner, revisions, ordinal)
             if not claims.stale(made):
@@ -319,7 +336,7 @@ def _fill(
 def _scale_in(
     owner: Object,
     condemned: Sequence[Object],
-    slots: Mapping[int, Object | None],
+    slots: Slots,
     monotonic: bool,
     min_ready: int,
     now: float,
@@ -328,7 +345,7 @@ def _scale_in(
 
     (`processCondemned`)
     """
-    unhealthy = [pod for pod in [*slots.values(), *condemned[::-1]] if pod is not None and not is_healthy(pod)]
+    unhealthy = [pod for pod in [*slots.filled(), *condemned[::-1]] if not is_healthy(pod)]
     first_unhealthy = min(unhealthy, key=lambda pod: parent_and_ordinal(pod)[1], default=None)
     steps: list[Step] = []
     for pod in condemned:
@@ -346,16 +363,14 @@ def _scale_in(
     return steps
 
 
-def _update(
-    owner: Object, revisions: Revisions, slots: Mapping[int, Object | None], min_ready: int, now: float
-) -> list[Step]:
+def _update(owner: Object, revisions: Revisions, slots: Slots, min_ready: int, now: float) -> list[Step]:
     """One Pod of another revision, from the highest ordinal down, when all above it are available."""
     update = owner["spec"].get("updateStrategy") or {}
     if update.get("type") == "OnDelete":
         return []
     least = first_ordinal(owner) + (partition(owner) or 0)
-    for ordinal in sorted(slots, reverse=True):
-        pod = slots[ordinal]
+    for ordinal in reversed(slots.ordinals):
+        pod = slots.pods.get(ordinal)
         if ordinal < least or pod is None:
             break
         if revision_of_pod(pod) != revisions.update and not is_terminating(pod):
