@@ -144,6 +144,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
                 node_labels=node_labels(node_config),
                 feature_gates=plan.options.feature_gates,
                 seccomp_default=plan.options.seccomp_default and filters_can_be_had(),
+                host_has_app_armor=_text("/sys/module/apparmor/parameters/enabled").startswith("Y"),
                 user_ids=plan.user_ids.of_node(layout.number, layout.of),
             ),
             events=events,

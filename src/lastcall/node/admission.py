@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lastcall.api import scheduling
-from lastcall.api.meta import Object, labels_of
+from lastcall.api.meta import Object, annotations_of, labels_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.node.pod_resources import pod_resources
+from lastcall.node.pod_rules import all_containers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,36 @@ def matches_os(pod: Object, others: list[Object]) -> Rejection | None:
     if ((pod["spec"].get("os") or {}).get("name") or "linux") == "linux":
         return None
     return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+
+
+_APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def enforces_app_armor(host_has_it: bool) -> AdmitHandler:
+    """A Pod that demands an AppArmor profile, RuntimeDefault too, is refused: nothing here confines by one.
+
+    Source: kubelet lifecycle/handlers.go:NewAppArmorAdmitHandler, security/apparmor/validate.go, helpers.go:GetProfile.
+    """
+
+    def admit(pod: Object, others: list[Object]) -> Rejection | None:
+        running = (pod.get("status") or {}).get("phase", "Pending") != "Pending"
+        if running or all(_app_armor(pod, each) in ("", "Unconfined") for each in all_containers_of(pod)):
+            return None
+        why = "lastcall loads no profiles" if host_has_it else "AppArmor is not enabled on the host"
+        return Rejection("AppArmor", f"Cannot enforce AppArmor: {why}")
+
+    return admit
+
+
+def _app_armor(pod: Object, container: Object) -> str:
+    """The profile's type, "" for none: the container's, an older API's annotation, the Pod's."""
+    for context in (container.get("securityContext") or {}, pod["spec"].get("securityContext") or {}):
+        if profile := context.get("appArmorProfile"):
+            return str(profile.get("type", ""))
+        named = annotations_of(pod).get(f"{_APP_ARMOR_ANNOTATION}{container['name']}")
+        if named:
+            return "Unconfined" if named == "unconfined" else named
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.active_deadline import ActiveDeadlineHandler
-from lastcall.node.admission import AdmitHandler, Rejection, fits_node, matches_node, matches_os
+from lastcall.node.admission import (
+    AdmitHandler,
+    Rejection,
+    enforces_app_armor,
+    fits_node,
+    matches_node,
+    matches_os,
+)
 from lastcall.node.backoff import Backoff
 from lastcall.node.config import Operation, PodConfig, PodUpdates
 from lastcall.node.config_file import FileConfig, ManifestDirectory
@@ -104,7 +111,8 @@ class Kubelet:
         self._config = config
         self._own_node = Informer(client, NODES, field_selector=f"metadata.name={config.node_name}", world=world)
         if admit_handlers is None:
-            admit_handlers = (matches_os, matches_node(self._node), fits_node(config.allocatable))
+            app_armor = enforces_app_armor(config.host_has_app_armor)
+            admit_handlers = (matches_os, matches_node(self._node), fits_node(config.allocatable), app_armor)
         self._tasks = Tasks()
         self._takes_pods = asyncio.Event()
         self._own_events = APIEventRecorder(client, world, "kubelet", config.node_name) if events is None else None

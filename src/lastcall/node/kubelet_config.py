@@ -18,6 +18,7 @@ class KubeletConfig:
     """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
     `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
     `seccomp_default` is the kubelet's seccompDefault: RuntimeDefault for containers for which nothing else is asked;
+    `host_has_app_armor` is for what a Pod is told that demands a profile;
     `pod_log_root` is a directory of the node, and so is `container_log_links` ("" for none), where log collectors find
     a link to every container's log; without `node_labels` a nodeSelector is left to the scheduler. Raises
     ValueError for a Kubernetes version that is not in `versions.VERSIONS` and for a feature gate it does not have.
@@ -31,6 +32,7 @@ class KubeletConfig:
     memory_capacity: int = 0
     pod_pids_limit: int = DEFAULT_POD_PIDS_LIMIT
     seccomp_default: bool = True
+    host_has_app_armor: bool = False
     node_labels: dict[str, str] = field(default_factory=dict)
     eviction: EvictionConfig = field(default_factory=EvictionConfig)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastcall.cri.api import Image
-from lastcall.node.admission import Rejection, fits_node, matches_node, matches_os
+from lastcall.node.admission import Rejection, enforces_app_armor, fits_node, matches_node, matches_os
 from lastcall.node.container_config import (
     DEFAULT_MASKED_PATHS,
     DEFAULT_READONLY_PATHS,
@@ -330,3 +330,36 @@ def test_a_pod_for_another_kind_of_node_is_rejected():
         "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
     )
     assert matches_os(POD, []) is None
+
+
+@pytest.mark.parametrize("where", ["container", "pod", "annotation", "init container"])
+@pytest.mark.parametrize("kind", ["RuntimeDefault", "Localhost", "Unconfined"])
+def test_a_pod_that_demands_an_apparmor_profile_is_rejected_as_nothing_would_confine_it(where: str, kind: str) -> None:
+    context = {"securityContext": {"appArmorProfile": {"type": kind, "localhostProfile": "x"}}}
+    spec = {"containers": [{"name": "c"}]}
+    annotations = {}
+    if where == "pod":
+        spec |= context
+    elif where == "annotation":
+        values = {"RuntimeDefault": "runtime/default", "Localhost": "localhost/x", "Unconfined": "unconfined"}
+        annotations = {"container.apparmor.security.beta.kubernetes.io/c": values[kind]}
+    elif where == "container":
+        spec["containers"][0] |= context
+    else:
+        spec["initContainers"] = [{"name": "i", **context}]
+    pod = {"metadata": {"name": "p", "annotations": annotations}, "spec": spec}
+    rejection = enforces_app_armor(False)(pod, [])
+    if kind == "Unconfined":
+        assert rejection is None
+        return
+    assert rejection == Rejection("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+    assert "AppArmor" in enforces_app_armor(True)(pod, []).message
+    assert enforces_app_armor(False)({**pod, "status": {"phase": "Running"}}, []) is None, "a kubelet that came back"
+
+
+def test_a_container_s_apparmor_profile_goes_before_the_pod_s() -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {
+        "securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "c", "securityContext": {"appArmorProfile": {"type": "Unconfined"}}}],
+    }}  # fmt: skip
+    assert enforces_app_armor(False)(pod, []) is None

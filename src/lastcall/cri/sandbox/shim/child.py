@@ -70,26 +70,6 @@ def run_exec(spec: dict[str, Any], status: socket.socket, stdio: Stdio, init_pid
     _run(spec, status, stdio, maps, prepare, create_cwd=False)
 
 
-def run_pause(users: idmap.Users | None) -> NoReturn:
-    """Be the PID 1 of a Pod whose containers share a PID namespace: reap, and nothing else."""
-    if users is not None:
-        idmap.enter(users)
-        linux.set_dumpable(False)  # a copy of the shim's memory, for which no process of the Pod is to be a debugger
-    linux.set_process_name("pause")
-    _default_signals()
-    os.setsid()
-    null = os.open("/dev/null", os.O_RDWR)
-    for fd in range(3):
-        os.dup2(null, fd)
-    linux.close_range(3)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    while True:
-        signal.sigwait({signal.SIGCHLD})
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                pass
-
-
 def _run(
     spec: dict[str, Any],
     status: socket.socket,
@@ -103,7 +83,7 @@ def _run(
     try:
         gc.disable()
         linux.set_parent_death_signal(signal.SIGKILL)
-        _default_signals()
+        default_signals()
         os.umask(0o022)
         os.setsid()
         prepare()
@@ -149,7 +129,7 @@ def _report(status: socket.socket, message: str) -> None:
         status.send(json.dumps({"error": message[:8000]}).encode())
 
 
-def _default_signals() -> None:
+def default_signals() -> None:
     """Every signal at its default: ignored ones would outlive the execve (Python ignores SIGPIPE)."""
     for number in signal.valid_signals():
         if signal.getsignal(number) not in (signal.SIG_DFL, None):

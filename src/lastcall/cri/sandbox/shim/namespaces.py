@@ -11,7 +11,7 @@ import errno
 import os
 import signal
 
-from lastcall.cri.sandbox.shim import child, idmap
+from lastcall.cri.sandbox.shim import child, idmap, pause
 from lastcall.world import linux
 from lastcall.world.id_maps import write_range
 
@@ -160,12 +160,18 @@ def _shared_memory(sandbox: Sandbox, directory: str) -> str:
 
 
 def _start_pause(sandbox: Sandbox) -> None:
-    pid, pidfd = linux.clone3_pidfd(linux.CLONE_NEWPID)
-    if pid == 0:
-        try:
-            child.run_pause(sandbox.users)
-        finally:
-            os._exit(1)
+    executable = pause.program()
+    try:
+        pid, pidfd = linux.clone3_pidfd(linux.CLONE_NEWPID)
+        if pid == 0:
+            try:
+                child.default_signals()
+                pause.run(sandbox.namespaces, sandbox.users, executable)
+            finally:
+                os._exit(1)
+    finally:
+        if executable >= 0:
+            os.close(executable)
     sandbox.pause_pid, sandbox.pause_pidfd = pid, pidfd
 
 

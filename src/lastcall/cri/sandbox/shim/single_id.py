@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import functools
 import os
-import struct
 
 from lastcall.cri.sandbox.seccomp import bpf
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
+from lastcall.cri.sandbox.shim import elf
 from lastcall.world import linux
 
 HELPER_PATH = "/dev/.u"
@@ -83,18 +83,9 @@ _CODE = {
     "e10313aa010000d4000100b5630240f9e003009161220091620e038b42400091"
     "a81b80d2010000d4c00f80d2c80b80d2010000d4",
 }
-_ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
-_BASE, _HEADERS = 0x40_0000, 64 + 56
 BUFFER_SIZE = 8192
 
 
 def helper_elf(machine: str) -> bytes:
-    """The program as a file: one segment, no libraries. It gets BUFFER_SIZE bytes below its stack for the path."""
-    code = bytes.fromhex(_CODE[machine])
-    size = _HEADERS + len(code)
-    ident = b"\x7fELF\x02\x01\x01" + bytes(9)
-    header = struct.pack(
-        "<16sHHIQQQIHHHHHH", ident, 2, _ELF_MACHINE[machine], 1, _BASE + _HEADERS, 64, 0, 0, 64, 56, 1, 64, 0, 0
-    )
-    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, size, size, 0x1_0000)  # PT_LOAD, read and execute
-    return header + segment + code
+    """The program as a file. It gets BUFFER_SIZE bytes below its stack for the path."""
+    return elf.static_program(machine, bytes.fromhex(_CODE[machine]))

@@ -1,0 +1,95 @@
+"""PID 1 of a Pod whose containers share a PID namespace: it reaps, and has nothing that anybody could take from it.
+
+A container with CAP_SYS_PTRACE may look into it, open its root and make it call what it likes. So it is no copy of the
+shim but a program of a few bytes, with an empty root, the Pod's namespaces, no capability, and a filter by which it can
+do nothing but wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+from lastcall.cri.sandbox.seccomp import bpf
+from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
+from lastcall.cri.sandbox.shim import elf, idmap
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+# for (;;) pause(); aarch64 has no such call: ppoll(NULL, 0, NULL, NULL, 0)
+_CODE = {
+    "x86_64": "b8220000000f05ebf7",
+    "aarch64": "000080d2010080d2020080d2030080d2040080d2280980d2010000d4f9ffff17",
+}
+_ALLOWED = ("pause", "ppoll", "restart_syscall", "rt_sigreturn", "exit", "exit_group", "execve", "execveat")
+_EPERM = 1
+
+
+def program() -> int:
+    """The program as a file descriptor; -1 on a machine for which there is none. Raises OSError."""
+    machine = os.uname().machine
+    if machine not in MACHINES:
+        return -1
+    fd = os.memfd_create("pause", os.MFD_CLOEXEC)
+    os.write(fd, elf.static_program(machine, bytes.fromhex(_CODE[machine])))
+    return fd
+
+
+def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: int) -> NoReturn:
+    """Be it. `namespaces`: CLONE_NEW* flag → fd of the Pod's, `users` its user ids; `executable` is `program`'s.
+
+    Raises OSError.
+    """
+    linux.set_process_name("pause")
+    # What is ignored stays so over the execve, and children of who ignores SIGCHLD need no waiting for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    for flag, fd in namespaces.items():
+        linux.setns(fd, flag)
+    _leave_the_machine()
+    if users is not None:
+        idmap.enter(users)
+    linux.drop_bounding_set(0)
+    linux.clear_ambient_set()
+    linux.capset(0, 0, 0)
+    linux.set_no_new_privs()
+    if executable < 0:
+        linux.close_range(3)
+        _wait_for_ever()
+    linux.close_range(3, flags=linux.CLOSE_RANGE_CLOEXEC)
+    with contextlib.suppress(OSError):  # a kernel without filters
+        linux.install_seccomp_filter(filter_program(os.uname().machine))
+    os.execve(executable, ["/pause"], {})  # noqa: S606 - what a pause is
+
+
+def filter_program(machine: str) -> bytes:
+    """Waiting, and the execve that it begins with; of everything else nothing."""
+    numbers = system_calls(machine)
+    rules = {numbers[name]: [bpf.Rule(bpf.ALLOW)] for name in _ALLOWED if name in numbers}
+    refuse = bpf.errno_action(_EPERM)
+    return bpf.compile_filter(machine, rules, refuse, other_architecture=refuse)
+
+
+def _leave_the_machine() -> None:
+    """An empty root, which nobody can write."""
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    flags = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("pause", "/proc", "tmpfs", flags, "size=0k,nr_inodes=2")
+    os.chdir("/proc")
+    linux.pivot_root(".", ".")
+    linux.umount2(".", linux.MNT_DETACH)
+    os.chdir("/")
+
+
+def _wait_for_ever() -> NoReturn:
+    while True:
+        signal.pause()
