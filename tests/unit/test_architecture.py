@@ -79,6 +79,7 @@ STARTS_PROCESSES = {
     "cri/sandbox/from_host.py",  # asks busybox for its commands
     "cri/sandbox/shim/child.py",  # what a container runs
     "cri/sandbox/shim/namespaces.py",  # a child that is a Pod's root writes its sysctls
+    "cri/sandbox/shim/pause.py",  # PID 1 of shared PIDs, a program of its own
 }
 PROCESS_CALLS = ("os.fork", "os.forkpty", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.popen")
 
