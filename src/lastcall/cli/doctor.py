@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from lastcall.cri.sandbox.cgroups.place import make_place
+from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
-from lastcall.world.needs import Need
+from lastcall.world.need import Need
 from lastcall.world.probes import Probe
 
 SCHEMA = "lastcall/doctor/v1"
@@ -40,16 +40,32 @@ def doctor(output: str) -> None:
         raise SystemExit(1)
 
 
-def _try_cgroups() -> Probe:
+def _try_cgroups() -> dict[str, Probe]:
     """Make the directories that a cluster would make, and take them away again."""
     place = make_place("doctor")
     try:
         place.create()
-        if place.mode == "none":
-            return Probe(errno.ENOENT, place.why)
-        return Probe(0, f"{place.mode}: {' '.join(place.controllers())}")
+        limits = Probe(errno.ENOENT, place.why)
+        if place.mode != "none":
+            limits = Probe(0, f"{place.mode}: {' '.join(place.controllers())}")
+        return {"cgroups": limits, "cgroup hierarchies": _hierarchies(place)}
     finally:
         place.remove()
+
+
+def _hierarchies(place: Place) -> Probe:
+    if not place.shared:
+        return Probe(0, ", ".join(sorted(_hierarchy(name) for name in (*place.directories, *place.others))))
+    by_reason: dict[str, list[str]] = {}
+    for name, why in place.shared.items():
+        by_reason.setdefault(why, []).append(_hierarchy(name))
+    not_mounted = all(why == NOT_MOUNTED for why in by_reason)
+    told = "; ".join(f"{', '.join(sorted(names))} ({why})" for why, names in by_reason.items())
+    return Probe(errno.ENOENT if not_mounted else errno.EACCES, told)
+
+
+def _hierarchy(name: str) -> str:
+    return name.removeprefix("name=") or "version 2"
 
 
 def render_json(found: Sequence[Need]) -> str:

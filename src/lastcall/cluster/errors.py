@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lastcall.world.needs import Need
+    from lastcall.world.need import Need
 
 
 class ClusterStartError(Exception):

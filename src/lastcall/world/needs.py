@@ -6,13 +6,12 @@ before.
 """
 
 import errno
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from lastcall.world.probes import NAMESPACES, Machine, Probe, look
-
-Status = Literal["ok", "degraded", "missing"]
+from lastcall.world import isolation
+from lastcall.world.need import Need
+from lastcall.world.probes import NAMESPACES, NOT_TRIED, Machine, Probe, look
 
 MINIMUM_KERNEL = (5, 11)
 """The first Linux with overlayfs in unprivileged user namespaces."""
@@ -22,34 +21,14 @@ _CLONE = "kernel.unprivileged_userns_clone"
 _MAX = "user.max_user_namespaces"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One thing a cluster needs.
-
-    `found` is what the machine showed. A degraded need says in `lose` what will not work, a missing one cannot be done
-    without. `fix` is the command, or the setting and where to change it; "" when there is nothing to fix or no way to.
-    """
-
-    name: str
-    status: Status
-    found: str
-    lose: str = ""
-    fix: str = ""
-
-    def __str__(self) -> str:
-        """One line for a person whose cluster did not start."""
-        return f"{self.name}: {self.found}" + (f"; to fix it: {self.fix}" if self.fix else "")
-
-
-def check(cgroups: Probe | None = None) -> list[Need]:
+def check(more: Mapping[str, Probe] | None = None) -> list[Need]:
     """All needs, judged on this machine now. Takes about 0.1 s.
 
-    `cgroups` is what became of the try to make control groups (the runtime's part): `v2: cpu memory pids`, or why not.
+    `more` is what others tried, the runtime its control groups: `cgroups` with `v2: cpu memory pids`, or why not, and
+    `cgroup hierarchies` with their names, or those in which there is no place and why.
     """
     machine = look()
-    if cgroups is not None:
-        machine = replace(machine, probes={**machine.probes, "cgroups": cgroups})
-    return decide(machine)
+    return decide(replace(machine, probes={**machine.probes, **(more or {})}))
 
 
 def first_missing() -> Need | None:
@@ -78,7 +57,7 @@ def _kernel(machine: Machine) -> Need:
 
 def _seccomp(machine: Machine) -> Need:
     name = "system calls"
-    probe = machine.probes.get("clone3", _NOT_TRIED)
+    probe = machine.probes.get("clone3", NOT_TRIED)
     if probe.ok:
         return Need(name, "ok", "clone3 works" + (" behind a seccomp filter" if machine.seccomp == 2 else ""))
     if probe.errno in (errno.ENOSYS, errno.EPERM) and machine.seccomp == 2:
@@ -105,7 +84,7 @@ def _apparmor(machine: Machine) -> Need:
 
 def _user_namespaces(machine: Machine) -> Need:
     name = "user namespaces"
-    probe = machine.probes.get("user namespace", _NOT_TRIED)
+    probe = machine.probes.get("user namespace", NOT_TRIED)
     if probe.ok:
         return Need(name, "ok", "can be made" + ("" if machine.uid == 0 else " by an ordinary user"))
     if machine.sysctls.get(_CLONE) == 0 and machine.uid != 0:
@@ -123,18 +102,18 @@ def _user_namespaces(machine: Machine) -> Need:
     if _denied(probe) and machine.seccomp == 2:
         found = f"a seccomp filter forbids them ({probe.detail})"
         return Need(name, "missing", found, fix=_container_fix(machine))
-    if probe is _NOT_TRIED:
+    if probe is NOT_TRIED:
         return Need(name, "missing", "could not be tried, because of the above")
     return Need(name, "missing", f"cannot be made ({probe.detail}); in a chroot the kernel forbids them")
 
 
 def _other_namespaces(machine: Machine) -> Need:
     name = "namespaces"
-    failed = {key: machine.probes.get(f"{key} namespace", _NOT_TRIED) for key in NAMESPACES}
+    failed = {key: machine.probes.get(f"{key} namespace", NOT_TRIED) for key in NAMESPACES}
     failed = {key: probe for key, probe in failed.items() if not probe.ok}
     if not failed:
         return Need(name, "ok", ", ".join(NAMESPACES) + " can be made")
-    if all(probe is _NOT_TRIED for probe in failed.values()):
+    if all(probe is NOT_TRIED for probe in failed.values()):
         return Need(name, "missing", "could not be tried, because of the above")
     zero = [f"user.max_{key}_namespaces" for key in failed if machine.sysctls.get(f"user.max_{key}_namespaces") == 0]
     if zero:
@@ -155,8 +134,8 @@ def _overlay(machine: Machine) -> Need:
 
 def _proc(machine: Machine) -> Need:
     name = "mounting /proc"
-    probe = machine.probes.get("proc", _NOT_TRIED)
-    if probe.ok or probe is _NOT_TRIED or not (_denied(probe) and machine.proc_masks):
+    probe = machine.probes.get("proc", NOT_TRIED)
+    if probe.ok or probe is NOT_TRIED or not (_denied(probe) and machine.proc_masks):
         return _simple(machine, "proc", name, "a new /proc can be mounted", "")
     masks = list(machine.proc_masks)
     shown = ", ".join(masks[:3]) + (f" and {len(masks) - 3} more" if len(masks) > 3 else "")
@@ -178,7 +157,7 @@ def _forwarding(machine: Machine) -> Need:
 
 def _nftables(machine: Machine) -> Need:
     name = "nftables"
-    probe = machine.probes.get("nftables", _NOT_TRIED)
+    probe = machine.probes.get("nftables", NOT_TRIED)
     if probe.ok:
         return Need(name, "ok", "tables can be made")
     lose = "Services have no working cluster IP; Pods are reached by their own addresses only"
@@ -187,7 +166,7 @@ def _nftables(machine: Machine) -> Need:
 
 def _subordinate_ids(machine: Machine) -> Need:
     name = "subordinate user ids"
-    probe = machine.probes.get("user namespace", _NOT_TRIED)
+    probe = machine.probes.get("user namespace", NOT_TRIED)
     ids, _, why = probe.detail.partition(" ")
     count = int(ids) if probe.ok and ids.isdecimal() else 0
     if count > 1:
@@ -208,45 +187,9 @@ def _subordinate_fix(why: str) -> str:
     return ranges if "no range" in why else f"{install} && {ranges}"
 
 
-def _ids_of_pods(machine: Machine) -> Need:
-    """What keeps a container's root from being root of the machine; `hostUsers: false`."""
-    name = "user ids of Pods"
-    probe = machine.probes.get("id-mapped mount", _NOT_TRIED)
-    if not probe.ok:
-        tried = "could not be tried, because of the above"
-        found = tried if probe is _NOT_TRIED else f"mounts of tmpfs cannot be idmapped ({probe.detail})"
-        lose = "Pods with hostUsers: false"
-        if machine.uid == 0:
-            lose = f"a container's root is root of the machine, in namespaces; {lose}"
-        return Need(name, "degraded", found, lose, "" if probe is _NOT_TRIED else "boot Linux 6.3 or newer")
-    if machine.uid == 0:
-        exceptions = "privileged ones, and those with hostPath volumes or the machine's namespaces"
-        return Need(name, "ok", f"every Pod has its own, but for {exceptions}, whose root is the machine's")
-    ids = machine.probes["user namespace"].detail.partition(" ")[0]
-    pods = max(0, (int(ids) if ids.isdecimal() else 0) - _IDS_OF_A_POD) // _IDS_OF_A_POD
-    if pods:
-        return Need(name, "ok", f"enough for {pods} with hostUsers: false; the others share this user's")
-    return Need(name, "ok", f"Pods share this user's; hostUsers: false needs {2 * _IDS_OF_A_POD} subordinate ids")
-
-
-_IDS_OF_A_POD = 65_536
-
-
-def _seccomp_filters(machine: Machine) -> Need:
-    name = "seccomp filters"
-    probe = machine.probes.get("seccomp filter", _NOT_TRIED)
-    if probe.ok:
-        return Need(name, "ok", "can be installed")
-    lose = "seccompProfile RuntimeDefault and Localhost, and images that drop privileges with a single user id"
-    if probe is _NOT_TRIED:
-        return Need(name, "degraded", "could not be tried, because of the above", lose)
-    fix = "boot a kernel built with CONFIG_SECCOMP_FILTER=y" if probe.errno == errno.EINVAL else ""
-    return Need(name, "degraded", f"cannot be installed ({probe.detail})", lose, fix)
-
-
 def _cgroups(machine: Machine) -> Need:
     name = "cgroups"
-    probe = machine.probes.get("cgroups", _NOT_TRIED)
+    probe = machine.probes.get("cgroups", NOT_TRIED)
     lose = (
         "no memory, CPU and process limits (only RLIMIT_NPROC bounds processes); "
         "an out-of-memory kill is inferred, not observed"
@@ -291,14 +234,15 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _forwarding,
     _nftables,
     _subordinate_ids,
-    _ids_of_pods,
-    _seccomp_filters,
     _cgroups,
+    isolation.ids_of_pods,
+    isolation.hierarchies,
+    isolation.filters,
+    isolation.privileges,
+    isolation.app_armor,
 )
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
-
-_NOT_TRIED = Probe(errno.ECANCELED, "could not be tried")
 
 _DENIED_BY_APPARMOR = ("user namespace", *(f"{name} namespace" for name in NAMESPACES), "tmpfs", "veth")
 
@@ -309,10 +253,10 @@ def _denied(probe: Probe) -> bool:
 
 def _simple(machine: Machine, key: str, name: str, ok: str, module: str) -> Need:
     """A need without more to say than whether it works; `module` loads the kernel module for it."""
-    probe = machine.probes.get(key, _NOT_TRIED)
+    probe = machine.probes.get(key, NOT_TRIED)
     if probe.ok:
         return Need(name, "ok", ok)
-    if probe is _NOT_TRIED:
+    if probe is NOT_TRIED:
         return Need(name, "missing", "could not be tried, because of the above")
     if module and probe.errno in (errno.ENODEV, errno.EOPNOTSUPP, errno.ENOENT):
         return Need(name, "missing", f"this kernel has not loaded it ({probe.detail})", fix=module)

@@ -45,14 +45,17 @@ class Probe:
         return self.errno == 0
 
 
+NOT_TRIED = Probe(errno.ECANCELED, "could not be tried")
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What this machine says of itself, and what it let us do.
 
     `sysctls` holds only those that exist. `seccomp` is the mode in /proc/self/status (2: a filter). `container` is
-    docker, podman, kubernetes or "". `cgroup_v1` says that version 1 hierarchies are mounted. `proc_masks` are mounts
-    over parts of /proc. `probes` are by name; one that could not be tried, because something before it failed, is
-    not there.
+    docker, podman, kubernetes or "". `cgroup_v1` says that version 1 hierarchies are mounted, `app_armor` that the
+    kernel enforces it. `proc_masks` are mounts over parts of /proc. `probes` are by name; one that could not be tried,
+    because something before it failed, is not there.
     """
 
     release: str
@@ -62,6 +65,7 @@ class Machine:
     container: str = ""
     proc_masks: tuple[str, ...] = ()
     cgroup_v1: bool = False
+    app_armor: bool = False
     probes: dict[str, Probe] = field(default_factory=dict)
 
 
@@ -75,6 +79,7 @@ def look() -> Machine:
         container=_container(),
         proc_masks=_proc_masks(),
         cgroup_v1=bool(_mounts_of("cgroup")),
+        app_armor=_app_armor(),
         probes=_in_child(_try_everything),
     )
 
@@ -111,6 +116,13 @@ def _container() -> str:
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return "kubernetes"
     return "docker" if os.path.exists("/.dockerenv") else ""
+
+
+def _app_armor() -> bool:
+    """Source: kubelet pkg/security/apparmor/helpers.go, opencontainers/runc apparmor_linux.go."""
+    with suppress(OSError), open("/sys/module/apparmor/parameters/enabled") as file:
+        return file.read(1) == "Y"
+    return False
 
 
 def _proc_masks() -> tuple[str, ...]:

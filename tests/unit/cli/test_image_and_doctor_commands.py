@@ -11,7 +11,7 @@ from oci_registry import Fault, Registry, digest_of, tar_of
 from lastcall.cli.doctor import doctor, render_json, summary
 from lastcall.cli.image import image
 from lastcall.world import needs
-from lastcall.world.needs import Need
+from lastcall.world.need import Need
 
 OK = Need("overlayfs", "ok", "can be mounted")
 LESS = Need("cgroups", "degraded", "cgroup v1 only", "no limits", "boot differently")

@@ -13,7 +13,7 @@ from lastcall.cli.manifests import load_manifests
 from lastcall.cli.run import run_manifests
 from lastcall.cli.session import RunOptions
 from lastcall.cluster.errors import ClusterStartError
-from lastcall.world.needs import Need
+from lastcall.world.need import Need
 
 FAST = RunOptions(after=0, timeout=60)
 

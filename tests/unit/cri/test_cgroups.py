@@ -377,8 +377,8 @@ def test_where_a_hierarchy_cannot_be_had_it_is_said_and_the_others_are(unified: 
     Path(separate["freezer"], "outer", Path(found.others["freezer"]).name).write_text("in the way")
     found.create()
     assert found.shared == {
-        "net_cls": "it is not mounted here",
-        "net_prio": "it is not mounted here",
+        "net_cls": "not mounted here",
+        "net_prio": "not mounted here",
         "freezer": "File exists",
     }
     assert set(found.others) == {"", "cpuset", "name=systemd"}

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lastcall.world.needs import Need, decide, kernel_version
+from lastcall.world.need import Need
+from lastcall.world.needs import decide, kernel_version
 from lastcall.world.probes import NAMESPACES, Machine, Probe
 
 _NAMES = [
     "cgroups",
+    "cgroup hierarchies",
     "clone3",
     "seccomp filter",
     "user namespace",
@@ -26,6 +28,7 @@ _NAMES = [
 _GOOD = {name: Probe() for name in _NAMES} | {
     "user namespace": Probe(0, "65537"),
     "cgroups": Probe(0, "v2: cpu memory pids"),
+    "cgroup hierarchies": Probe(0, "freezer, version 2"),
 }
 GOOD = Machine(release="6.1.0-18-amd64", uid=1000, sysctls={"user.max_user_namespaces": 15000}, probes=_GOOD)
 APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
@@ -47,7 +50,11 @@ def test_a_good_machine_needs_nothing() -> None:
     assert all(not need.fix and not need.lose for need in decide(GOOD))
 
 
-AFTER_USER = tuple(name for name in _NAMES if name not in ("cgroups", "clone3", "seccomp filter", "user namespace"))
+AFTER_USER = tuple(
+    name
+    for name in _NAMES
+    if name not in ("cgroups", "cgroup hierarchies", "clone3", "seccomp filter", "user namespace")
+)
 EPERM, EACCES, ENOSPC, ENOSYS = errno.EPERM, errno.EACCES, errno.ENOSPC, errno.ENOSYS
 
 FORBIDDEN = {
@@ -191,6 +198,24 @@ DEGRADED = {
         "subordinate user ids",
         "one owner",
         "apt-get install uidmap",
+    ),
+    "AppArmor that does not confine": (
+        replace(GOOD, app_armor=True),
+        "AppArmor profiles",
+        "Pods that demand a profile are rejected",
+        "",
+    ),
+    "hierarchies that are root's": (
+        replace(GOOD, probes=_GOOD | {"cgroup hierarchies": Probe(EACCES, "freezer (root's)")}),
+        "cgroups of containers",
+        "mount these hierarchies and see all of their groups",
+        "",
+    ),
+    "hierarchies that are not mounted": (
+        replace(GOOD, uid=0, probes=_GOOD | {"cgroup hierarchies": Probe(errno.ENOENT, "freezer (not mounted here)")}),
+        "cgroups of containers",
+        "write those that belong to root",
+        "mount them",
     ),
     "no seccomp": (machine(probes={"seccomp filter": errno.EINVAL}), "seccomp filters", "RuntimeDefault", "CONFIG_"),
     "no id-mapped mounts, as root": (

@@ -23,6 +23,9 @@ _STALE = re.compile(r"lastcall-.*-ns(\d+)-(\d+)-(\d+)")
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
+NOT_MOUNTED = "not mounted here"
+
+
 class Place:
     """`mode` v2, v1 or none; `directories`: controller → the cluster's directory ("" is version 2's only one); `why`
     there is nothing, and how to change that. `emptied` is the group this process left for a leaf of its own.
@@ -244,9 +247,9 @@ def _find_others(place: Place, mounts: dict[str, tuple[str, str]], groups: dict[
         if directory in taken or (hierarchy == "" and place.mode == "v2"):
             continue
         if not own:
-            place.shared[hierarchy] = "it is not mounted here"
+            place.shared[hierarchy] = NOT_MOUNTED
         elif not _writable(own):
-            place.shared[hierarchy] = "it belongs to root" if os.getuid() else "it is read-only"
+            place.shared[hierarchy] = "root's" if os.getuid() else "read-only"
         else:
             sweep(own)
             place.others[hierarchy] = directory
