@@ -1,90 +1,16 @@
 """Pods with limits, seccomp profiles and foreign users in a whole cluster, and control groups that outlive nobody."""
 
-import base64
-import json
 import os
-import re
 import signal
-import ssl
-import time
-import urllib.request
-from pathlib import Path
-from typing import Any
 
 import ordinary_user
 import pytest
-import yaml
-from pods import pod
+from kept_run import API, create, has_cgroups, with_container
 from run_command import Lastcall
 from staying import Followed, eventually
 from tree import cgroups_named
 
 pytestmark = pytest.mark.real_kernel
-
-
-def has_cgroups(user: str) -> bool:
-    """Whether a cluster of this user gets control groups here, as `lastcall doctor` finds it."""
-    with Lastcall(["doctor", "--output", "json"], user=user) as command:
-        needs = {need["name"]: need for need in json.loads(command.finish(60).out)["needs"]}
-    return bool(needs["cgroups"]["status"] == "ok")
-
-
-class API:
-    """GET with the kubeconfig of `run --keep`."""
-
-    def __init__(self, command: Lastcall) -> None:
-        line = command.wait_for("The cluster stays up until Ctrl-C").text
-        match = re.search(r"--kubeconfig (\S+)", line)
-        assert match, line
-        config = yaml.safe_load(Path(match[1]).read_text())
-        cluster = config["clusters"][0]["cluster"]
-        self._server = cluster["server"]
-        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        self._context = ssl.create_default_context(cadata=authority)
-        self._token = config["users"][0]["user"]["token"]
-
-    def get(self, path: str) -> Any:
-        request = urllib.request.Request(self._server + path, headers={"Authorization": f"Bearer {self._token}"})
-        with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
-            return json.load(answer)
-
-    def warnings(self, name: str) -> dict[str, str]:
-        """Reason → message of the Pod's Warning Events."""
-        items = self.get("/api/v1/namespaces/default/events")["items"]
-        own = [each for each in items if each["involvedObject"]["name"] == name and each["type"] == "Warning"]
-        assert len({each["reason"] for each in own}) == len(own), "each once per Pod"
-        return {each["reason"]: each["message"] for each in own}
-
-    def warned(self, name: str, reason: str) -> str:
-        for _ in range(1200):
-            if reason in (found := self.warnings(name)):
-                return found[reason]
-            time.sleep(0.05)
-        raise AssertionError(f"no Event {reason} of {name}: {self.warnings(name)}")
-
-    def terminated(self, name: str) -> dict[str, Any]:
-        for _ in range(1200):
-            status = self.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
-            for container in status.get("containerStatuses") or ():
-                if "terminated" in container["state"]:
-                    return container["state"]["terminated"]
-            time.sleep(0.05)
-        raise AssertionError(f"{name} does not end: {status}")
-
-    def log(self, name: str) -> str:
-        path = f"{self._server}/api/v1/namespaces/default/pods/{name}/log"
-        request = urllib.request.Request(path, headers={"Authorization": f"Bearer {self._token}"})
-        with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
-            return answer.read().decode()
-
-
-def with_container(name: str, script: str, **fields: Any) -> dict[str, Any]:
-    manifest = pod(name)
-    container = manifest["spec"]["containers"][0]
-    container.pop("lifecycle", None)
-    container |= {"command": ["sh", "-c", script], **fields}
-    manifest["spec"] |= {"restartPolicy": "Never"}
-    return manifest
 
 
 SECCOMP = "grep Seccomp_filters: /proc/self/status; unshare -m true 2>/dev/null && echo namespaces"
@@ -148,15 +74,6 @@ def test_what_a_machine_can_do_of_what_pods_ask_for_is_done_and_the_rest_is_said
         command.interrupt()
         command.finish(60)
     assert not cgroups_named(f"*/lastcall-*-{command.pid}-*")
-
-
-def create(api: API, manifest: dict[str, Any]) -> None:
-    body = json.dumps(manifest).encode()
-    headers = {"Authorization": f"Bearer {api._token}", "Content-Type": "application/json"}
-    url = f"{api._server}/api/v1/namespaces/default/pods"
-    request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-    with urllib.request.urlopen(request, context=api._context, timeout=60) as answer:
-        assert answer.status == 201
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="control groups are root's here")

@@ -17,7 +17,7 @@ from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
 _OLD = ".host"
-
+_SHM = "/dev/shm"  # noqa: S108 (where it is)
 
 _RECORDS_BYTES = 64 << 20
 """For the runtime's records, some 12 kB a container, beside the store."""
@@ -54,6 +54,9 @@ def make_root(state_size: str, durable: str = "", static_pods: str = "", *, priv
         _make_claims()
     if static_pods:
         _bind_readonly(f"/{_OLD}{static_pods}", STATIC_PODS_DIR)
+    if os.path.isdir(_SHM):
+        # A node's /dev/shm goes with its IPC namespace, which is the cluster's own; Pods with hostIPC get it.
+        linux.mount("shm", _SHM, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
     if private_plugins:
         _make_private(_PLUGIN_STATE)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)

@@ -167,6 +167,9 @@ def assume(
         os.setresuid(identity.uid, identity.uid, identity.uid)
     if identity.uid == 0:
         _set_capabilities(capabilities)
+    elif own_namespace:
+        # Who made a namespace has them all in it, and no_new_privs would let a file's capabilities be had of those.
+        _set_capabilities(0)
 
 
 def _set_capabilities(mask: int) -> None:
