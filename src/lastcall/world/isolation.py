@@ -5,7 +5,6 @@ import errno
 from lastcall.world.need import Need
 from lastcall.world.probes import NOT_TRIED, Machine
 
-
 _IDS_OF_A_POD = 65_536
 
 
