@@ -34,12 +34,12 @@ def disruption_target(reason: str, message: str) -> Object:
 def set_status_condition(status: Object, condition: Object, now: str) -> None:
     """Put a `metav1.Condition` into `status.conditions`, in place. `now` (RFC 3339) counts when its status moved."""
     conditions = cast("list[Object]", status.setdefault("conditions", []))
-    old = next((each for each in conditions if each["type"] == condition["type"]), None)
+    old = next((each for each in conditions if each.get("type") == condition.get("type")), None)
     if old is None:
         conditions.append({**condition, "lastTransitionTime": now})
         return
-    moved = old["status"] != condition["status"]
-    new = {**condition, "lastTransitionTime": now if moved else old["lastTransitionTime"]}
+    moved = old.get("status") != condition.get("status")
+    new = {**condition, "lastTransitionTime": now if moved else old.get("lastTransitionTime")}
     conditions[conditions.index(old)] = new
 
 

@@ -111,11 +111,11 @@ class CronJobController:
     async def _notice(self, cron_job: Object, jobs: list[Object], active: list[Object]) -> list[Object]:
         """What became of its Jobs; the references that remain."""
         status = cron_job["status"]
-        listed = {each["uid"] for each in active}
+        listed = {each.get("uid") for each in active}
         for job in sorted(jobs, key=name_of):
             how = finished(job)
             if how and uid_of(job) in listed:
-                active = [each for each in active if each["uid"] != uid_of(job)]
+                active = [each for each in active if each.get("uid") != uid_of(job)]
                 message = f"Saw completed job: {name_of(job)}, condition: {how}"
                 self._event(cron_job, "Normal", "SawCompletedJob", message)
             elif not how and uid_of(job) not in listed and not await self._is_known(cron_job, job):
@@ -127,17 +127,21 @@ class CronJobController:
                 status["lastSuccessfulTime"] = done
         children = {uid_of(job) for job in jobs}
         for each in list(active):
-            if each["uid"] not in children and await self._live(each["namespace"], each["name"]) is None:
-                self._event(cron_job, "Normal", "MissingJob", f"Active job went missing: {each['name']}")
+            if each.get("uid") not in children and await self._live(each) is None:
+                self._event(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.get('name', '')}")
                 active = [other for other in active if other is not each]
         return active
 
     async def _is_known(self, cron_job: Object, job: Object) -> bool:
         """The cache of CronJobs may be behind the cache of Jobs."""
         fresh = await self._client.get(CRONJOBS, name_of(cron_job), namespace_of(cron_job))
-        return any(each["uid"] == uid_of(job) for each in (fresh.get("status") or {}).get("active") or ())
+        return any(each.get("uid") == uid_of(job) for each in (fresh.get("status") or {}).get("active") or ())
 
-    async def _live(self, namespace: str, name: str) -> Object | None:
+    async def _live(self, reference: Object) -> Object | None:
+        """The Job of an entry of `status.active`, which may say anything."""
+        name, namespace = reference.get("name"), reference.get("namespace")
+        if not name or not namespace:
+            return None
         try:
             return await self._client.get(JOBS, name, namespace)
         except StatusError as error:
@@ -151,7 +155,7 @@ class CronJobController:
         """The references after it."""
         if start.replaces:
             for each in list(active):
-                job = await self._live(each["namespace"], each["name"])
+                job = await self._live(each)
                 if job is not None:
                     why = "still runs when the next is due, and concurrencyPolicy is Replace"
                     active = await self._delete_job(cron_job, job, active, why)
@@ -163,10 +167,10 @@ class CronJobController:
                 if not namespace_is_terminating(error):
                     self._event(cron_job, "Warning", "FailedCreate", f"Error creating job: {error.message}")
                 raise
-            found = await self._live(namespace_of(cron_job), job_name(cron_job, due))
+            found = await self._live({"namespace": namespace_of(cron_job), "name": job_name(cron_job, due)})
             if found is None:
                 raise Retry(f"Job {job_name(cron_job, due)} came and went") from error
-            if not is_controlled_by(found, cron_job) or any(each["uid"] == uid_of(found) for each in active):
+            if not is_controlled_by(found, cron_job) or any(each.get("uid") == uid_of(found) for each in active):
                 return active
             job = found  # started before the last death, or noted in a write that got lost
         cron_job["status"]["lastScheduleTime"] = rfc3339(from_unix(due))
@@ -198,7 +202,7 @@ class CronJobController:
                 raise
         else:
             self._event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name_of(job)}")
-        return [each for each in active if each["uid"] != uid_of(job)]
+        return [each for each in active if each.get("uid") != uid_of(job)]
 
     async def _write_status(self, cached: Object, cron_job: Object, active: list[Object]) -> None:
         status = {key: value for key, value in cron_job["status"].items() if key != "active"}

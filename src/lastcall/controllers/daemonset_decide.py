@@ -312,7 +312,7 @@ def _age(pod: Object) -> tuple[bool, str, str]:
 
 def _is_ready(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def seconds_until_change(owner: Object, pods: Mapping[str, Sequence[Object]], now: float) -> float | None:

@@ -39,16 +39,16 @@ def set_condition(status: Object, new: Object) -> None:
     """The list of conditions is replaced, not changed, for it may be shared. The same status and reason change
     nothing; a changed condition moves to the end."""
     current = get_condition(status, new["type"])
-    if current is not None and (current["status"], current.get("reason")) == (new["status"], new["reason"]):
+    if current is not None and (current.get("status"), current.get("reason")) == (new["status"], new["reason"]):
         return
-    if current is not None and current["status"] == new["status"]:
-        new = {**new, "lastTransitionTime": current["lastTransitionTime"]}
+    if current is not None and current.get("status") == new["status"]:
+        new = {**new, "lastTransitionTime": current.get("lastTransitionTime")}
     remove_condition(status, new["type"])
     status["conditions"] = [*(status.get("conditions") or ()), new]
 
 
 def remove_condition(status: Object, kind: str) -> None:
-    conditions = [each for each in status.get("conditions") or () if each["type"] != kind]
+    conditions = [each for each in status.get("conditions") or () if each.get("type") != kind]
     if conditions:
         status["conditions"] = conditions
     else:
@@ -153,8 +153,8 @@ def _set_progress(
         made = condition("Progressing", "True", "ReplicaSetUpdated", f"{what} is progressing.", moment)
         if current is not None:
             # Every step forward moves lastUpdateTime, from which the deadline counts.
-            if current["status"] == "True":
-                made["lastTransitionTime"] = current["lastTransitionTime"]
+            if current.get("status") == "True":
+                made["lastTransitionTime"] = current.get("lastTransitionTime")
             remove_condition(status, "Progressing")
         set_condition(status, made)
     elif is_timed_out(deployment, status, moment):
@@ -169,9 +169,9 @@ def _replica_failure(replica_sets: Sequence[Object], new: Object | None) -> Obje
         if failure is not None:
             return {
                 "type": "ReplicaFailure",
-                "status": failure["status"],
-                "lastUpdateTime": failure["lastTransitionTime"],
-                "lastTransitionTime": failure["lastTransitionTime"],
+                "status": failure.get("status"),
+                "lastUpdateTime": failure.get("lastTransitionTime"),
+                "lastTransitionTime": failure.get("lastTransitionTime"),
                 "reason": failure.get("reason", ""),
                 "message": failure.get("message", ""),
             }

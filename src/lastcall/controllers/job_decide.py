@@ -203,7 +203,7 @@ def find_target(view: View) -> Target | None:
 def condition_of(status: Object, kind: str) -> Object | None:
     """The condition of this type if it is True."""
     for condition in status.get("conditions") or ():
-        if condition["type"] == kind and condition["status"] == "True":
+        if condition.get("type") == kind and condition.get("status") == "True":
             found: Object = condition
             return found
     return None

@@ -114,7 +114,7 @@ def _exited_with(pod: Object, codes: Object) -> Object | None:
 def _has_condition(pod: Object, patterns: Iterable[Object]) -> Object | None:
     wanted = [(pattern["type"], pattern.get("status", "True")) for pattern in patterns]
     for condition in (pod.get("status") or {}).get("conditions") or ():
-        if (condition["type"], condition["status"]) in wanted:
+        if (condition.get("type"), condition.get("status")) in wanted:
             found: Object = condition
             return found
     return None
@@ -158,16 +158,16 @@ def finish_time(pod: Object) -> float:
     status, meta = pod.get("status") or {}, pod["metadata"]
     ended = [((each.get("state") or {}).get("terminated") or {}) for each in status.get("containerStatuses") or ()]
     if ended and all(each.get("finishedAt") for each in ended):
-        return max(_seconds(each["finishedAt"]) for each in ended)
+        return max(_seconds(each.get("finishedAt")) for each in ended)
     ready = get_condition(status, "Ready")
     if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
-        return _seconds(ready["lastTransitionTime"])
+        return _seconds(ready.get("lastTransitionTime"))
     if is_terminating(pod):
         return _seconds(meta["deletionTimestamp"]) - (meta.get("deletionGracePeriodSeconds") or 0)
     return _seconds(meta["creationTimestamp"])
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str | None) -> float:
     return parse_rfc3339(text).timestamp()
 
 

@@ -199,7 +199,7 @@ def _condition(kind: str, reason: str, message: str, stamp: str, state: str = "T
 def _suspend_or_resume(view: View, status: Object, stamp: str) -> tuple[JobEvent, ...]:
     """The condition Suspended, and the beginning anew of one that goes on."""
     conditions = list(status.get("conditions") or ())
-    old = next((each for each in conditions if each["type"] == "Suspended"), None)
+    old = next((each for each in conditions if each.get("type") == "Suspended"), None)
     if is_suspended(view.job):
         event, new = "Suspended", _condition("Suspended", "JobSuspended", "Job suspended", stamp)
     elif old is None:

@@ -111,11 +111,11 @@ def updated_conditions(old: Sequence[Object], wrong: Mapping[str, str], now: str
             "reason": known.ok if message is None else known.bad,
             "message": known.ok_message if message is None else message,
         }
-        before = next((each for each in conditions if each["type"] == known.type), None)
+        before = next((each for each in conditions if each.get("type") == known.type), None)
         if before is None:
             conditions.append({**new, "lastTransitionTime": now})
         else:
-            if before["status"] != new["status"]:
+            if before.get("status") != new["status"]:
                 before["lastTransitionTime"] = now
             before.update(new)
     return conditions

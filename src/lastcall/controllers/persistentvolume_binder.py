@@ -95,7 +95,7 @@ class PersistentVolumeBinder:
     # -- sync --------------------------------------------------------------------------------------------------------
 
     async def _sync(self, key: str) -> None:
-        kind, namespace, name = key.split("/")
+        kind, namespace, name = key.split("/", 2)  # a claimRef may say any name
         try:
             if kind == "claim":
                 claim = self._claims.get(namespace, name)

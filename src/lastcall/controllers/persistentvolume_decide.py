@@ -293,7 +293,7 @@ def volume_status(volume: Object, phase: str, now: str, message: str = "") -> Ob
 def claim_key(volume: Object) -> tuple[str, str] | None:
     """(namespace, name) in the claimRef."""
     reference = volume["spec"].get("claimRef")
-    return (reference["namespace"], reference["name"]) if reference else None
+    return (reference.get("namespace") or "", reference.get("name") or "") if reference else None
 
 
 def is_claim_of(volume: Object, claim: Object) -> bool:

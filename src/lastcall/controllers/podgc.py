@@ -145,7 +145,7 @@ class PodGarbageCollector:
         if condition is not None:
             condition = {**condition, "observedGeneration": generation}
             old = get_condition(pod.get("status") or {}, condition["type"])
-            if old is None or old.get("status") != condition["status"]:
+            if old is None or old.get("status") != condition.get("status"):
                 condition = {**condition, "lastTransitionTime": rfc3339(now(self._world.clock))}
             status["conditions"] = [condition]
         patch = {"metadata": {"uid": uid_of(pod)}, "status": status}

@@ -78,5 +78,5 @@ def _conditions(old: Object, error: str, difference: int, stamp: str) -> list[An
         condition = {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": stamp, "reason": reason}
         return [*conditions, {**condition, "message": error}]
     if not error and failure is not None:
-        return [each for each in conditions if each["type"] != "ReplicaFailure"]
+        return [each for each in conditions if each.get("type") != "ReplicaFailure"]
     return conditions

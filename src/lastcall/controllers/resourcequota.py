@@ -37,8 +37,9 @@ class ResourceQuotaController:
         self._world, self._client, self._informers = world, client, informers
         self._worker = Worker(world, COMPONENT, self._sync)
         self._watched: set[Resource] = set()
-        self._declared = DeclaredKinds(informers, self._kind_added, self._watched.discard)
         self._quotas = informers.get(RESOURCEQUOTAS)
+        # Last, as all handlers: what the caches hold already is told at once.
+        self._declared = DeclaredKinds(informers, self._kind_added, self._watched.discard)
         self._quotas.add_handler(self._enqueue, self._quota_changed)
 
     async def run(self) -> None:

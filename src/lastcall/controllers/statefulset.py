@@ -29,6 +29,7 @@ from lastcall.controllers.statefulset_decide import (
     is_scaled_away,
     parent_and_ordinal,
     status_of,
+    template_name,
 )
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
@@ -92,7 +93,7 @@ class StatefulSetController:
         """A Pod may have waited for the end of an earlier one's claim."""
         for owner in self._sets.by_index(NAMESPACE, namespace_of(claim)):
             templates = owner["spec"].get("volumeClaimTemplates") or ()
-            starts = tuple(f"{name_of(template)}-{name_of(owner)}-" for template in templates)
+            starts = tuple(f"{template_name(template)}-{name_of(owner)}-" for template in templates)
             if name_of(claim).startswith(starts):
                 self._enqueue(owner)
 

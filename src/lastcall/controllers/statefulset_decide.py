@@ -152,8 +152,13 @@ def with_identity(owner: Object, pod: Object) -> Object:
     return fixed
 
 
+def template_name(template: Object) -> str:
+    """ "" for a claim that nobody named: its Pods are refused, and the set says why."""
+    return str((template.get("metadata") or {}).get("name") or "")
+
+
 def claim_name(template: Object, owner: Object, ordinal: int) -> str:
-    return f"{template['metadata']['name']}-{name_of(owner)}-{ordinal}"
+    return f"{template_name(template)}-{name_of(owner)}-{ordinal}"
 
 
 def claims_of(owner: Object, ordinal: int) -> list[Object]:
@@ -163,7 +168,7 @@ def claims_of(owner: Object, ordinal: int) -> list[Object]:
         claim = copy_object(template)
         claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         labels = {
-            **(claim["metadata"].get("labels") or {}),
+            **(claim.setdefault("metadata", {}).get("labels") or {}),
             **((owner["spec"]["selector"] or {}).get("matchLabels") or {}),
         }
         claim["metadata"] |= {
@@ -188,8 +193,8 @@ def new_pod(owner: Object, ordinal: int, revision: str) -> Object:
     if owner["spec"].get("serviceName"):
         spec["subdomain"] = owner["spec"]["serviceName"]
     claims = {
-        template["metadata"]["name"]: {
-            "name": template["metadata"]["name"],
+        template_name(template): {
+            "name": template_name(template),
             "persistentVolumeClaim": {"claimName": claim_name(template, owner, ordinal)},
         }
         for template in owner["spec"].get("volumeClaimTemplates") or ()

@@ -57,7 +57,7 @@ def set_pod_condition(status: Object, condition: Object) -> None:
     generation = max((each.get("observedGeneration", 0) for each in conditions), default=0)
     if generation:
         condition = {**condition, "observedGeneration": generation}
-    conditions[:] = [*(each for each in conditions if each["type"] != condition["type"]), condition]
+    conditions[:] = [*(each for each in conditions if each.get("type") != condition.get("type")), condition]
 
 
 def terminal_ready_condition(type_: str, phase: str, observed_generation: int = 0) -> Object:
@@ -97,7 +97,7 @@ def pod_ready_condition(
 ) -> Object:
     """Ready: ContainersReady and every readiness gate. Source: status/generate.go:GeneratePodReadyCondition."""
     containers_ready = containers_ready_condition(pod, statuses, phase, generation)
-    if containers_ready["status"] != "True":
+    if containers_ready.get("status") != "True":
         return {**containers_ready, "type": "Ready"}
     problems: list[str] = []
     for gate in pod["spec"].get("readinessGates") or []:
@@ -105,9 +105,9 @@ def pod_ready_condition(
         condition = find_condition(conditions, type_)
         if condition is None:
             problems.append(f"corresponding condition of pod readiness gate {go_quote(type_)} does not exist.")
-        elif condition["status"] != "True":
+        elif condition.get("status") != "True":
             problems.append(
-                f'the status of pod readiness gate {go_quote(type_)} is not "True", but {condition["status"]}'
+                f'the status of pod readiness gate {go_quote(type_)} is not "True", but {condition.get("status")}'
             )
     if problems:
         return make_condition(
@@ -192,11 +192,11 @@ def force_unready_when_terminal(status: Object, now: str) -> None:
         return
     conditions: list[Object] = status.get("conditions") or []
     ready = [find_condition(conditions, type_) for type_ in ("ContainersReady", "Ready")]
-    if not any(condition and condition["status"] == "True" for condition in ready):
+    if not any(condition and condition.get("status") == "True" for condition in ready):
         return
     for index, condition in enumerate(conditions):
-        if condition["type"] in ("ContainersReady", "Ready"):
-            changed = condition["status"] == "True"
+        if condition.get("type") in ("ContainersReady", "Ready"):
+            changed = condition.get("status") == "True"
             conditions[index] = terminal_ready_condition(
                 condition["type"], phase, condition.get("observedGeneration", 0)
             ) | {"lastTransitionTime": now if changed else condition.get("lastTransitionTime")}

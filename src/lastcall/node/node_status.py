@@ -139,7 +139,7 @@ def node_status(
         if not_ready
         else ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     ]
-    before = {condition["type"]: condition for condition in old.get("conditions") or []}
+    before = {condition.get("type"): condition for condition in old.get("conditions") or []}
     own = {type_ for type_, *_ in conditions}
     made: list[Object] = [condition for type_, condition in before.items() if type_ not in own]
     for type_, status, reason, message in conditions:
@@ -149,7 +149,7 @@ def node_status(
                 "type": type_,
                 "status": status,
                 "lastHeartbeatTime": moment,
-                "lastTransitionTime": before[type_]["lastTransitionTime"] if same else moment,
+                "lastTransitionTime": before[type_].get("lastTransitionTime") if same else moment,
                 "reason": reason,
                 "message": message,
             }
@@ -313,9 +313,9 @@ class NodeStatusManager:
 
     def _tell_changes(self, old: Object, fresh: Object) -> None:
         """kubelet_node_status.go:recordNodeStatusEvent, when a pressure or Ready came or went."""
-        before = {each["type"]: each["status"] for each in old.get("conditions") or []}
+        before = {each.get("type"): each.get("status") for each in old.get("conditions") or []}
         for condition in fresh["conditions"]:
-            type_, status = condition["type"], condition["status"]
+            type_, status = condition.get("type"), condition.get("status")
             reasons = _EVENTS.get(type_)
             if reasons and before.get(type_, status) != status and self._events is not None:
                 name, reason = self._config.name, reasons[status == "True"]

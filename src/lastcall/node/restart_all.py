@@ -24,7 +24,7 @@ REMOVED = "The container is removed because RestartAllContainers in place"
 def is_restarting(status: Object) -> bool:
     """Whether a status of the API says that it is under way."""
     conditions = status.get("conditions") or []
-    return any(each["type"] == CONDITION and each["status"] == "True" for each in conditions)
+    return any(each.get("type") == CONDITION and each.get("status") == "True" for each in conditions)
 
 
 def should_restart_all(pod: Object, pod_status: PodStatus, api_status: Object) -> bool:

@@ -111,7 +111,7 @@ class PodStatusManager:
         if cached is None or not self._features.sandbox_condition_at_once:
             return
         condition = find_condition(cached.get("conditions"), "PodReadyToStartContainers")
-        if condition is None or condition["status"] == "True":
+        if condition is None or condition.get("status") == "True":
             return
         status = copy_object(cached)
         changed = find_condition(status["conditions"], "PodReadyToStartContainers")

@@ -42,9 +42,9 @@ def prepare_status(pod: Object, status: Object, old: Object, now: str) -> Object
     if illegal_transition(pod, old, status):
         return None
     for condition in status.get("conditions") or []:
-        if condition["type"] in KUBELET_CONDITIONS or condition["type"] in SHARED_CONDITIONS:
-            before = find_condition(old.get("conditions"), condition["type"])
-            same = before is not None and before["status"] == condition["status"]
+        if condition.get("type") in KUBELET_CONDITIONS or condition.get("type") in SHARED_CONDITIONS:
+            before = find_condition(old.get("conditions"), condition.get("type"))
+            same = before is not None and before.get("status") == condition.get("status")
             condition["lastTransitionTime"] = (before.get("lastTransitionTime") or now) if before and same else now
     status["startTime"] = old.get("startTime") or status.get("startTime") or now
     normalize_messages(pod, status)
@@ -107,12 +107,12 @@ def merge_pod_status(
     conditions = [copy_object(c) for c in api.get("conditions") or [] if c["type"] not in KUBELET_CONDITIONS]
     becomes_terminal = not is_terminal_phase(api.get("phase")) and is_terminal_phase(new.get("phase"))
     for condition in merged.get("conditions") or []:
-        if condition["type"] in KUBELET_CONDITIONS:
+        if condition.get("type") in KUBELET_CONDITIONS:
             conditions.append(condition)
-        elif condition["type"] in SHARED_CONDITIONS and features.disruption_target and becomes_terminal:
+        elif condition.get("type") in SHARED_CONDITIONS and features.disruption_target and becomes_terminal:
             # Written once all containers have ended, so that it never stands beside a running Pod.
-            before = find_condition(api.get("conditions"), condition["type"])
-            if before is None or before["status"] != condition["status"]:
+            before = find_condition(api.get("conditions"), condition.get("type"))
+            if before is None or before.get("status") != condition.get("status"):
                 condition["lastTransitionTime"] = now
             _replace_or_append(conditions, condition)
     merged["conditions"] = conditions
@@ -130,7 +130,7 @@ def merge_pod_status(
 
 def _replace_or_append(conditions: list[Object], condition: Object) -> None:
     for index, existing in enumerate(conditions):
-        if existing["type"] == condition["type"]:
+        if existing.get("type") == condition.get("type"):
             conditions[index] = condition
             return
     conditions.append(condition)

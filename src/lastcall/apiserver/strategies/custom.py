@@ -21,8 +21,8 @@ NO_RULES = "x-kubernetes-validations are kept, but not evaluated"
 def set_condition(definition: Object, type_: str, status: str, reason: str, message: str, moment: str) -> None:
     """In place; the time of a condition is that of its last change."""
     conditions = [*(definition["status"].get("conditions") or ())]
-    old = next((each for each in conditions if each["type"] == type_), None)
-    since = moment if old is None or old["status"] != status else old["lastTransitionTime"]
+    old = next((each for each in conditions if each.get("type") == type_), None)
+    since = moment if old is None or old.get("status") != status else old.get("lastTransitionTime")
     new = {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
     definition["status"]["conditions"] = [new if each is old else each for each in conditions] + [new] * (old is None)
 

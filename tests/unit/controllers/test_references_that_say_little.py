@@ -1,0 +1,45 @@
+"""What a status or a reference leaves out is nothing that ends a controller's turn."""
+
+from datetime import UTC, datetime
+
+from lastcall.api.disruption import set_status_condition
+from lastcall.apiserver.strategies.custom import set_condition as set_definition_condition
+from lastcall.controllers.deployment_status import condition, is_timed_out, set_condition
+from lastcall.controllers.job_pods import finish_time
+from lastcall.controllers.persistentvolume_decide import claim_key
+from lastcall.controllers.statefulset_decide import claims_of, new_pod
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_condition_without_times_takes_new_ones() -> None:
+    status = {"conditions": [{"type": "Progressing", "status": "True"}, {}]}
+    set_condition(status, condition("Progressing", "True", "r", "m", NOW))
+    assert status["conditions"][-1]["reason"] == "r"
+    deployment = {"spec": {"progressDeadlineSeconds": 600}}
+    assert is_timed_out(deployment, {"conditions": [{"type": "Progressing"}]}, NOW), "no time is the first one"
+    definition = {"status": {"conditions": [{"type": "NamesAccepted", "status": "True"}, {}]}}
+    set_definition_condition(definition, "NamesAccepted", "True", "r", "m", "2026-01-01T00:00:00Z")
+    budget = {"conditions": [{"status": "True"}]}
+    set_status_condition(budget, {"type": "A", "status": "True", "reason": "r", "message": "m"}, "2026-01-01T00:00:00Z")
+    assert len(budget["conditions"]) == 2
+
+
+def test_a_pod_whose_time_of_readiness_is_extreme_has_finished_at_some_time() -> None:
+    for text in ("0000-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00", "10000-01-01T04:59:59Z"):
+        ready = {"type": "Ready", "status": "False", "lastTransitionTime": text}
+        ended = {"state": {"terminated": {"finishedAt": text}}}
+        for status in ({"conditions": [ready]}, {"containerStatuses": [ended]}):
+            finish_time({"metadata": {"creationTimestamp": text}, "status": status})
+
+
+def test_a_claim_template_without_a_name_gives_a_pod_that_the_api_refuses() -> None:
+    spec = {"template": {"spec": {}}, "selector": {}, "volumeClaimTemplates": [{"spec": {}}]}
+    owner = {"metadata": {"name": "web", "namespace": "n", "uid": "u"}, "spec": spec}
+    assert new_pod(owner, 0, "r")["spec"]["volumes"][0]["name"] == ""
+    assert [claim["metadata"]["name"] for claim in claims_of(owner, 0)] == ["-web-0"]
+
+
+def test_a_volume_may_name_half_a_claim() -> None:
+    assert claim_key({"spec": {"claimRef": {"name": "c"}}}) == ("", "c")
+    assert claim_key({"spec": {"claimRef": {}}}) is None
