@@ -82,12 +82,16 @@ class Kernel:
 
 
 class KernelSink:
-    """`failures` are raised by the next transactions, which change nothing then; each takes `seconds`."""
+    """`failures` are raised by the next transactions, which change nothing then; each takes `seconds`.
+
+    One that names the address `refused` is refused, as one that cannot even be encoded.
+    """
 
     def __init__(self, world: World, seconds: float = 0.0) -> None:
         self.kernel = Kernel()
         self.written: list[tuple[float, Transaction]] = []
         self.failures: list[str] = []
+        self.refused = ""
         self.forgotten: list[Mapping[tuple[str, int], frozenset[str]]] = []
         self.stands = False
         self._world = world
@@ -97,6 +101,8 @@ class KernelSink:
         await self._world.clock.sleep(self._seconds)
         if self.failures:
             raise RuleError(self.failures.pop(0))
+        if self.refused and self.refused in repr(transaction):
+            raise OverflowError("int too large to convert")
         self.kernel.apply(transaction)
         self.stands = True
         self.written.append((self._world.clock.monotonic_ns() / 1e9, transaction))

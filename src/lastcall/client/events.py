@@ -1,18 +1,20 @@
 """Events: what a component says about an object, written to the API behind the component's back.
 
-`EventRecorder.event` never waits; `run` writes one Event after the other, in order. Source: client-go tools/record
-(event.go:recordToSink, recordEvent).
+`EventRecorder.event` never waits; `run` writes one Event after the other, in order; one that cannot be written is
+dropped and ends nothing. Source: client-go tools/record (event.go:recordToSink, recordEvent).
 """
 
 import asyncio
+import contextlib
 from collections import deque
-from typing import Literal
+from typing import Literal, Protocol
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import EVENTS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.event_correlator import EventCorrelator, Write
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.world import World
 
@@ -22,6 +24,23 @@ SLEEP_SECONDS = 10.0
 """Between two tries; the first wait is a random part of it, so that clients do not come back all at once."""
 MAX_NAME_LENGTH = 253
 MAX_NAMES = 100
+
+
+INTERNAL_ERROR = "InternalError"
+"""The reason of Events on objects on which a component failed as nobody expected."""
+
+
+class Telling(Protocol):
+    """The part of an EventRecorder that is needed to say something."""
+
+    def event(self, obj: Object, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None: ...
+
+
+def tell_of_fault(events: Telling, obj: Object, error: BaseException) -> None:
+    """What a wall caught at `obj`, as an Event on it."""
+    text = f"An internal error, tried again later: {walls.text_of(error)}"
+    with contextlib.suppress(Exception):  # what is wrong with the object may be what an Event needs
+        events.event(obj, "Warning", INTERNAL_ERROR, text)
 
 
 class EventRecorder:
@@ -77,9 +96,17 @@ class EventRecorder:
                     await self._wake.wait()
                     if self._hold_seconds:
                         await self._world.clock.sleep(self._hold_seconds)
-                self._writing = self._correlator.correlate(self._queue.popleft(), now(self._world.clock))
+                event = self._queue.popleft()
+                try:
+                    self._writing = self._correlator.correlate(event, now(self._world.clock))
+                except Exception as error:
+                    self._caught(event, error)
             for attempt in range(MAX_TRIES_PER_EVENT):
-                if await self._record(self._writing):
+                try:
+                    if await self._record(self._writing):
+                        break
+                except Exception as error:
+                    self._caught(self._writing.event, error)
                     break
                 if attempt == MAX_TRIES_PER_EVENT - 1:
                     self.dropped += 1
@@ -88,6 +115,10 @@ class EventRecorder:
                 tries_waited = True
                 await self._world.clock.sleep(SLEEP_SECONDS * part)
             self._writing = None
+
+    def _caught(self, event: Object, error: Exception) -> None:
+        walls.caught(f"{self._component} events", f"{namespace_of(event)}/{name_of(event)}", error)
+        self.dropped += 1
 
     async def drained(self) -> None:
         """Return when everything said so far has been dealt with (`run` must be running)."""

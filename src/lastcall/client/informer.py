@@ -3,6 +3,9 @@
 Source: client-go tools/cache (reflector.go, shared_informer.go). Handlers are plain functions called in order inside
 the informer's task; they should only note what changed (mostly: add a key to a work queue). Late and duplicate events
 are normal: an event that is not newer than the cache is dropped, and after a relist only differences are told.
+
+Each event is a turn behind a wall (`lastcall.world.walls`): a handler that fails on one object keeps neither the other
+handlers nor other objects from their turn, and an index function that fails answers no value.
 """
 
 import asyncio
@@ -12,6 +15,7 @@ from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import Resource
 from lastcall.client.api import Client, ConnectionLost, WatchEvent
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -65,6 +69,7 @@ class Informer:
         self._on_delete: list[OnDelete] = []
         self._synced = asyncio.Event()
         self._backoff = FIRST_BACKOFF
+        self._component = f"informer {resource.plural}"
 
     def add_handler(
         self,
@@ -83,8 +88,11 @@ class Informer:
             self._on_delete.append(on_delete)
         if on_add is not None:
             self._on_add.append(on_add)
-            for obj in list(self._objects.values()):
-                on_add(obj)
+            for key, obj in list(self._objects.items()):
+                try:
+                    on_add(obj)
+                except Exception as error:
+                    self._caught(key, error)
 
     async def synced(self) -> None:
         """Return once the first list is in the cache and was told to the handlers."""
@@ -124,6 +132,9 @@ class Informer:
                     await self._sleep_backoff()
                 else:
                     self._backoff *= 2
+            except Exception as error:
+                walls.caught(self._component, "", error)
+                await self._sleep_backoff()
 
     async def _sleep_backoff(self) -> None:
         delay = self._backoff * (1.0 + self._world.random.random())
@@ -181,6 +192,8 @@ class Informer:
         """`listed`: a list is the truth even when its numbers are lower (a server that lost its store starts anew)."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
+        if walls.on_turn is not None:
+            walls.on_turn(self._component, _text(key))
         old = self._objects.get(key)
         if old is not None:
             was = old["metadata"]
@@ -197,10 +210,16 @@ class Informer:
             self._index(key, obj)
         if old is None:
             for on_add in self._on_add:
-                on_add(obj)
+                try:
+                    on_add(obj)
+                except Exception as error:
+                    self._caught(key, error)
         else:
             for on_update in self._on_update:
-                on_update(old, obj)
+                try:
+                    on_update(old, obj)
+                except Exception as error:
+                    self._caught(key, error)
 
     def _deleted(self, obj: Object) -> None:
         key = _key(obj)
@@ -212,23 +231,39 @@ class Informer:
         self._remove(key, obj)
 
     def _remove(self, key: Key, last: Object) -> None:
+        if walls.on_turn is not None:
+            walls.on_turn(self._component, _text(key))
         del self._objects[key]
         for values, (_, index) in zip(self._indexed.pop(key, ()), self._indexers, strict=False):
             _unindex(index, key, values)
         for on_delete in self._on_delete:
-            on_delete(last)
+            try:
+                on_delete(last)
+            except Exception as error:
+                self._caught(key, error)
 
     def _index(self, key: Key, obj: Object) -> None:
         known = self._indexed.get(key)
         if known is None:
             known = self._indexed[key] = [()] * len(self._indexers)
         for number, (function, index) in enumerate(self._indexers):
-            values = function(obj)
+            try:
+                values = function(obj)
+            except Exception as error:
+                self._caught(key, error)
+                values = ()
             if values != (had := known[number]):
                 known[number] = values
                 _unindex(index, key, had)
                 for value in values:
                     index.setdefault(value, {})[key] = None
+
+    def _caught(self, key: Key, error: Exception) -> None:
+        walls.caught(self._component, _text(key), error)
+
+
+def _text(key: Key) -> str:
+    return f"{key[0]}/{key[1]}" if key[0] else key[1]
 
 
 def _unindex(index: dict[str, dict[Key, None]], key: Key, values: Sequence[str]) -> None:

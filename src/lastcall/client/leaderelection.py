@@ -18,6 +18,7 @@ from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import LEASES, Resource
 from lastcall.client.api import MERGE_PATCH, Client, ConnectionLost, ListResult, WatchEvent
+from lastcall.world import walls
 from lastcall.world.clock import monotonic, now, rfc3339_micro
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
@@ -136,6 +137,9 @@ class LeaderElector:
             return await self._try_once()
         except (StatusError, ConnectionLost) as error:
             log.debug("lease %s/%s: %s", self._namespace, self._name, error)
+            return False
+        except Exception as error:
+            walls.caught("leader election", f"{self._namespace}/{self._name}", error)
             return False
 
     async def _try_once(self) -> bool:

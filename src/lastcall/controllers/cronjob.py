@@ -43,7 +43,7 @@ class CronJobController:
         self._events = EventRecorder(client, world, COMPONENT)
         self._cron_jobs = informers.get(CRONJOBS)
         self._jobs = informers.get(JOBS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._cron_jobs.add_handler(self._enqueue, self._updated, self._enqueue)
         self._jobs.add_handler(self._job_changed, lambda _, new: self._job_changed(new), self._job_changed)
 

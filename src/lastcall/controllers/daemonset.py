@@ -61,7 +61,7 @@ class DaemonSetController:
         self._pods = informers.get(PODS)
         self._nodes = informers.get(NODES)
         self._history = informers.get(CONTROLLERREVISIONS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         informers.pod_routes.add_handler(DAEMONSETS.kind, self._pod_added, self._pod_updated, self._pod_deleted)
         self._nodes.add_handler(self._node_changed, self._node_updated, self._node_changed)

@@ -73,7 +73,7 @@ class DeploymentController:
         self._deployments = informers.get(DEPLOYMENTS)
         self._replica_sets = informers.get(REPLICASETS)
         self._pods = informers.get(PODS)
-        self._worker = Worker(world, COMPONENT, self._sync, max_retries=MAX_RETRIES)
+        self._worker = Worker(world, COMPONENT, self._sync, max_retries=MAX_RETRIES, events=self._events)
         self._deployments.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         self._replica_sets.add_handler(self._replica_set_changed, self._replica_set_updated, self._replica_set_changed)
         informers.pod_routes.add_handler(REPLICASETS.kind, None, None, self._pod_deleted)

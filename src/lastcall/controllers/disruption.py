@@ -35,6 +35,7 @@ from lastcall.controllers.informers import NAMESPACE, Informers
 from lastcall.controllers.ownership import controller_of
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -61,8 +62,8 @@ class DisruptionController:
         self._events = EventRecorder(client, world, EVENT_SOURCE)
         self._budgets, self._pods = informers.get(PODDISRUPTIONBUDGETS), informers.get(PODS)
         self._owners = {resource: informers.get(resource) for resource in _SCALED}
-        self._worker = Worker(world, COMPONENT, self._sync)
-        self._stale = Worker(world, f"{COMPONENT} stale", self._sync_stale, workers=1)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
+        self._stale = Worker(world, f"{COMPONENT} stale", self._sync_stale, workers=1, events=self._events)
         self._budgets.add_handler(self._enqueue, lambda _, new: self._enqueue(new))
         self._pods.add_handler(self._pod_changed, self._pod_updated, self._enqueue_for)
 
@@ -96,9 +97,12 @@ class DisruptionController:
         if not self._budgets.has_any(NAMESPACE, namespace_of(pod)):
             return
         budgets = self._budgets.by_index(NAMESPACE, namespace_of(pod))
-        matching = [each for each in budgets if budget_selector(each).matches(labels_of(pod))]
-        for budget in matching:
-            self._enqueue(budget)
+        matching = []
+        for budget in budgets:
+            with walls.Turn(COMPONENT, f"{namespace_of(budget)}/{name_of(budget)}"):
+                if budget_selector(budget).matches(labels_of(pod)):
+                    matching.append(budget)
+                    self._enqueue(budget)
         if len(matching) > 1:
             text = (
                 f'Pod "{namespace_of(pod)}"/"{name_of(pod)}" matches multiple PodDisruptionBudgets.  '

@@ -39,7 +39,9 @@ class EndpointsController:
         self._pods, self._services = informers.get(PODS), informers.get(SERVICES)
         self._endpoints = informers.get(ENDPOINTS)
         self._triggers = TriggerTimeTracker()
-        self._worker = Worker(world, COMPONENT, self._sync, rate_limit=RETRIES, max_retries=MAX_RETRIES)
+        self._worker = Worker(
+            world, COMPONENT, self._sync, rate_limit=RETRIES, max_retries=MAX_RETRIES, events=self._events
+        )
         self._deleted: dict[str, None] = {}
         self._services.add_handler(self._look_at, lambda _, service: self._look_at(service), self._service_deleted)
         self._pods.add_handler(self._pod, self._pod_updated, self._pod)

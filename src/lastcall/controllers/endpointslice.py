@@ -13,7 +13,7 @@ from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import ENDPOINTSLICES
 from lastcall.client.api import Client, ConnectionLost
-from lastcall.client.events import EventRecorder
+from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit, WorkQueue
 from lastcall.controllers.endpointslice_reconcile import (
@@ -33,9 +33,10 @@ from lastcall.controllers.endpointslice_triggers import (
 )
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.informers import SELECTING
-from lastcall.controllers.worker import Retry
+from lastcall.controllers.worker import Retry, split_key
 from lastcall.timeline.kinds import ENDPOINT_CHANGED, ENDPOINT_REMOVED
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -171,17 +172,27 @@ class EndpointSliceController:
     async def _work(self) -> None:
         while True:
             key = await self._queue.get()
+            if walls.on_turn is not None:
+                walls.on_turn(EVENT_SOURCE, key)
             try:
                 await self._sync(key)
             except (StatusError, ConnectionLost, Retry):
-                if self._queue.num_requeues(key) < MAX_RETRIES:
-                    self._queue.add_rate_limited(key)
-                else:
-                    self._queue.forget(key)
+                self._again(key)
+            except Exception as error:
+                walls.caught(EVENT_SOURCE, key, error)
+                self._again(key)
+                if (service := self._services.get(*split_key(key))) is not None:
+                    tell_of_fault(self._events, service, error)
             else:
                 self._queue.forget(key)
             finally:
                 self._queue.done(key)
+
+    def _again(self, key: str) -> None:
+        if self._queue.num_requeues(key) < MAX_RETRIES:
+            self._queue.add_rate_limited(key)
+        else:
+            self._queue.forget(key)
 
     async def _sync(self, key: str) -> None:
         namespace, name = key.split("/", 1)

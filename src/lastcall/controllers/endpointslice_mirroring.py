@@ -166,7 +166,7 @@ class EndpointSliceMirroringController:
         self._events = EventRecorder(client, world, EVENT_SOURCE)
         self._services, self._endpoints = informers.get(SERVICES), informers.get(ENDPOINTS)
         self._slices = informers.get(ENDPOINTSLICES)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         for informer in (self._services, self._endpoints):
             informer.add_handler(self._look_at, lambda _, obj: self._look_at(obj), self._look_at)
         self._slices.add_handler(self._slice, lambda _, slice_: self._slice(slice_), self._slice)

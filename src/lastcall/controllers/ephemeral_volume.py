@@ -41,7 +41,7 @@ class EphemeralVolumeController:
         self._client = client
         self._events = EventRecorder(client, world, EVENTS_FROM)
         self._pods, self._claims = informers.get(PODS), informers.get(PERSISTENTVOLUMECLAIMS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._pods.add_handler(self._seen)
         self._claims.add_handler(None, None, self._claim_gone)
 

@@ -10,6 +10,7 @@ from lastcall.client.api import Client
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.storage_class import Directories
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -54,21 +55,21 @@ class VolumeControllers:
         from lastcall.controllers.volume_protection import ClaimProtectionController, VolumeProtectionController
 
         world, client, informers, recorder_for = self._world, self._client, self._informers, self._recorder_for
-        runs: dict[str, Coroutine[Any, Any, None]] = {}
+        runs: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
         if BINDER in self._names:
-            runs[BINDER] = PersistentVolumeBinder(world, client, informers, recorder_for(BINDER)).run()
+            runs[BINDER] = PersistentVolumeBinder(world, client, informers, recorder_for(BINDER)).run
         if CLAIM_PROTECTION in self._names:
             recorder = recorder_for(CLAIM_PROTECTION)
-            runs[CLAIM_PROTECTION] = ClaimProtectionController(world, client, informers, recorder).run()
+            runs[CLAIM_PROTECTION] = ClaimProtectionController(world, client, informers, recorder).run
         if VOLUME_PROTECTION in self._names:
             recorder = recorder_for(VOLUME_PROTECTION)
-            runs[VOLUME_PROTECTION] = VolumeProtectionController(world, client, informers, recorder).run()
+            runs[VOLUME_PROTECTION] = VolumeProtectionController(world, client, informers, recorder).run
         if EPHEMERAL in self._names:
-            runs[EPHEMERAL] = EphemeralVolumeController(world, client, informers, recorder_for(EPHEMERAL)).run()
+            runs[EPHEMERAL] = EphemeralVolumeController(world, client, informers, recorder_for(EPHEMERAL)).run
         if self._directories is not None:
             recorder = recorder_for(PROVISIONER)
             provisioner = LocalPathProvisioner(world, client, informers, recorder, self._directories)
-            runs[PROVISIONER] = provisioner.run()
+            runs[PROVISIONER] = provisioner.run
         async with Tasks() as tasks:
             for name, run in runs.items():
-                tasks.spawn(run, name=name)
+                tasks.spawn(walls.keep_running(name, run, world.clock), name=name)

@@ -6,6 +6,7 @@ from lastcall.api.resources import RESOURCEQUOTAS
 from lastcall.client.api import Client
 from lastcall.controllers.informers import Informers
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.world import World
 
 
@@ -18,6 +19,7 @@ class FirstQuota:
     async def run(self) -> None:
         """Work until cancelled."""
         await self._needed.wait()
-        from lastcall.controllers.resourcequota import ResourceQuotaController
+        from lastcall.controllers.resourcequota import COMPONENT, ResourceQuotaController
 
-        await ResourceQuotaController(self._world, self._client, self._informers).run()
+        controller = ResourceQuotaController(self._world, self._client, self._informers)
+        await walls.keep_running(COMPONENT, controller.run, self._world.clock)

@@ -64,8 +64,8 @@ class JobController:
         self._sizes: dict[str, int] = {}
         self._jobs = informers.get(JOBS)
         self._pods = informers.get(PODS)
-        self._worker = Worker(world, COMPONENT, self._sync, rate_limit=API_BACK_OFF)
-        self._orphans = Worker(world, f"{COMPONENT} orphans", self._sync_orphan, workers=1)
+        self._worker = Worker(world, COMPONENT, self._sync, rate_limit=API_BACK_OFF, events=self._events)
+        self._orphans = Worker(world, f"{COMPONENT} orphans", self._sync_orphan, workers=1, events=self._events)
         self._jobs.add_handler(self._enqueue, self._job_updated, self._job_deleted)
         informers.pod_routes.add_handler(
             JOBS.kind, self._pod_added, self._pod_updated, lambda pod: self._pod_gone(pod, final=True)
@@ -76,7 +76,7 @@ class JobController:
         async with Tasks() as tasks:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             tasks.spawn(self._worker.run([self._jobs, self._pods]), name=COMPONENT)
-            tasks.spawn(self._orphans.run([self._jobs, self._pods]), name=f"{COMPONENT} orphans")
+            tasks.spawn(self._orphans.run([self._pods, self._jobs]), name=f"{COMPONENT} orphans")
 
     # -- what happened → which Jobs to look at -----------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class LoadBalancerController:
         self._client = client
         self._services = informers.get(SERVICES)
         self._events = EventRecorder(client, world, COMPONENT)
-        self._worker = Worker(world, COMPONENT, self._sync, workers=1, rate_limit=RETRIES)
+        self._worker = Worker(world, COMPONENT, self._sync, workers=1, rate_limit=RETRIES, events=self._events)
         self._given: dict[str, str] = {}
         """By key, what we wrote and the cache may not show yet."""
         self._waiting: dict[str, None] = {}

@@ -127,7 +127,7 @@ class LocalPathProvisioner:
         kinds = (PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES, NODES)
         self._caches = [informers.get(each) for each in kinds]
         self._claims, self._volumes, self._classes, self._nodes = self._caches
-        self._worker = Worker(world, COMPONENT, self._sync, workers=4)
+        self._worker = Worker(world, COMPONENT, self._sync, workers=4, events=self._events)
         self._claims.add_handler(self._claim_seen, lambda _, claim: self._claim_seen(claim))
         self._volumes.add_handler(self._volume_seen, lambda _, volume: self._volume_seen(volume))
 

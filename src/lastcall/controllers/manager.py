@@ -35,6 +35,7 @@ from lastcall.controllers.storage_class import Directories
 from lastcall.controllers.tainteviction import TaintEvictionController
 from lastcall.controllers.ttlafterfinished import TTLAfterFinishedController
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -140,4 +141,4 @@ async def run_controllers(
             tasks.spawn(informer.run(), name=f"informer {name}")
         informers.spawn(tasks)
         for name, controller in controllers.items():
-            tasks.spawn(controller.run(), name=name)
+            tasks.spawn(walls.keep_running(name, controller.run, world.clock), name=name)

@@ -54,9 +54,9 @@ class NamespaceController:
         self._contents = [informers.get(resource) for resource in watched]
         self._pods = self._contents[0]
         self._discover = informers.discover
-        self._declared = DeclaredKinds(informers) if self._discover is None else None
         limit = RateLimit(max_delay=60.0, per_second=0)
         self._worker = Worker(world, COMPONENT, self._sync, workers=10, rate_limit=limit)
+        self._declared = DeclaredKinds(informers) if self._discover is None else None
         self._namespaces.add_handler(self._changed, lambda _, namespace: self._changed(namespace))
         for informer in self._contents:
             informer.add_handler(None, None, self._removed)

@@ -15,7 +15,7 @@ from lastcall.api.pods import get_condition
 from lastcall.api.resources import LEASES, NODES, PODS
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, taints_of
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
-from lastcall.client.events import EventRecorder
+from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.controllers.informers import NODE, Informers
 from lastcall.controllers.nodelifecycle_health import (
@@ -31,6 +31,7 @@ from lastcall.controllers.nodelifecycle_health import (
 from lastcall.controllers.nodelifecycle_zones import Zones
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -60,8 +61,8 @@ class NodeLifecycleController:
         self._unknown: dict[str, None] = {}
         self._turns: dict[str, float] = {}  # when a node was last taken out of its queue, to be tainted
         self._to_taint = asyncio.Event()
-        self._taints = Worker(world, "node-lifecycle taints", self._sync_no_schedule)
-        self._assigned = Worker(world, "node-lifecycle pods", self._sync_assigned)
+        self._taints = Worker(world, "node-lifecycle taints", self._sync_no_schedule, events=self._events)
+        self._assigned = Worker(world, "node-lifecycle pods", self._sync_assigned, events=self._events)
         self._nodes.add_handler(
             lambda node: self._taints.queue.add(name_of(node)),
             lambda _, node: self._taints.queue.add(name_of(node)),
@@ -75,12 +76,16 @@ class NodeLifecycleController:
             tasks.spawn(self._events.run(), name="node-lifecycle events")
             synced = [self._nodes, self._pods, self._leases]
             tasks.spawn(self._taints.run(synced), name="node-lifecycle taints")
-            tasks.spawn(self._assigned.run(synced), name="node-lifecycle pods")
+            tasks.spawn(self._assigned.run([self._pods, self._nodes, self._leases]), name="node-lifecycle pods")
             for informer in synced:
                 await informer.synced()
-            tasks.spawn(self._taint_no_execute(), name="node-lifecycle evictions")
+            tasks.spawn(
+                walls.keep_running("node-lifecycle evictions", self._taint_no_execute, self._world.clock),
+                name="node-lifecycle evictions",
+            )
             while True:
-                await self._monitor()
+                with walls.Turn("node-lifecycle health", ""):
+                    await self._monitor()
                 await self._world.clock.sleep(MONITOR_PERIOD_SECONDS)
 
     # -- NoSchedule taints follow conditions
@@ -127,6 +132,9 @@ class NodeLifecycleController:
                 current = await self._monitor_one(node)
             except (StatusError, ConnectionLost, Retry) as error:
                 log.warning("health of node %s not updated: %s", name_of(node), error)
+                continue
+            except Exception as error:
+                self._caught("health", node, error)
                 continue
             if EXCLUDED_FROM_DISRUPTION not in labels_of(node):
                 ready.setdefault(zone_of(node), []).append(current == "True")
@@ -221,6 +229,8 @@ class NodeLifecycleController:
             await self._reachable(node)
         except (StatusError, ConnectionLost, Retry) as error:
             log.warning("node %s keeps its taints for now: %s", name_of(node), error)
+        except Exception as error:
+            self._caught("taints", node, error)
 
     # -- NoExecute taints, at the rate of the zone
 
@@ -254,8 +264,18 @@ class NodeLifecycleController:
             await self._swap(node, NO_EXECUTE, [key], others)
         except (StatusError, ConnectionLost, Retry) as error:
             log.warning("node %s not tainted: %s", name, error)
-            self._turns.pop(name, None)
-            self._zones.queue(zone_of(node)).remove(name)  # the next pass finds it without its taint
+            self._untainted(node)
+        except Exception as error:
+            self._caught("taints", node, error)
+            self._untainted(node)
+
+    def _untainted(self, node: Object) -> None:
+        self._turns.pop(name_of(node), None)
+        self._zones.queue(zone_of(node)).remove(name_of(node))  # the next pass finds it without its taint
+
+    def _caught(self, part: str, node: Object, error: Exception) -> None:
+        walls.caught(f"node-lifecycle {part}", name_of(node), error)
+        tell_of_fault(self._events, node, error)
 
     # -- Pods of nodes that are not Ready
 
@@ -311,6 +331,11 @@ class NodeLifecycleController:
                 if isinstance(error, StatusError) and is_not_found(error):
                     continue
                 log.warning("Pod %s/%s not marked not ready: %s", namespace_of(pod), name_of(pod), error)
+                done = False
+                continue
+            except Exception as error:
+                walls.caught("node-lifecycle pods", f"{namespace_of(pod)}/{name_of(pod)}", error)
+                tell_of_fault(self._events, pod, error)
                 done = False
                 continue
             self._events.event(pod, "Warning", "NodeNotReady", "Node is not ready")

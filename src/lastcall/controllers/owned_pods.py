@@ -122,7 +122,9 @@ class PodsByOwner:
 
     def _gone(self, pod: Object) -> None:
         key = namespace_of(pod), name_of(pod)
-        known = self._states.pop(key)
+        known = self._states.pop(key, None)
+        if known is None:
+            return  # of what could not be counted
         known.owner._take(key, known)
         self._forget_empty(known.owner)
 

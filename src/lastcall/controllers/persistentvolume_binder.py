@@ -34,6 +34,7 @@ from lastcall.controllers.persistentvolume_decide import (
 from lastcall.controllers.worker import Worker
 from lastcall.controllers.written import Written
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -52,8 +53,8 @@ class PersistentVolumeBinder:
         self._caches = [informers.get(each) for each in (PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES)]
         claims, volumes, self._classes = self._caches
         self._claims, self._volumes = Written(claims), Written(volumes)
+        self._worker = Worker(world, COMPONENT, self._sync, workers=1, events=self._events)
         self._users = ClaimUsers(informers.get(PODS))
-        self._worker = Worker(world, COMPONENT, self._sync, workers=1)
         claims.add_handler(self._claim_seen, lambda _, claim: self._claim_seen(claim), self._claim_gone)
         volumes.add_handler(self._volume_seen, lambda _, volume: self._volume_seen(volume), self._volume_gone)
 
@@ -89,8 +90,9 @@ class PersistentVolumeBinder:
 
     def _look_at_waiting_claims(self) -> None:
         for claim in self._caches[0].items():
-            if not is_fully_bound(claim) and not is_terminating(claim):
-                self._claim_seen(claim)
+            with walls.Turn(COMPONENT, f"claim/{namespace_of(claim)}/{name_of(claim)}"):
+                if not is_fully_bound(claim) and not is_terminating(claim):
+                    self._claim_seen(claim)
 
     # -- sync --------------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,12 @@ Every such controller begins with the question whose the Pod is; here it is aske
 """
 
 from lastcall.api.meta import Object
+from lastcall.api.pods import pod_key
 from lastcall.client.informer import Informer, OnAdd, OnDelete, OnUpdate
 from lastcall.controllers.ownership import controller_of
+from lastcall.world import walls
+
+COMPONENT = "informer pods"
 
 
 class PodRoutes:
@@ -42,12 +46,18 @@ class PodRoutes:
             self._on_add.setdefault(kind, []).append(on_add)
             self._every_add.append(on_add)
             for pod in self._pods.items():
-                on_add(pod)
+                try:
+                    on_add(pod)
+                except Exception as error:
+                    walls.caught(COMPONENT, pod_key(pod), error)
 
     def _added(self, pod: Object) -> None:
         kind = _kind_of(pod, controller_of(pod))
         for on_add in self._every_add if kind is None else self._on_add.get(kind, ()):
-            on_add(pod)
+            try:
+                on_add(pod)
+            except Exception as error:
+                walls.caught(COMPONENT, pod_key(pod), error)
 
     def _updated(self, old: Object, new: Object) -> None:
         controller = controller_of(new)
@@ -55,12 +65,18 @@ class PodRoutes:
         if kind is not None and controller_of(old) != controller:
             kind = None
         for on_update in self._every_update if kind is None else self._on_update.get(kind, ()):
-            on_update(old, new)
+            try:
+                on_update(old, new)
+            except Exception as error:
+                walls.caught(COMPONENT, pod_key(new), error)
 
     def _deleted(self, pod: Object) -> None:
         kind = _kind_of(pod, controller_of(pod))
         for on_delete in self._every_delete if kind is None else self._on_delete.get(kind, ()):
-            on_delete(pod)
+            try:
+                on_delete(pod)
+            except Exception as error:
+                walls.caught(COMPONENT, pod_key(pod), error)
 
 
 def _kind_of(pod: Object, controller: Object | None) -> str | None:

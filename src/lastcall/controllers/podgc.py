@@ -27,6 +27,7 @@ from lastcall.controllers.podgc_rules import (
     is_unscheduled_terminating,
 )
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.world import World
 
@@ -82,12 +83,21 @@ class PodGarbageCollector:
 
     async def _round(self) -> None:
         """(`gc`)"""
+        for part in (self._excess, self._out_of_service, self._orphaned, self._never_scheduled):
+            try:
+                await part()
+            except ConnectionLost:
+                raise
+            except Exception as error:
+                walls.caught(COMPONENT, part.__name__.strip("_"), error)
+
+    async def _excess(self) -> None:
         for pod in excess_terminated(list(self._terminated.values()), self._threshold):
             facts = {"terminated": len(self._terminated), "threshold": self._threshold}
             why = f"more than {self._threshold} Pods have ended"
             await self._remove(pod, rule=RULE_TERMINATED, why=why, facts=facts)
-        await self._out_of_service()
-        await self._orphaned()
+
+    async def _never_scheduled(self) -> None:
         for pod in list(self._unscheduled.values()):
             why = "it is being deleted and has no node that would end it"
             await self._remove(pod, rule=RULE_UNSCHEDULED, why=why, facts={})
@@ -138,6 +148,10 @@ class PodGarbageCollector:
         except StatusError as error:
             if not (is_not_found(error) or is_conflict(error)):
                 _log.warning("%s: %s: %s", COMPONENT, pod_key(pod), error)
+        except ConnectionLost:
+            raise
+        except Exception as error:
+            walls.caught(COMPONENT, pod_key(pod), error)
 
     async def _mark_failed(self, pod: Object, condition: Object | None) -> None:
         generation = pod["metadata"].get("generation", 0)

@@ -89,7 +89,7 @@ class ReplicaSetController:
         self._owners: Informer = informers.get(kind.resource)
         self._pods: Informer = informers.get(PODS)
         self._owned = informers.pods_by_owner
-        self._worker = Worker(world, kind.component, self._sync)
+        self._worker = Worker(world, kind.component, self._sync, events=self._events)
         self._owners.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         informers.pod_routes.add_handler(kind.resource.kind, self._pod_added, self._pod_updated, self._pod_deleted)
 

@@ -14,10 +14,12 @@ from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.quota import concerned, gives_back
 from lastcall.api.resources import FACES, RESOURCEQUOTAS, SERVED, Resource
 from lastcall.client.api import Client
+from lastcall.client.events import EventRecorder
 from lastcall.controllers.declared import DeclaredKinds
 from lastcall.controllers.informers import NAMESPACE, Informers
 from lastcall.controllers.resourcequota_status import counted_kinds, lessens, status_of
 from lastcall.controllers.worker import Worker, split_key
+from lastcall.world import walls
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -35,7 +37,8 @@ RECOUNT_SECONDS = 1.0
 class ResourceQuotaController:
     def __init__(self, world: World, client: Client, informers: Informers) -> None:
         self._world, self._client, self._informers = world, client, informers
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._events = EventRecorder(client, world, COMPONENT)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._watched: set[Resource] = set()
         self._quotas = informers.get(RESOURCEQUOTAS)
         # Last, as all handlers: what the caches hold already is told at once.
@@ -45,6 +48,7 @@ class ResourceQuotaController:
     async def run(self) -> None:
         """Work until cancelled."""
         async with Tasks() as tasks:
+            tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             tasks.spawn(self._worker.run([self._quotas]), name=COMPONENT)
             tasks.spawn(self._resync(), name=f"{COMPONENT} resync")
 
@@ -70,13 +74,15 @@ class ResourceQuotaController:
     def _kind_added(self, kind: Resource, stored: bool) -> None:
         if stored:
             for quota in self._quotas.items():
-                if concerned(kind, _hard(quota)):
-                    self._enqueue(quota)
+                with walls.Turn(COMPONENT, f"{namespace_of(quota)}/{name_of(quota)}"):
+                    if concerned(kind, _hard(quota)):
+                        self._enqueue(quota)
 
     def _changed(self, kind: Resource, namespace: str, after: float = 0.0) -> None:
         for quota in self._quotas.by_index(NAMESPACE, namespace):
-            if concerned(kind, _hard(quota)):
-                self._enqueue(quota, after)
+            with walls.Turn(COMPONENT, f"{namespace}/{name_of(quota)}"):
+                if concerned(kind, _hard(quota)):
+                    self._enqueue(quota, after)
 
     async def _watch(self, kind: Resource) -> None:
         """From now on be told when an object of this kind comes and goes."""

@@ -12,8 +12,10 @@ from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import WorkQueue
 from lastcall.controllers.errors import namespace_is_terminating
+from lastcall.world import walls
 from lastcall.world.world import World
 
+COMPONENT = "serviceaccount-controller"
 SERVICE_ACCOUNT = "default"
 ROOT_CA = "kube-root-ca.crt"
 DESCRIPTION = (
@@ -59,9 +61,14 @@ class ServiceAccountController:
             await informer.synced()
         while True:
             namespace = await self._queue.get()
+            if walls.on_turn is not None:
+                walls.on_turn(COMPONENT, namespace)
             try:
                 await self._sync(namespace)
             except (StatusError, ConnectionLost):
+                self._queue.add_rate_limited(namespace)
+            except Exception as error:
+                walls.caught(COMPONENT, namespace, error)
                 self._queue.add_rate_limited(namespace)
             else:
                 self._queue.forget(namespace)

@@ -16,6 +16,7 @@ from lastcall.api.resources import SECRETS, SERVICEACCOUNTS
 from lastcall.client.api import Client
 from lastcall.controllers.informers import NAMESPACE, Informers
 from lastcall.controllers.worker import Retry, Worker, split_key
+from lastcall.world import walls
 from lastcall.world.world import World
 
 COMPONENT = "serviceaccount-token-controller"
@@ -38,7 +39,8 @@ class FirstTokenSecret:
     async def run(self) -> None:
         """Work until cancelled."""
         await self._needed.wait()
-        await TokenSecretController(self._world, self._client, self._informers, self._root_ca_pem).run()
+        controller = TokenSecretController(self._world, self._client, self._informers, self._root_ca_pem)
+        await walls.keep_running(COMPONENT, controller.run, self._world.clock)
 
 
 class TokenSecretController:

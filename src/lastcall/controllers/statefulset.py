@@ -52,7 +52,7 @@ class StatefulSetController:
         self._pods = informers.get(PODS)
         self._history = informers.get(CONTROLLERREVISIONS)
         self._claims = informers.get(PERSISTENTVOLUMECLAIMS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         informers.pod_routes.add_handler(STATEFULSETS.kind, self._pod_changed, self._pod_updated, self._pod_changed)
         self._claims.add_handler(None, None, self._claim_gone)

@@ -12,13 +12,15 @@ from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
-from lastcall.client.events import EventRecorder
+from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import WorkQueue
 from lastcall.controllers.informers import NODE, Informers
 from lastcall.controllers.pod_control import delete_pod
 from lastcall.controllers.tainteviction_rules import first_untolerated, no_execute_taints, seconds_tolerated, taint_text
+from lastcall.controllers.worker import split_key
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -65,8 +67,9 @@ class TaintEvictionController:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             # What was seen before the other cache was filled is looked at again.
             for node in self._nodes.items():
-                if no_execute_taints(node):
-                    self._node_changed(node)
+                with walls.Turn(COMPONENT, name_of(node)):
+                    if no_execute_taints(node):
+                        self._node_changed(node)
             for number in range(WORKERS):
                 tasks.spawn(self._work(), name=f"{COMPONENT} {number}")
 
@@ -75,7 +78,8 @@ class TaintEvictionController:
     def _node_changed(self, node: Object) -> None:
         taints = no_execute_taints(node)
         for pod in self._pods.by_index(NODE, name_of(node)):
-            self._process(pod, taints)
+            with walls.Turn(COMPONENT, _key(pod)):
+                self._process(pod, taints)
 
     def _node_updated(self, old: Object, new: Object) -> None:
         if no_execute_taints(old) != no_execute_taints(new):
@@ -132,6 +136,9 @@ class TaintEvictionController:
     async def _work(self) -> None:
         while True:
             key = await self._queue.get()
+            if walls.on_turn is not None:
+                walls.on_turn(COMPONENT, key)
+            eviction = None
             try:
                 eviction = self._evictions.get(key)
                 if eviction is None or eviction.fired:
@@ -142,6 +149,15 @@ class TaintEvictionController:
                     continue
                 eviction.fired = True
                 await self._evict(key, eviction)
+            except Exception as error:
+                walls.caught(COMPONENT, key, error)
+                if eviction is not None:
+                    eviction.fired = False
+                self._queue.add_rate_limited(key)
+                if (pod := self._pods.get(*split_key(key))) is not None:
+                    tell_of_fault(self._events, pod, error)
+            else:
+                self._queue.forget(key)
             finally:
                 self._queue.done(key)
 

@@ -9,6 +9,7 @@ from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, res
 from lastcall.api.resources import JOBS
 from lastcall.api.times import parse_rfc3339
 from lastcall.client.api import Client
+from lastcall.client.events import EventRecorder
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job_decide import condition_of, finished
 from lastcall.controllers.worker import Worker, split_key
@@ -36,13 +37,15 @@ class TTLAfterFinishedController:
         self._world = world
         self._client = client
         self._recorder = recorder
+        self._events = EventRecorder(client, world, COMPONENT)
         self._jobs = informers.get(JOBS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._jobs.add_handler(self._changed, lambda _, new: self._changed(new))
 
     async def run(self) -> None:
         """Work until cancelled."""
         async with Tasks() as tasks:
+            tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             tasks.spawn(self._worker.run([self._jobs]), name=COMPONENT)
 
     def _changed(self, job: Object) -> None:

@@ -65,9 +65,14 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
 
 
 async def _write(client: Client, resource: Resource, obj: Object) -> None:
-    """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again."""
+    """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again.
+
+    Only the finalizers are sent: what else is in the object, and may be wrong, is nobody's business here.
+    """
+    meta = obj["metadata"]
+    patch = {key: meta.get(key) for key in ("uid", "resourceVersion", "finalizers")}
     try:
-        await client.update(resource, obj, namespace_of(obj))
+        await client.patch(resource, name_of(obj), {"metadata": patch}, namespace_of(obj))
     except StatusError as error:
         if not is_not_found(error):
             raise
@@ -82,8 +87,8 @@ class ClaimProtectionController:
         self._claims, self._pods = informers.get(PERSISTENTVOLUMECLAIMS), informers.get(PODS)
         self._worker = Worker(world, CLAIM_COMPONENT, self._sync, workers=1)
         self._told: dict[str, dict[str, None]] = {}
-        self._claims.add_handler(self._seen, lambda _, claim: self._seen(claim), self._gone)
         self._users = ClaimUsers(self._pods, self._pod_changed)
+        self._claims.add_handler(self._seen, lambda _, claim: self._seen(claim), self._gone)
 
     async def run(self) -> None:
         """Work until cancelled."""

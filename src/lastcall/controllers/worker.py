@@ -1,5 +1,8 @@
 """The loop that every controller has around its decision: take a key, sync it, retry with back-off.
 
+What a sync does not expect is caught by a wall: it is counted, told as an Event on the object, and the key backs off
+as after any other failure.
+
 Source: the `runWorker` / `processNextWorkItem` of every controller in pkg/controller.
 """
 
@@ -9,7 +12,10 @@ from typing import Protocol
 
 from lastcall.api.errors import StatusError
 from lastcall.client.api import ConnectionLost
+from lastcall.client.events import EventRecorder, tell_of_fault
+from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit, WorkQueue
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -30,6 +36,7 @@ class Worker:
     """`queue` holds keys (`namespace/name`); `run` hands each to `sync` and retries what fails.
 
     `sync` may raise StatusError, ConnectionLost and Retry. `workers` syncs run at once, never two for one key.
+    `events` tells of an unexpected failure on the object: the one with this key in the first informer of `run`.
     """
 
     def __init__(
@@ -41,15 +48,20 @@ class Worker:
         workers: int = 5,
         rate_limit: RateLimit | None = None,
         max_retries: int | None = None,
+        events: EventRecorder | None = None,
     ) -> None:
         self.queue: WorkQueue[str] = WorkQueue(world, rate_limit)
         self._name = name
         self._sync = sync
         self._workers = workers
         self._max_retries = max_retries
+        self._events = events
+        self._objects: Informer | None = None
 
     async def run(self, informers: Sequence[Synced]) -> None:
         """Work until cancelled; starts when the caches of `informers` are filled."""
+        first = informers[0] if informers else None
+        self._objects = first if isinstance(first, Informer) else None
         for informer in informers:
             await informer.synced()
         async with Tasks() as tasks:
@@ -59,19 +71,33 @@ class Worker:
     async def _work(self) -> None:
         while True:
             key = await self.queue.get()
+            if walls.on_turn is not None:
+                walls.on_turn(self._name, key)
             try:
                 await self._sync(key)
             except (StatusError, ConnectionLost, Retry) as error:
                 log.debug("%s: %s: %s", self._name, key, error)
-                if self._max_retries is not None and self.queue.num_requeues(key) >= self._max_retries:
-                    log.warning("%s: dropping %s out of the queue: %s", self._name, key, error)
-                    self.queue.forget(key)
-                else:
-                    self.queue.add_rate_limited(key)
+                self._again(key, error)
+            except Exception as error:
+                walls.caught(self._name, key, error)
+                self._again(key, error)
+                self._tell(key, error)
             else:
                 self.queue.forget(key)
             finally:
                 self.queue.done(key)
+
+    def _again(self, key: str, error: Exception) -> None:
+        if self._max_retries is not None and self.queue.num_requeues(key) >= self._max_retries:
+            log.warning("%s: dropping %s out of the queue: %s", self._name, key, walls.text_of(error))
+            self.queue.forget(key)
+        else:
+            self.queue.add_rate_limited(key)
+
+    def _tell(self, key: str, error: Exception) -> None:
+        obj = self._objects.get(*split_key(key) if "/" in key else ("", key)) if self._objects is not None else None
+        if obj is not None and self._events is not None:
+            tell_of_fault(self._events, obj, error)
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from lastcall.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.proxy.dns_records import TTL, Answer, Key, Record, Zone
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -81,21 +82,24 @@ class DNSServer:
         async def answer() -> None:
             self._under_way += 1
             try:
-                found = await self.answer(data, limit=512)
-                if found:
-                    reply(found)
+                with walls.Turn("DNS", str(peer)):
+                    found = await self.answer(data, limit=512)
+                    if found:
+                        reply(found)
             finally:
                 self._under_way -= 1
 
         self._tasks.spawn(answer(), name="DNS question")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):  # asyncio logs what else there may be
             while True:
                 async with asyncio.timeout(TCP_IDLE_SECONDS):
                     (length,) = struct.unpack(">H", await reader.readexactly(2))
                     data = await reader.readexactly(length)
-                found = await self.answer(data, limit=65535)
+                found = b""
+                with walls.Turn("DNS", "TCP"):
+                    found = await self.answer(data, limit=65535)
                 if not found:
                     break
                 writer.write(struct.pack(">H", len(found)) + found)
@@ -125,7 +129,10 @@ class DNSServer:
         if query.opcode() != dns.opcode.QUERY:
             response.set_rcode(dns.rcode.NOTIMP)
         else:
-            await self._fill(response, name, dns.rdatatype.to_text(question.rdtype))
+            with walls.Turn("DNS", name) as turn:
+                await self._fill(response, name, dns.rdatatype.to_text(question.rdtype))
+            if turn.error is not None:
+                response.set_rcode(dns.rcode.SERVFAIL)
         size = min(max(query.payload, 512), _UDP_SIZE) if limit == 512 else limit
         try:
             return response.to_wire(max_size=size)
@@ -186,7 +193,13 @@ class DNSServer:
             by_set.setdefault((record.name, record.type), []).append(record.data)
         for (name, kind), data in by_set.items():
             owner = name if name.endswith(".") else f"{name}."
-            section.append(dns.rrset.from_text(owner, TTL, "IN", kind, *data))
+            try:
+                section.append(dns.rrset.from_text(owner, TTL, "IN", kind, *data))
+            except Exception as error:  # what somebody's object says, and DNS cannot
+                walls.caught("DNS record", name, error)
+                for each in data if len(data) > 1 else ():
+                    with suppress(Exception):
+                        section.append(dns.rrset.from_text(owner, TTL, "IN", kind, each))
 
     def _soa(self) -> Record:
         domain = self.zone.domain

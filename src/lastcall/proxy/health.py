@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lastcall.proxy.services import ServiceKey
+from lastcall.world import walls
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +62,8 @@ class HTTPHealthServers:
                 await runner.cleanup()  # type: ignore[attr-defined]
         for key, health in services.items():
             if key not in self._running:
-                await self._start(key, health.port)
+                with walls.Turn("service proxy health", "/".join(key)):
+                    await self._start(key, health.port)
 
     async def _start(self, key: ServiceKey, port: int) -> None:
         from aiohttp import web

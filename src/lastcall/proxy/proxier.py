@@ -27,7 +27,8 @@ from lastcall.proxy.topology import Node
 from lastcall.proxy.view import ServiceView, View, key_of
 from lastcall.timeline.kinds import RULES_REFUSED
 from lastcall.timeline.record import Recorder
-from lastcall.world.tasks import Tasks
+from lastcall.world import walls
+from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,11 @@ FIRST_BACKOFF = 0.1
 MAX_BACKOFF = 30.0
 """Seconds between two tries to write rules that the kernel refused; 30 s is kube-proxy's full sync."""
 
+COMPONENT = "service proxy"
+FAILURES_OF_ALL = 3
+"""So often all that has changed is tried in one transaction, before each Service is tried for itself."""
+SET_ASIDE_SECONDS = 30.0
+"""After so long a Service that the kernel refused is tried again."""
 SLICE = 100
 """Services that are looked at before others get their turn."""
 
@@ -61,6 +67,9 @@ class _News:
     name: tuple[str, str]
     obj: Object | None
     seen: Sequence[SeenChange] = field(default=())
+
+    def turn(self) -> walls.Turn:
+        return walls.Turn(f"{COMPONENT} {self.kind}", "/".join(filter(None, self.name)))
 
 
 @dataclass(slots=True)
@@ -108,6 +117,8 @@ class Proxier:
         self._stands = False
         """There is a table of ours in the kernel."""
         self._started = False
+        self._set_aside: dict[ServiceKey, None] = {}
+        """Services that the kernel did not take."""
         for kind, informer in (("service", self._services), ("slice", self._slices), ("node", self._node)):
             self._follow(kind, informer)
 
@@ -130,7 +141,7 @@ class Proxier:
             self._wake.set()
             tasks.spawn(self._to_proxy.run(), name="API to proxy")
             tasks.spawn(self._to_kernel.run(), name="proxy to kernel")
-            tasks.spawn(self._write(), name="proxy rules")
+            tasks.spawn(walls.keep_running("service proxy rules", self._write, self._world.clock), name="proxy rules")
 
     # News on their way
 
@@ -141,7 +152,8 @@ class Proxier:
             self._take(self._noted(news))
 
     def _arrive(self, news: _News) -> None:
-        self._to_kernel.put(self._noted(news))
+        with news.turn():
+            self._to_kernel.put(self._noted(news))
 
     def _noted(self, news: _News) -> _News:
         if news.kind != "slice":
@@ -156,6 +168,10 @@ class Proxier:
         return service
 
     def _take(self, news: _News) -> None:
+        with news.turn():
+            self._take_in(news)
+
+    def _take_in(self, news: _News) -> None:
         match news.kind:
             case "service":
                 self._view.put_service(news.name, news.obj)
@@ -172,27 +188,38 @@ class Proxier:
     # Into the kernel
 
     async def _write(self) -> None:
-        backoff = FIRST_BACKOFF
+        backoff, failures = FIRST_BACKOFF, 0
         while True:
-            await self._wake.wait()
+            if self._wake.is_set() or not self._set_aside:
+                await self._wake.wait()
+            else:
+                await unless(self._world.clock.sleep(SET_ASIDE_SECONDS), self._wake)
             self._wake.clear()
             try:
-                await self._sync()
-            except RuleError as error:
+                await self._sync(one_by_one=failures >= FAILURES_OF_ALL or bool(self._set_aside))
+            except Exception as error:
+                if not isinstance(error, RuleError):
+                    walls.caught(COMPONENT, "", error)
                 self._whole = True
                 self._wake.set()
                 _log.warning("service rules: %s; next try in %.1f s", error, backoff)
                 self._recorder.record(RULES_REFUSED, facts={"error": str(error), "retryInSeconds": backoff})
                 await self._world.clock.sleep(backoff)
-                backoff = min(backoff * 2, MAX_BACKOFF)
+                backoff, failures = min(backoff * 2, MAX_BACKOFF), failures + 1
             else:
-                backoff = FIRST_BACKOFF
+                backoff, failures = FIRST_BACKOFF, 0
 
-    async def _sync(self) -> None:
+    async def _sync(self, *, one_by_one: bool = False) -> None:
+        """`one_by_one`: if this is refused, what has changed since the last success is written Service by Service, so
+        that one which the kernel does not take, or which cannot be encoded, keeps no other from its rules."""
         fragments: dict[Owner, Fragment] = {}
-        for number, key in enumerate(self._view.take_changed(), 1):
-            look = self._view.look(key)
-            fragments[key] = fragment_of(look.rules)
+        for number, key in enumerate([*self._view.take_changed(), *self._set_aside], 1):
+            try:
+                look = self._view.look(key)
+                fragments[key] = fragment_of(look.rules)
+            except Exception as error:
+                walls.caught(COMPONENT, "/".join(key), error)
+                look, fragments[key] = ServiceView(), {}
             # Noted before the write: should it fail, this is told and cleaned up after the next one.
             under_way = self._under_way.setdefault(key, _UnderWay(self._now(key)))
             under_way.changes += self._untold.pop(key, ())
@@ -208,16 +235,41 @@ class Proxier:
             if not self._stands and not self._has_frontends() and not await self._sink.exists():
                 return  # no Service has come yet: the kernel is not asked to track connections
         if transaction:
-            await self._sink.apply(transaction)
+            try:
+                await self._sink.apply(transaction)
+            except Exception:
+                if not one_by_one:
+                    raise
+                await self._write_one_by_one({key: fragment_of(self._now(key).rules) for key in self._under_way})
+            else:
+                self._set_aside = {}
             self._stands = True
             self._whole = False
         done, self._under_way = self._under_way, {}
         for key, was in done.items():
-            gets = backends_of(self._now(key).rules)
-            self._records.written(key, was.changes, backends_of(was.before.rules), gets)
+            with walls.Turn(COMPONENT, "/".join(key)):
+                gets = backends_of(self._now(key).rules)
+                self._records.written(key, was.changes, backends_of(was.before.rules), gets)
         await self._forget_udp_flows(done)
         if self._health is not None and any(was.before.health != self._now(key).health for key, was in done.items()):
             await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
+
+    async def _write_one_by_one(self, fragments: Mapping[ServiceKey, Fragment]) -> None:
+        """First all others, then each of these; who is refused is set aside and tried again. Raises RuleError."""
+        self._state.change({key: {} for key in fragments})
+        await self._sink.apply(self._state.everything())
+        self._set_aside = {}
+        for key, fragment in fragments.items():
+            transaction = self._state.change({key: fragment})
+            if not transaction:
+                continue
+            try:
+                await self._sink.apply(transaction)
+            except Exception as error:
+                walls.caught(COMPONENT, "/".join(key), error)
+                self._state.change({key: {}})
+                self._written.pop(key, None)
+                self._set_aside[key] = None
 
     def _has_frontends(self) -> bool:
         return any(port.frontends for look in self._written.values() for port in look.rules)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.scheduler.pod_info import PodInfo
+from lastcall.world import walls
 from lastcall.world.clock import Clock, monotonic
 
 INITIAL_BACKOFF_SECONDS = 1.0
@@ -141,8 +142,11 @@ class SchedulingQueue:
         for plugin in plugins:
             for uid in list(self._by_plugin.get(plugin, ())):
                 entry = self._pods[uid]
-                if helps is None or helps(plugin, entry.pod):
-                    self._retry(entry)
+                try:
+                    if helps is None or helps(plugin, entry.pod):
+                        self._retry(entry)
+                except Exception as error:
+                    walls.caught("scheduler events", f"{entry.pod.namespace}/{entry.pod.name}", error)
 
     # -- within
 

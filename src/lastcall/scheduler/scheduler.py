@@ -12,7 +12,7 @@ from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods import get_condition
 from lastcall.api.resources import BINDINGS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
-from lastcall.client.events import EventRecorder
+from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.event_handlers import SCHEDULER_NAME, EventHandlers, nominated_of
@@ -25,6 +25,7 @@ from lastcall.scheduler.ranking import Rankings
 from lastcall.scheduler.victims import Victims
 from lastcall.timeline.kinds import POD_SCHEDULED
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -103,8 +104,21 @@ class Scheduler:
                 await informer.synced()
             while True:
                 entry = await self._queue.pop()
-                await self._schedule_one(entry)
+                if walls.on_turn is not None:
+                    walls.on_turn("scheduler", f"{entry.pod.namespace}/{entry.pod.name}")
+                try:
+                    await self._schedule_one(entry)
+                except Exception as error:
+                    self._caught("scheduler", entry, error)
                 await self._world.clock.sleep(0)  # others' turn: a decision waits for nothing by itself
+
+    def _caught(self, component: str, entry: QueuedPod, error: Exception) -> None:
+        """A turn failed as nobody expected: the Pod backs off, the others go on."""
+        pod = entry.pod
+        walls.caught(component, f"{pod.namespace}/{pod.name}", error)
+        self._handlers.forget(pod.uid)
+        self._queue.failed(entry)
+        tell_of_fault(self._events, pod.pod, error)
 
     async def _schedule_one(self, entry: QueuedPod) -> None:
         pod = entry.pod
@@ -149,6 +163,9 @@ class Scheduler:
                 self._queue.delete(pod.uid)
             else:
                 self._queue.failed(entry)  # bound by somebody else: its event takes it out
+            return
+        except Exception as error:
+            self._caught("scheduler bind", entry, error)
             return
         self._queue.delete(pod.uid)
         self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts={"node": node})
@@ -214,8 +231,14 @@ class Scheduler:
     async def _make_room(self, entry: QueuedPod, preemption: Preemption) -> None:
         """The Pod is not looked at before its victims have been told; then it is, and waits for them to be gone."""
         assert preemption.chosen is not None
+        try:
+            await self._end_victims(entry, preemption, preemption.chosen.node.name)
+        except Exception as error:
+            self._caught("scheduler preemption", entry, error)
+
+    async def _end_victims(self, entry: QueuedPod, preemption: Preemption, node: str) -> None:
         pod = entry.pod
-        for other in lower_nominations(pod, preemption.chosen.node.name, self._cache):
+        for other in lower_nominations(pod, node, self._cache):
             self._cache.nominate(other, "")
             await self._write_status(other.pod, {"nominatedNodeName": None})
             self._queue.activate(other.uid)

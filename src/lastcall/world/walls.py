@@ -68,6 +68,21 @@ MAX_DELAY = 30.0
 """Seconds before a loop that failed runs again: doubled each time, anew after it has run for longer than that."""
 
 
+UNFORESEEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    NameError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What programs raise that meet something their authors did not think of. Where a component catches every failure of a
+turn by itself, for most are the world's, these are counted as well (`noticed`)."""
+
+
 class Fault:
     """What was caught of one component and key."""
 
@@ -158,6 +173,18 @@ class _Clock:
         return time.time_ns()
 
 
+def as_facts(fault: Fault, role: str) -> dict[str, str | int]:
+    """What the record `FaultCaught` of a role's fault says."""
+    return {
+        "role": role,
+        "component": fault.component,
+        "key": fault.key,
+        "error": fault.error,
+        "times": fault.untold,
+        "count": fault.count,
+    }
+
+
 _standing: Faults | None = None
 
 
@@ -189,6 +216,14 @@ def caught(component: str, key: str, error: Exception) -> None:
     if _standing is None:
         raise error
     _standing.add(component, key, error)
+
+
+def noticed(component: str, key: str, error: BaseException) -> bool:
+    """Count what a component has caught itself, if it is of the kind that nobody foresaw; whether it is."""
+    unforeseen = isinstance(error, UNFORESEEN)
+    if unforeseen and _standing is not None:
+        _standing.add(component, key, error)
+    return unforeseen
 
 
 class Turn:
@@ -223,12 +258,12 @@ async def guarded(component: str, key: str, turn: Coroutine[Any, Any, Any]) -> N
         await turn
 
 
-async def keep_running(component: str, run: Callable[[], Awaitable[Any]], clock: Sleeping) -> None:
+async def keep_running(component: str, run: Callable[[], Awaitable[Any]], clock: Sleeping, key: str = "") -> None:
     """`run()` to its end; again, after a while, when it fails although nobody expected it to."""
     delay = FIRST_DELAY
     while True:
         started = clock.monotonic_ns()
-        with Turn(component, "") as turn:
+        with Turn(component, key) as turn:
             await run()
         if turn.error is None:
             return
@@ -247,7 +282,9 @@ def text_of(error: BaseException) -> str:
     except Exception:
         words = "its text cannot be made"
     words = " ".join(words[: 2 * MOST_TEXT].split())
-    return f"{type(error).__name__}: {words}"[:MOST_TEXT] if words else type(error).__name__
+    kind = type(error)
+    name = f"{kind.__module__}.{kind.__name__}" if kind.__name__ == "error" else kind.__name__  # struct.error
+    return f"{name}: {words}"[:MOST_TEXT] if words else name
 
 
 def _traceback_of(error: BaseException) -> str:

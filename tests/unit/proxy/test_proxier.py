@@ -10,6 +10,7 @@ from services import endpoint, endpoint_slice, service
 
 from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
 from lastcall.client.api import ConnectionLost
+from lastcall.proxy import view
 from lastcall.proxy.first_service import first_service
 from lastcall.proxy.health import ServiceHealth, answer
 from lastcall.proxy.propagation import Propagation
@@ -18,6 +19,7 @@ from lastcall.proxy.services import ServiceKey
 from lastcall.proxy.sink import RecordingSink
 from lastcall.proxy.topology import Node
 from lastcall.timeline import kinds
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -425,3 +427,45 @@ def test_the_recording_sink_keeps_everything_for_the_virtual_world() -> None:
         assert [transaction.replace for transaction in sink.transactions] == [True]
 
     run_virtual(main)
+
+
+def test_a_service_that_the_kernel_does_not_take_keeps_no_other_from_its_rules() -> None:
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.api.put(SERVICES, service())
+            place.put(endpoint(A))
+            await place.wait()
+            place.sink.refused = "10.96.0.66"
+            place.api.put(SERVICES, service("bad", "10.96.0.66"))
+            await place.wait(5.0)
+            assert faults.of("service proxy", "default/bad") and not faults.of("service proxy", "default/web")
+            place.put(endpoint(B))
+            await place.wait(60.0)
+            assert place.backends() == [B]
+            place.sink.refused = ""
+            await place.wait(60.0)
+            assert any("10.96.0.66" in repr(transaction) for _, transaction in place.sink.written)
+
+    run(story)
+
+
+def test_a_service_that_cannot_be_read_keeps_no_other_from_its_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = view.parse_service
+
+    def parse(obj: Any) -> Any:
+        if obj["metadata"]["name"] == "bad":
+            raise OverflowError("too big")
+        return real(obj)
+
+    monkeypatch.setattr(view, "parse_service", parse)
+
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.api.put(SERVICES, service("bad", "10.96.0.66"))
+            place.api.put(SERVICES, service())
+            place.put(endpoint(A))
+            await place.wait()
+            assert place.backends() == [A]
+            assert [each.key for each in faults.all()] == ["default/bad"]
+
+    run(story)
