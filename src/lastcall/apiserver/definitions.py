@@ -19,6 +19,7 @@ from lastcall.apiserver.fieldmanager.requests import Tracking, scope_of
 from lastcall.apiserver.registry import Answer, GenericStore, Shared, Track
 from lastcall.apiserver.strategies.custom import CustomResourceStrategy, set_condition
 from lastcall.store.api import Entry, StoreConflict
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 
 SERVER = "kube-apiserver"
@@ -55,7 +56,8 @@ class Definitions:
         kind = self._kinds[CUSTOMRESOURCEDEFINITIONS]
         entries, _, _ = await self._shared.store.list(kind.prefix)
         for entry in entries:
-            await self.follow(name_of(kind.decode(entry.value)))
+            with walls.Turn("API server definitions", entry.key):
+                await self.follow(name_of(kind.decode(entry.value)))
 
     async def follow(self, name: str) -> None:
         """A definition was written: bring its status and what is served in step with it."""

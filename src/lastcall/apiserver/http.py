@@ -119,6 +119,7 @@ class HTTPFace:
         except (ConnectionResetError, web.HTTPException):
             raise
         except Exception as error:
+            walls.noticed("API server", f"{request.method} {request.path}", error)
             _log.exception("%s %s failed", request.method, request.path)
             return self._error(request, internal(f"{type(error).__name__}: {error}"))
         finally:

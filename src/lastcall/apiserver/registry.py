@@ -281,8 +281,10 @@ class GenericStore:
             new = self._updated(new, old, name, subresource)
             if not (context.in_process or subresource):
                 context.warnings += warnings_on_update(self.resource, new, old)
-            await self.shared.admission.update(context, self.resource, new, old, subresource)
-            release = await self.shared.admission.charge(context, self.resource, new, old, subresource)
+            release = None
+            if not _only_lets_go(new, old):
+                await self.shared.admission.update(context, self.resource, new, old, subresource)
+                release = await self.shared.admission.charge(context, self.resource, new, old, subresource)
             try:
                 return await self._store_update(context, entry, new, old, subresource)
             except StoreConflict as conflicting:
@@ -319,6 +321,8 @@ class GenericStore:
             disabled = disabled_values(self.resource, new, old, self.shared.gates)
         else:
             drop_disabled_status(self.resource, new, self.shared.gates)
+        if _only_lets_go(new, old):
+            return new  # whatever else is wrong with it: nothing of that is written, and so it can go
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         found = metadata_update_errors(new, old)
         errors = [*found, *validate_update(self.resource, new, old, subresource, found)]
@@ -425,6 +429,16 @@ class GenericStore:
         self.strategy.after_delete(obj)
         self.shared.records.removed(context, self.resource, obj)
         return Answer(obj, gone.value, removed=True)
+
+
+def _only_lets_go(new: Object, old: Object) -> bool:
+    """Whether all that a write does to an object that is being deleted is to take finalizers off."""
+    meta, was = new["metadata"], old["metadata"]
+    left, had = meta.get("finalizers") or [], was.get("finalizers") or []
+    if not was.get("deletionTimestamp") or len(left) >= len(had) or not set(left) <= set(had):
+        return False
+    kept = {**meta, "finalizers": None, "managedFields": None} == {**was, "finalizers": None, "managedFields": None}
+    return kept and {**new, "metadata": None} == {**old, "metadata": None}
 
 
 def _only_times_differ(new: Object, old: Object) -> bool:

@@ -76,6 +76,7 @@ from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.client.api import Client
 from lastcall.store.api import Store
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -274,7 +275,8 @@ class APIServer:
         kind = self._kinds[SERVICES]
         entries, _, _ = await self._store.list(kind.prefix)
         for entry in entries:
-            self._services.load(kind.decode(entry.value))
+            with walls.Turn("API server allocations", entry.key):
+                self._services.load(kind.decode(entry.value))
 
     def _kubernetes_service(self) -> Object:
         return {
@@ -328,9 +330,12 @@ class APIServer:
             for sock in sockets:
                 listening.append(await loop.create_server(http, sock=sock, ssl=ssl_context, backlog=1024))
             async with Tasks() as tasks:
-                tasks.spawn(self._sweep_events(), name="event-ttl")
-                tasks.spawn(self._compact_history(), name="compaction")
-                tasks.spawn(self.keep_what_every_cluster_has(), name="kubernetes-service")
+                for name, run in (
+                    ("event TTL", self._sweep_events),
+                    ("compaction", self._compact_history),
+                    ("kubernetes Service", self.keep_what_every_cluster_has),
+                ):
+                    tasks.spawn(walls.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:
             for each in listening:
                 each.close()
@@ -361,10 +366,11 @@ class APIServer:
             for number, entry in enumerate(entries, 1):
                 if number % SLICE == 0:
                     await self._world.clock.sleep(0)
-                event = kind.decode(entry.value)
-                if _last_written(event) < oldest:
-                    meta = event["metadata"]
-                    await _delete_quietly(kind, context, meta["namespace"], meta["name"], meta["resourceVersion"])
+                with walls.Turn("API server event TTL", entry.key):
+                    event = kind.decode(entry.value)
+                    if _last_written(event) < oldest:
+                        meta = event["metadata"]
+                        await _delete_quietly(kind, context, meta["namespace"], meta["name"], meta["resourceVersion"])
 
 
 def _last_written(event: Object) -> datetime:

@@ -94,6 +94,7 @@ async def _run(config: "ClientConfig", leader_elect: bool, names: Sequence[str],
     from lastcall.client.leaderelection import FencedClient, LeaderElector, LeadershipLost
     from lastcall.controllers.manager import run_controllers
     from lastcall.timeline.memory import NoRecorder
+    from lastcall.world import walls
     from lastcall.world.world import World
 
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -104,6 +105,7 @@ async def _run(config: "ClientConfig", leader_elect: bool, names: Sequence[str],
 
     interrupts.on_first = cancel
     interrupts.check()
+    walls.stand(walls.Faults(say=_note))
     world = World()
     client = client_for(config, user_agent=_user_agent())
     try:

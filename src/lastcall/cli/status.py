@@ -67,6 +67,7 @@ def text_of(cluster: Status) -> str:
     containers = cluster["containers"]
     lines.append(f"  {'in containers':14} {containers['processes']:>8} {_size(containers['pss']):>11}")
     lines.append(f"  {'all':14} {'':8} {_size(cluster['pss']):>11}")
+    lines += _faults(cluster["processes"])
     return "\n".join(lines)
 
 
@@ -84,6 +85,27 @@ def _died_again_and_again(cluster: Status) -> list[str]:
 
 def _of(cluster: Status) -> str:
     return "" if cluster["name"] == DEFAULT_NAME else f" {cluster['name']}"
+
+
+_MOST_FAULTS = 5
+_MOST_TEXT = 80
+
+
+def _faults(processes: list[Status]) -> list[str]:
+    """Errors that were caught, the last first; a front of an earlier version tells of none."""
+    found = [(process["role"], each) for process in processes for each in process.get("faults") or ()]
+    if not found:
+        return []
+    found.sort(key=lambda pair: str(pair[1]["at"]), reverse=True)
+    count = sum(each["count"] for _, each in found)
+    lines = ["", f"  {count} unexpected error{'' if count == 1 else 's'} caught (lastcall logs has the tracebacks)"]
+    for role, each in found[:_MOST_FAULTS]:
+        where = " ".join(filter(None, (each["component"], each["key"])))
+        error = each["error"] if len(each["error"]) <= _MOST_TEXT else f"{each['error'][: _MOST_TEXT - 1]}…"
+        lines.append(f"    {role}: {where}: {error} ({each['count']} times, last {each['at']})")
+    if len(found) > _MOST_FAULTS:
+        lines.append(f"    and {len(found) - _MOST_FAULTS} more (--output json has all)")
+    return lines
 
 
 def _ready(node: Status) -> str:

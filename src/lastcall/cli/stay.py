@@ -240,7 +240,8 @@ class _Life:
                 self._report.close()
 
         try:
-            await front.run(ready, self._options.timeout)
+            with front.wall():
+                await front.run(ready, self._options.timeout)
         except ClusterStartError as error:
             raise start_failure(error) from error
         finally:

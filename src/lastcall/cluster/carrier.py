@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lastcall.cluster.splice import reset, splice
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 
 DIAL_SECONDS = 10.0
@@ -27,7 +28,8 @@ class Carrier:
 
         `tell` hears which endpoint that was, or how it failed (`egress.py` has the message).
         """
-        self._tasks.spawn(self._carry(accepted, (address, port), tell), name="published connection")
+        carry = walls.guarded("published ports", f"{address}:{port}", self._carry(accepted, (address, port), tell))
+        self._tasks.spawn(carry, name="published connection")
 
     async def _carry(self, accepted: socket.socket, address: Address, tell: Tell | None) -> None:
         client = accepted.getpeername()[1] if tell is not None else 0

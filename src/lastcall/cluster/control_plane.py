@@ -15,6 +15,7 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.cluster.local_path import HostDirectories
 from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.cluster.plan import Plan
+from lastcall.cluster.standing_walls import put_up_walls
 from lastcall.controllers.manager import NAMES, run_controllers
 from lastcall.controllers.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler
@@ -22,6 +23,7 @@ from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.huge_pages import keep_in_huge_pages
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
@@ -51,6 +53,7 @@ async def _run(plan: Plan) -> None:
     heart.start(asyncio.get_running_loop())
     credentials = plan.credentials
     recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock, encode_record)
+    put_up_walls("control-plane", recorder)
     kubelets = KubeletClient(
         client_context(
             credentials.ca_certificate, credentials.api_server_client.certificate, credentials.api_server_client.key
@@ -83,8 +86,8 @@ async def _run(plan: Plan) -> None:
     batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
-        tasks.spawn(_settle(world, server), name="apiserver tokens")
-        tasks.spawn(keep_in_huge_pages(world), name="huge pages")
+        tasks.spawn(walls.guarded("control-plane", "settle", _settle(world, server)), name="apiserver tokens")
+        tasks.spawn(walls.guarded("control-plane", "huge pages", keep_in_huge_pages(world)), name="huge pages")
         # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
         controllers = partial(
             run_controllers,

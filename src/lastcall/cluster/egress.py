@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.cluster.outside import outside_address
 from lastcall.cri.sandbox.way_out import DialError
+from lastcall.world import walls
 
 if TYPE_CHECKING:
     from lastcall.cri.api import AuthConfig
@@ -315,7 +316,8 @@ class EgressClient:
             try:
                 answer = json.loads(data)
                 if "connect" in answer:
-                    self._connected(answer["connect"], fds, self._say if answer.get("tell") is True else None)
+                    with walls.Turn("published ports", str(answer["connect"])):
+                        self._connected(answer["connect"], fds, self._say if answer.get("tell") is True else None)
                     continue
                 future = self._pending.get(answer["id"])
             except (ValueError, KeyError, TypeError):

@@ -32,7 +32,7 @@ from lastcall.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.cluster.restarts import at_work, how, where
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
-from lastcall.world import linux
+from lastcall.world import linux, walls
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
@@ -385,7 +385,10 @@ class EmbeddedCluster:
         for reader in self._readers:
             for record in reader.read_new():
                 for callback in self._on_record:
-                    callback(record)
+                    try:
+                        callback(record)
+                    except Exception as error:
+                        walls.caught("records", record.kind, error)
 
     def _read_channel(self) -> None:
         channel = self._channel

@@ -22,6 +22,7 @@ from lastcall.cluster import control_server
 from lastcall.cluster.control import PROTOCOL, RECORDS, Message, encode, record_message
 from lastcall.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
+from lastcall.cluster.faults import CaughtFaults
 from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
@@ -31,6 +32,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
+from lastcall.world import walls
 from lastcall.world.clock import RealClock, now, rfc3339
 from lastcall.world.tasks import Tasks, unless
 
@@ -84,6 +86,7 @@ class Front:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _death: str = ""
     _deaths: dict[str, Deaths] = field(default_factory=dict)
+    _faults: CaughtFaults = field(default_factory=CaughtFaults)
     _cut_off: list[str] = field(default_factory=list)
     _followers: dict[int, "_Follower"] = field(default_factory=dict)
 
@@ -99,14 +102,14 @@ class Front:
         self.directory.write(FACTS, encode(self.facts()).decode())
         async with Tasks() as tasks:
             tasks.spawn(control_server.serve(listening, self, self.log.write), name="control socket")
-            tasks.spawn(self._tend(), name="logs")
+            tasks.spawn(walls.keep_running("logs", self._tend, self.clock), name="logs")
             failure: Exception | None = None
             try:
                 await unless(self._start(timeout), self._stop)
                 if not self._stop.is_set():
                     if self.published is not None:
                         published = self.published.run(self.cluster.client, self.cluster.hand_over, self.log.write)
-                        tasks.spawn(published, name="published ports")
+                        tasks.spawn(walls.guarded("published ports", "", published), name="published ports")
                     ready(self.facts())
                     await self._stop.wait()
             except Exception as error:
@@ -162,10 +165,22 @@ class Front:
             follower.offer(record)
         if record.kind == kinds.PROCESS_DIED and record.facts.get("role") in self.roles:
             self._role_died(record)
+        elif record.kind == kinds.FAULT_CAUGHT:
+            self._faults.add(record)
         elif record.kind == kinds.PROCESS_RESTARTED:
             role = str(record.facts["role"])
             self._deaths.setdefault(role, Deaths()).restarts += 1
             self.log.write(f"{role} runs again (pid {record.facts['pid']} inside the cluster)")
+
+    def wall(self) -> walls.standing:
+        """Walls for this process: what they catch is in `status` beside that of the roles."""
+
+        def tell(fault: walls.Fault) -> None:
+            facts: dict[str, Any] = walls.as_facts(fault, "front")
+            stamps = (self.clock.monotonic_ns(), fault.at_ns)
+            self._faults.add(Record("", *stamps, "front", kinds.FAULT_CAUGHT, facts=facts))
+
+        return walls.standing(walls.Faults(tell, self.log.write, self.clock))
 
     def _role_died(self, record: Record) -> None:
         role = str(record.facts["role"])
@@ -315,6 +330,7 @@ class Front:
         for role in self.roles:
             deaths = self._deaths.get(role, Deaths())
             entry: Message = {"role": role, "pid": pids.get(role), "restarts": deaths.restarts}
+            entry["faults"] = self._faults.facts_of(role)
             if deaths.last:
                 entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at, "hangs": deaths.hangs}
             if found_again := deaths.again_and_again():

@@ -229,8 +229,8 @@ class _Init:
 
         try:
             (connect if message["connected"] else disconnect)(layout)
-        except OSError as error:
-            answer["error"] = str(error)
+        except Exception as error:  # what is asked of one node does not end all
+            answer["error"] = str(error) or type(error).__name__
         self._writer.send(answer)
 
     def _end(self) -> NoReturn:

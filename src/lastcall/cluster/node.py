@@ -4,8 +4,9 @@ import asyncio
 import hashlib
 import signal
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from lastcall.cluster.options import (
     STATIC_PODS_DIR,
 )
 from lastcall.cluster.plan import NodePlan, Plan
+from lastcall.cluster.standing_walls import put_up_walls
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.image_layout import ImageLayout
 from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
@@ -50,6 +52,7 @@ from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.proxy.first_service import first_service, left_rules
 from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.netlink import new_local_network
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
@@ -79,6 +82,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
     kubelet_server = credentials.kubelet_server[layout.name]
     recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock, encode_record)
+    put_up_walls(layout.name, recorder)
     runtime_recorder = recorder.for_actor("runtime")
     client = _client(plan, layout, credentials.kubelet_client[layout.name], "kubelet")
     network = PodNetwork(layout.pod_cidr)
@@ -114,6 +118,10 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         system_uuid=_machine_uuid(credentials.ca_certificate, layout.number),
     )
     async with Tasks() as tasks:
+
+        def keep(name: str, run: Callable[[], Awaitable[None]]) -> None:
+            tasks.spawn(walls.keep_running(name, run, world.clock), name=name)
+
         events = EventRecorder(client, world, "kubelet", layout.name, hold_seconds=EVENTS_HELD_SECONDS)
         kubelet = Kubelet(
             world=world,
@@ -169,11 +177,11 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         runtime.on_log_full = kubelet.container_logs.full
         kubelet.shutdown.on_change = kubelet.eviction.on_change = status.update_soon
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
-        tasks.spawn(_warm(images), name="warm images")
-        tasks.spawn(runtime.run(), name="shim connection")
+        tasks.spawn(walls.guarded("warm images", "", _warm(images)), name="warm images")
+        keep("shim connection", runtime.run)
         if cni is not None:
-            tasks.spawn(cni.run(), name="CNI")
-        tasks.spawn(events.run(), name="kubelet events")
+            keep("CNI", cni.run)
+        keep("kubelet events", events.run)
         tasks.spawn(kubelet.run(), name="kubelet")
         server = KubeletServer(world=world, runtime=runtime, pods=kubelet, names=(layout.name,))
         context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
@@ -182,14 +190,14 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         await kubelet.wait_ready()
         heart.as_usual()
         await status.register()
-        tasks.spawn(status.run(), name="node status")
+        keep("node status", status.run)
         tasks.spawn(_settle(world), name="settle")
-        tasks.spawn(_proxy(world, plan, layout, client, recorder), name="service proxy")
-        tasks.spawn(_dns(world, plan, layout, way_out), name="cluster DNS")
+        keep("service proxy", partial(_proxy, world, plan, layout, client, recorder))
+        keep("cluster DNS", partial(_dns, world, plan, layout, way_out))
         if plan.options.egress:
             from lastcall.cluster.pod_egress import PodEgress
 
-            tasks.spawn(PodEgress(world, layout, way_out).run(), name="Pods' connections to outside")
+            keep("Pods' connections to outside", PodEgress(world, layout, way_out).run)
         way_out.take_connections(Carrier(tasks).take)
         NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         terminated = asyncio.Event()

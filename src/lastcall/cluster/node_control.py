@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.cluster.errors import ControlError
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -50,9 +51,16 @@ class NodeControlServer:
     def _read(self) -> None:
         with suppress(BlockingIOError):
             while data := self._sock.recv(_MAX_MESSAGE):
-                message = json.loads(data)
-                self._tasks.spawn(self._answer(message), name=f"asked to {message['action']}")
+                with walls.Turn("node control", ""):
+                    message = json.loads(data)
+                    self._tasks.spawn(self._guarded(message), name=f"asked to {message['action']}")
             asyncio.get_running_loop().remove_reader(self._sock.fileno())
+
+    async def _guarded(self, message: Message) -> None:
+        with walls.Turn("node control", str(message["action"])) as turn:
+            await self._answer(message)
+        if turn.error is not None:
+            self._say({"id": message["id"], "error": walls.text_of(turn.error)})
 
     async def _answer(self, message: Message) -> None:
         identity = message["id"]

@@ -18,7 +18,7 @@ from lastcall.cri.sandbox.way_out import DialError
 from lastcall.proxy import nft_encode
 from lastcall.proxy import nft_statements as nft
 from lastcall.proxy.nft_objects import AddChain, AddRule, Chain, Hook, Transaction
-from lastcall.world import netlink
+from lastcall.world import netlink, walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -76,7 +76,8 @@ class PodEgress:
                     except OSError:  # no descriptors are left
                         await self._world.clock.sleep(_REST_SECONDS)
                         continue
-                    tasks.spawn(self._carry(accepted), name="connection to outside")
+                    carry = walls.guarded("Pods' connections to outside", "", self._carry(accepted))
+                    tasks.spawn(carry, name="connection to outside")
 
     async def _carry(self, accepted: socket.socket) -> None:
         try:

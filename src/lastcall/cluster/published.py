@@ -27,6 +27,7 @@ from lastcall.cluster.published_port import (
     shown_address,
 )
 from lastcall.cluster.splice import reset
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -129,8 +130,10 @@ class PublishedPorts:
         """Listen on what the Services have now, and on nothing else."""
         wanted: dict[int, tuple[str, Target]] = {}
         for service in services.items():
-            for port, target in outside_ports(service, self._node_ip):
-                wanted.setdefault(port, (f"svc/{namespace_of(service)}/{name_of(service)}", target))
+            where = f"{namespace_of(service)}/{name_of(service)}"
+            with walls.Turn("published ports", where):
+                for port, target in outside_ports(service, self._node_ip):
+                    wanted.setdefault(port, (f"svc/{where}", target))
         for port in [port for port in self._outside if port not in wanted]:
             task = self._outside.pop(port).task
             if task is not None:
@@ -166,7 +169,9 @@ class PublishedPorts:
                 except OSError:
                     await self._world.clock.sleep(_REST_SECONDS)
                     continue
-                target = find()
+                target = None
+                with walls.Turn("published ports", ""):
+                    target = find()
                 if target is not None and hand_over(accepted, *target):
                     accepted.close()
                 else:

@@ -14,6 +14,7 @@ from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object
 from lastcall.node.config import PodUpdates, merge
 from lastcall.node.static_pods import ManifestError, duplicate_message, read_manifest, without_duplicates
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339_micro
 from lastcall.world.world import World
 
@@ -112,6 +113,7 @@ class FileConfig:
         except ManifestError as error:
             log.error("static Pods: %s is left out: %s", name, error)
         except Exception as error:  # no file may end the node
+            walls.noticed("kubelet static pods", name, error)
             log.error("static Pods: %s is left out: %s: %s", name, type(error).__name__, error)
         bad_since = before.bad_since if before is not None and before.bad_since is not None else at
         return _File(content, before.pod if before is not None else None, bad_since)

@@ -21,6 +21,7 @@ from lastcall.node.container_gc import (
 from lastcall.node.container_logs import LogLinks, remove_log, remove_log_directory
 from lastcall.node.interfaces import EventRecorder, PodStatus
 from lastcall.node.runtime_pod import POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL
+from lastcall.world import walls
 from lastcall.world.world import World
 
 UNKNOWN_STATE = "Container is in unknown state, try killing it before removal"
@@ -66,8 +67,8 @@ class ContainerGC:
             except RuntimeServiceError as error:
                 log.warning("container garbage collection failed: %s", error)
                 self._events.event(self._node, "Warning", "ContainerGCFailed", str(error))
-            except Exception:
-                log.exception("container garbage collection failed")
+            except Exception as error:
+                walls.caught("kubelet container garbage collection", "", error)
             await self._world.clock.sleep(GC_PERIOD_SECONDS)
 
     async def garbage_collect(self, *, evict_non_deleted: bool = False) -> None:

@@ -34,6 +34,7 @@ from lastcall.node.pod_workers import PodWorkers
 from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -107,8 +108,8 @@ class EvictionManager:
             evicted: list[Object] = []
             try:
                 evicted = await self.synchronize(self._stats)
-            except Exception:
-                log.exception("eviction manager: failed, it is tried again")
+            except Exception as error:
+                walls.caught("kubelet eviction", "", error)
             if evicted:
                 await self._wait_for_cleanup(evicted)
             else:
@@ -126,9 +127,10 @@ class EvictionManager:
         usages = await stats.pod_usage(pods if thresholds else limited) if limited or thresholds else {}
         evicted = []
         for pod in limited:
-            violation = storage_violation(pod, usages[uid_of(pod)]) if uid_of(pod) in usages else ""
-            if violation and await self._evict(pod, self._immediate, violation, LIMIT_RULE, {}, disruption=False):
-                evicted.append(pod)
+            with walls.Turn("kubelet eviction", uid_of(pod)):
+                violation = storage_violation(pod, usages[uid_of(pod)]) if uid_of(pod) in usages else ""
+                if violation and await self._evict(pod, self._immediate, violation, LIMIT_RULE, {}, disruption=False):
+                    evicted.append(pod)
         if evicted or not thresholds:
             return evicted
         return await self._relieve(stats, thresholds, seen, pods, usages)
@@ -141,6 +143,7 @@ class EvictionManager:
             try:
                 await reclaim()
             except Exception as error:
+                walls.noticed("kubelet eviction", "reclaim", error)
                 log.warning("eviction manager: unexpected error when attempting to reclaim disk: %s", error)
         return not thresholds_met(self._config.thresholds, await stats.observe(), to_resolve=True)
 

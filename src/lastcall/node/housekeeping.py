@@ -4,7 +4,7 @@
 import logging
 from collections.abc import Callable
 
-from lastcall.api.meta import is_terminating, name_of, namespace_of, uid_of
+from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.backoff import Backoff
 from lastcall.node.container_gc_manager import ContainerGC
@@ -17,6 +17,7 @@ from lastcall.node.pod_workers import PodWorkers
 from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
 from lastcall.node.reason_cache import LastStartErrors
 from lastcall.node.runtime_pod import RunningPod, is_terminal, pods_in_runtime, running_pod_of
+from lastcall.world import walls
 from lastcall.world.world import World
 
 HOUSEKEEPING_SECONDS = 2.0
@@ -72,8 +73,8 @@ class Housekeeping:
                 await self.handle_pod_cleanups()
             except RuntimeServiceError as error:
                 log.warning("housekeeping failed, it is tried again: %s", error)
-            except Exception:
-                log.exception("housekeeping failed, it is tried again")
+            except Exception as error:
+                walls.caught("kubelet housekeeping", "", error)
 
     async def handle_pod_cleanups(self) -> None:
         """One sweep. Raises RuntimeServiceError."""
@@ -87,8 +88,12 @@ class Housekeeping:
         running = {uid for uid, status in in_runtime.items() if status.running_containers()}
         await self._volumes.remove_orphans(uids | set(self._workers.known_uids()) | running)
         self._delete_orphaned_mirrors()
-        self._restart_forgotten_pods()
-        self._finish_terminal_pods(in_runtime)
+        for pod in self._pods.get_pods():
+            with walls.Turn("kubelet housekeeping", uid_of(pod)):
+                self._restart_forgotten(pod)
+        for pod in self._pods.get_pods():
+            with walls.Turn("kubelet housekeeping", uid_of(pod)):
+                self._finish_terminal(pod, in_runtime)
         # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.
         self._kill_orphans([status for uid, status in in_runtime.items() if uid not in known_before])
         await self._gc.collect_gone(list(in_runtime.values()))
@@ -103,26 +108,24 @@ class Housekeeping:
             ):
                 self._mirrors.delete_orphan(mirror)
 
-    def _restart_forgotten_pods(self) -> None:
-        """Pods that are wanted but have no worker (a UID used again) start over."""
-        for pod in self._pods.get_pods():
-            uid = uid_of(pod)
-            status = self._statuses.get_pod_status(uid) or {}
-            ended = is_terminal(pod) or is_terminal_phase(status.get("phase"))
-            if not ended and not self._is_held(uid) and self._workers.state_of(uid) is State.UNKNOWN:
-                self._workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
+    def _restart_forgotten(self, pod: Object) -> None:
+        """A Pod that is wanted but has no worker (a UID used again) starts over."""
+        uid = uid_of(pod)
+        status = self._statuses.get_pod_status(uid) or {}
+        ended = is_terminal(pod) or is_terminal_phase(status.get("phase"))
+        if not ended and not self._is_held(uid) and self._workers.state_of(uid) is State.UNKNOWN:
+            self._workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
 
-    def _finish_terminal_pods(self, in_runtime: dict[str, PodStatus]) -> None:
-        """Pods that never had a worker (rejected ones) need one to be deleted (filterTerminalPodsToDelete)."""
-        for pod in self._pods.get_pods():
-            uid = uid_of(pod)
-            if (
-                is_terminating(pod)
-                and is_terminal(pod)
-                and self._workers.state_of(uid) is State.UNKNOWN
-                and uid not in in_runtime
-            ):
-                self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
+    def _finish_terminal(self, pod: Object, in_runtime: dict[str, PodStatus]) -> None:
+        """A Pod that never had a worker (a rejected one) needs one to be deleted (filterTerminalPodsToDelete)."""
+        uid = uid_of(pod)
+        if (
+            is_terminating(pod)
+            and is_terminal(pod)
+            and self._workers.state_of(uid) is State.UNKNOWN
+            and uid not in in_runtime
+        ):
+            self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def _kill_orphans(self, candidates: list[PodStatus]) -> None:
         """Pods that run and have no worker: force deleted, say, while the node was down, or rejected after it."""

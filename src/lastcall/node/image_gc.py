@@ -11,6 +11,7 @@ from lastcall.api.meta import Object
 from lastcall.cri.api import Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.eviction_manager import NodeStats
 from lastcall.node.interfaces import EventRecorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -151,8 +152,8 @@ class ImageGCManager:
                     self._event("ImageGCFailed", str(error))
                 log.warning("image garbage collection failed: %s", error)
                 failed = True
-            except Exception:
-                log.exception("image garbage collection failed")
+            except Exception as error:
+                walls.caught("kubelet image garbage collection", "", error)
             await self._world.clock.sleep(PERIOD_SECONDS)
 
     async def garbage_collect(self, stats: NodeStats) -> None:

@@ -25,6 +25,7 @@ from lastcall.node.versions import Behaviour
 from lastcall.node.waiting import wait_at_most
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -190,8 +191,9 @@ class ContainerKiller:
         started_id = self._record(kinds.PRE_STOP_STARTED, pod, name, "executePreStopHook", facts, cause_id)
         started = self._world.clock.monotonic_ns()
         hook = _Hook(record_id=started_id)
+        run = self._run_pre_stop_hook(hook, pod, container, spec, handler, started)
         task = hook.task = self._hook_tasks.spawn(
-            self._run_pre_stop_hook(hook, pod, container, spec, handler, started), name=f"preStop {container.id}"
+            walls.guarded("kubelet preStop hook", uid_of(pod), run), name=f"preStop {container.id}"
         )
         self._running_hooks[container.id] = hook
         task.add_done_callback(lambda _: self._running_hooks.pop(container.id, None))
@@ -221,6 +223,7 @@ class ContainerKiller:
             result = failure = error
             facts |= {"outcome": "failed", "message": str(error)}
         except Exception as error:  # whatever a hook does, it must not end the node
+            walls.noticed("kubelet preStop hook", uid_of(pod), error)
             log.exception("preStop hook of container %s", container.id)
             result = failure = HookError(f"{type(error).__name__}: {error}")
             facts |= {"outcome": "failed", "message": str(failure)}

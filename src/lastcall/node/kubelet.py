@@ -5,13 +5,15 @@ Nothing here waits: every handler tells a worker and returns. The parts that tak
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from lastcall.api.feature_gates import TCP_SOCKET_LIFECYCLE_HOOK, feature_gates
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
+from lastcall.api.pods import pod_key
 from lastcall.api.resources import NODES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder
+from lastcall.client.events import tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.active_deadline import ActiveDeadlineHandler
@@ -73,6 +75,7 @@ from lastcall.node.versions import behaviour_of, gated
 from lastcall.node.work_queue import WorkQueue
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -369,29 +372,34 @@ class Kubelet:
     async def run(self) -> None:
         """Run the node until cancelled. Node registration, lease and server are started beside it."""
         async with self._tasks as tasks:
+
+            def keep(part: str, run: Callable[[], Awaitable[None]]) -> None:
+                name = f"kubelet {part}"
+                tasks.spawn(walls.keep_running(name, run, self._world.clock), name=name)
+
             if self._own_events is not None:
-                tasks.spawn(self._own_events.run(), name="kubelet events")
-            tasks.spawn(self.pleg.run(), name="pleg")
+                keep("events", self._own_events.run)
+            keep("PLEG", self.pleg.run)
             await self._first_relist()
             await self._runtime_state.update()
-            tasks.spawn(self._runtime_state.run(), name="kubelet runtime state")
-            tasks.spawn(self._container_configs.run(), name="kubelet services")
+            keep("runtime state", self._runtime_state.run)
+            keep("services", self._container_configs.run)
             if self._config.node_labels:
-                tasks.spawn(self._own_node.run(), name="kubelet node")
-            tasks.spawn(self.statuses.run(), name="kubelet status manager")
-            tasks.spawn(self._work_queue.run(), name="kubelet work queue")
-            tasks.spawn(self._deadline_queue.run(), name="kubelet deadlines")
+                keep("node", self._own_node.run)
+            keep("status manager", self.statuses.run)
+            keep("work queue", self._work_queue.run)
+            keep("deadlines", self._deadline_queue.run)
             if self._file_config is not None:
-                tasks.spawn(self._file_config.run(), name="kubelet static pods")
+                keep("static pods", self._file_config.run)
                 await self._file_config.first_set()  # they need no API server
-            tasks.spawn(self._pod_config.run(), name="kubelet pod config")
+            keep("pod config", self._pod_config.run)
             await self._pod_config.first_set()
             self._takes_pods.set()
-            tasks.spawn(self._housekeeping.run(), name="kubelet housekeeping")
-            tasks.spawn(self._gc.run(), name="kubelet container garbage collection")
-            tasks.spawn(self.image_gc.run(), name="kubelet image garbage collection")
-            tasks.spawn(self.container_logs.run(), name="kubelet container logs")
-            tasks.spawn(self.eviction.run(), name="kubelet eviction")
+            keep("housekeeping", self._housekeeping.run)
+            keep("container garbage collection", self._gc.run)
+            keep("image garbage collection", self.image_gc.run)
+            keep("container logs", self.container_logs.run)
+            keep("eviction", self.eviction.run)
 
     def _forget_except(self, uids: set[str]) -> None:
         self._generator.forget_except(uids)
@@ -467,22 +475,33 @@ class Kubelet:
 
     def handle_pod_additions(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
-        for pod in sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
-            if is_mirror_pod(pod):
-                self._handle_mirror(pod)
-                continue
-            uid = uid_of(pod)
-            others = self._active_pods()
-            self.pods.add_pod(pod)
-            if not self.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
-                rejection = self._admission.decide(pod, others)
-                if rejection is not None:
-                    self._reject_pod(pod, rejection)
-                    continue
-                if self._admission.is_held(uid):
-                    continue  # until the victims have ended
-                self._admitted(pod)
-            self._start(pod)
+        in_order = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+        self._each(in_order, self._handle_pod_addition)
+
+    def _each(self, pods: Iterable[Object], handle: Callable[[Object], None]) -> None:
+        """A turn for each: one that fails is tried again by housekeeping, and keeps no other from its own."""
+        for pod in pods:
+            with walls.Turn("kubelet pod", pod_key(pod)) as turn:
+                handle(pod)
+            if turn.error is not None:
+                tell_of_fault(self.events, pod, turn.error)
+
+    def _handle_pod_addition(self, pod: Object) -> None:
+        if is_mirror_pod(pod):
+            self._handle_mirror(pod)
+            return
+        uid = uid_of(pod)
+        others = self._active_pods()
+        self.pods.add_pod(pod)
+        if not self.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
+            rejection = self._admission.decide(pod, others)
+            if rejection is not None:
+                self._reject_pod(pod, rejection)
+                return
+            if self._admission.is_held(uid):
+                return  # until the victims have ended
+            self._admitted(pod)
+        self._start(pod)
 
     def _admitted(self, pod: Object) -> None:
         self._recorder.record(
@@ -500,33 +519,39 @@ class Kubelet:
 
     def handle_pod_updates(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodUpdates: both UPDATE and DELETE."""
-        for pod in pods:
-            if is_mirror_pod(pod):
-                self._handle_mirror(pod)
-                continue
-            self.pods.add_pod(pod)
-            if self._admission.is_held(uid_of(pod)) and not is_terminating(pod):
-                continue
-            self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
-            self._watch_deadline(pod)
+        self._each(pods, self._handle_pod_update)
+
+    def _handle_pod_update(self, pod: Object) -> None:
+        if is_mirror_pod(pod):
+            self._handle_mirror(pod)
+            return
+        self.pods.add_pod(pod)
+        if self._admission.is_held(uid_of(pod)) and not is_terminating(pod):
+            return
+        self.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
+        self._watch_deadline(pod)
 
     def handle_pod_removes(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodRemoves: the object is gone, so is its right to run."""
-        for pod in pods:
-            self.pods.remove_pod(pod)
-            if is_mirror_pod(pod):
-                self._sync_static_pod_of(pod)
-                continue
-            self._work_queue.forget(uid_of(pod))
-            self._deadline_queue.forget(uid_of(pod))
-            self.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
+        self._each(pods, self._handle_pod_remove)
+
+    def _handle_pod_remove(self, pod: Object) -> None:
+        self.pods.remove_pod(pod)
+        if is_mirror_pod(pod):
+            self._sync_static_pod_of(pod)
+            return
+        self._work_queue.forget(uid_of(pod))
+        self._deadline_queue.forget(uid_of(pod))
+        self.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def handle_pod_reconcile(self, pods: list[Object]) -> None:
         """kubelet.go:HandlePodReconcile: the status differs. Never kills; readiness gates need another look."""
-        for pod in pods:
-            self.pods.add_pod(pod)
-            if not is_mirror_pod(pod) and pod["spec"].get("readinessGates"):
-                self.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
+        self._each(pods, self._handle_pod_reconcile)
+
+    def _handle_pod_reconcile(self, pod: Object) -> None:
+        self.pods.add_pod(pod)
+        if not is_mirror_pod(pod) and pod["spec"].get("readinessGates"):
+            self.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
 
     def _handle_mirror(self, mirror: Object) -> None:
         """A mirror is no Pod of its own: its static Pod has another look at it, and its status is written to it."""
@@ -553,7 +578,8 @@ class Kubelet:
             own = [event for event in events if event.uid == uid]
             pod, status = self.pods.get_pod(uid), self.pleg.get(uid)
             if pod is not None and status is not None:
-                self._notices.look(pod, status)
+                with walls.Turn("kubelet notices", uid):
+                    self._notices.look(pod, status)
             if any(event.type in _EVENTS_THAT_SYNC for event in own):
                 self._handle_pod_sync(uid)
             for event in own:
@@ -634,7 +660,8 @@ class Kubelet:
             return
         old = instances_to_prune(status, died, remove_all=False)
         if old:
-            self._tasks.spawn(self._gc.remove_containers(old), name=f"prune {uid}")
+            prune = self._gc.remove_containers(old)
+            self._tasks.spawn(walls.guarded("kubelet container garbage collection", uid, prune), name=f"prune {uid}")
 
     async def _reclaim(self, uid: str) -> None:
         status = self.pleg.get(uid)

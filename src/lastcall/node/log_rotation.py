@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from lastcall.api.quantity import parse_quantity
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
+from lastcall.world import walls
 from lastcall.world.clock import now
 from lastcall.world.world import World
 
@@ -129,7 +130,8 @@ class ContainerLogManager:
             return
         for container in containers:
             if container.state == ContainerState.CONTAINER_RUNNING and container.log_path:
-                await self._process(container.id, container.log_path)
+                with walls.Turn("kubelet container logs", container.id):
+                    await self._process(container.id, container.log_path)
 
     async def _look_at_full(self) -> None:
         full, self._full = self._full, {}
@@ -139,7 +141,8 @@ class ContainerLogManager:
             except RuntimeServiceError:
                 continue
             if status.state == ContainerState.CONTAINER_RUNNING and status.log_path:
-                await self._process(container_id, status.log_path)
+                with walls.Turn("kubelet container logs", container_id):
+                    await self._process(container_id, status.log_path)
 
     async def _process(self, container_id: str, path: str) -> None:
         """container_log_manager.go:processContainer."""

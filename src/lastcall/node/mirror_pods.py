@@ -14,6 +14,7 @@ from lastcall.node.pod_manager import PodManager
 from lastcall.node.static_pods import is_mirror_of, mirror_pod
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -74,6 +75,8 @@ class MirrorPods:
                     return
                 except (StatusError, ConnectionLost) as error:
                     log.warning("mirror of static Pod %s: %s", name_of(pod), error)
+                except Exception as error:
+                    walls.caught("kubelet mirror pods", uid, error)
                 await self._world.clock.sleep(delay)
                 delay = min(delay * 2, MAX_RETRY_SECONDS)
         finally:
@@ -112,6 +115,8 @@ class MirrorPods:
             await self._delete(mirror)
         except (StatusError, ConnectionLost) as error:
             log.warning("mirror %s: %s", name_of(mirror), error)  # housekeeping asks again
+        except Exception as error:
+            walls.caught("kubelet mirror pods", name_of(mirror), error)
         finally:
             self._deleting.pop(uid_of(mirror), None)
 

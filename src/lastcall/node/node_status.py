@@ -17,6 +17,7 @@ from lastcall.api.meta import Object, copy_object, name_of, uid_of
 from lastcall.api.resources import LEASES, NODES
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.interfaces import EventRecorder
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -346,6 +347,8 @@ class NodeStatusManager:
                     await self.register()
             except ConnectionLost as error:
                 log.warning("node status not written: %s", error)
+            except Exception as error:
+                walls.caught("kubelet node status", self._config.name, error)
 
     async def _renew_lease_forever(self) -> None:
         lost = False
@@ -359,6 +362,9 @@ class NodeStatusManager:
                 if not (isinstance(error, StatusError) and (is_already_exists(error) or is_conflict(error))):
                     log.warning("lease of node %s not renewed: %s", self._config.name, error)
                     lost = True
+            except Exception as error:
+                walls.caught("kubelet node lease", self._config.name, error)
+                lost = True
             await self._world.clock.sleep(RENEW_INTERVAL)
 
     def _lease(self, renewed: str) -> Object:

@@ -19,6 +19,7 @@ from enum import StrEnum
 from lastcall.cri.api import ContainerState, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.runtime_pod import make_pod_status, pods_in_runtime
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -27,6 +28,8 @@ RELIST_SECONDS = 300.0
 RESUBSCRIBE_SECONDS = 0.1
 
 log = logging.getLogger(__name__)
+
+COMPONENT = "kubelet PLEG"
 
 
 class PodLifecycleEventType(StrEnum):
@@ -180,36 +183,41 @@ class PodLifecycleEventGenerator:
         read_at = self.now()
         found = pods_in_runtime(await self._runtime.list_pod_sandbox(), await self._runtime.list_containers())
         for uid in dict.fromkeys((*self._entries, *found)):
-            entry = self._entries.get(uid)
-            if entry is not None and entry.read_at > read_at:
-                continue
-            previous = entry.status if entry else None
-            status = found.get(uid)
-            if status is not None:
-                status = make_pod_status(
-                    uid,
-                    status.name,
-                    status.namespace,
-                    list(status.sandbox_statuses),
-                    list(status.container_statuses),
-                    previous.ips if previous else (),
-                )
-                self._entries[uid] = _Entry(status, read_at)
-            elif previous is not None:
-                self._entries[uid] = _Entry(PodStatus(uid, previous.name, previous.namespace, previous.ips), read_at)
-            self._tell(generate_events(uid, previous, status))
+            with walls.Turn(COMPONENT, uid):
+                self._listed(uid, found.get(uid), read_at)
+
+    def _listed(self, uid: str, status: PodStatus | None, read_at: int) -> None:
+        entry = self._entries.get(uid)
+        if entry is not None and entry.read_at > read_at:
+            return
+        previous = entry.status if entry else None
+        if status is not None:
+            status = make_pod_status(
+                uid,
+                status.name,
+                status.namespace,
+                list(status.sandbox_statuses),
+                list(status.container_statuses),
+                previous.ips if previous else (),
+            )
+            self._entries[uid] = _Entry(status, read_at)
+        elif previous is not None:
+            self._entries[uid] = _Entry(PodStatus(uid, previous.name, previous.namespace, previous.ips), read_at)
+        self._tell(generate_events(uid, previous, status))
 
     async def run(self) -> None:
         """Follow the runtime until cancelled."""
         async with Tasks() as tasks:
-            tasks.spawn(self._follow_events(tasks), name="pleg events")
-            tasks.spawn(self._relist_regularly(), name="pleg relist")
+            events = walls.keep_running(COMPONENT, lambda: self._follow_events(tasks), self._world.clock)
+            tasks.spawn(events, name="pleg events")
+            tasks.spawn(walls.keep_running(COMPONENT, self._relist_regularly, self._world.clock), name="pleg relist")
 
     async def _follow_events(self, tasks: Tasks) -> None:
         while True:
             try:
                 async for event in self._runtime.get_container_events():
-                    tasks.spawn(self._on_container_event(event.pod_uid), name=f"pleg {event.pod_uid}")
+                    look = walls.guarded(COMPONENT, event.pod_uid, self._on_container_event(event.pod_uid))
+                    tasks.spawn(look, name=f"pleg {event.pod_uid}")
             except RuntimeServiceError as error:
                 log.warning("the stream of container events broke: %s", error)
             await self._world.clock.sleep(RESUBSCRIBE_SECONDS)
@@ -236,4 +244,5 @@ class PodLifecycleEventGenerator:
 
     def _tell(self, events: list[PodLifecycleEvent]) -> None:
         if events:
-            self._on_events(events)
+            with walls.Turn(COMPONENT, events[0].uid):  # who reads a status is not the one who cannot do with it
+                self._on_events(events)

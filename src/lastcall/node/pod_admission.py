@@ -10,6 +10,7 @@ from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pod_workers import PodWorkers
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 
 
@@ -63,7 +64,8 @@ class PodAdmission:
                 f"Unexpected error while attempting to recover from admission failure: {text}",
             )
         self._preempting[uid_of(pod)] = None
-        self._tasks.spawn(self._preempt(pod, victims), name=f"preempt for {uid_of(pod)}")
+        preempt = walls.guarded("kubelet preemption", uid_of(pod), self._preempt(pod, victims))
+        self._tasks.spawn(preempt, name=f"preempt for {uid_of(pod)}")
         return None
 
     async def _preempt(self, pod: Object, victims: list[Object]) -> None:
@@ -82,7 +84,7 @@ class PodAdmission:
                 },
             )
             self._events.event(victim, "Warning", "Preempting", EVENT_MESSAGE)
-            with suppress(TimeoutError):  # an Event says so
+            with walls.Turn("kubelet preemption", uid_of(victim)), suppress(TimeoutError):  # an Event says so
                 await self._workers.kill_pod_now(
                     victim, evict=True, grace_period=None, pod_status_func=preempted_status
                 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
+from lastcall.client.events import tell_of_fault
 from lastcall.node import pod_workers_transitions as transitions
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pod_rules import is_static_pod
@@ -28,10 +29,12 @@ from lastcall.node.static_pod_starts import StaticPodStarts
 from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 RULES = "pkg/kubelet/pod_workers.go"
+COMPONENT = "kubelet pod worker"
 
 QUICK_RETRIES = 2
 """Failures in a row before events of the runtime no longer cause an immediate retry."""
@@ -122,7 +125,7 @@ class PodWorkers:
         if worker.task is None:
             if decision.options.pod is not None and is_static_pod(decision.options.pod):
                 self._static.wait(worker.status.full_name, uid)
-            worker.task = self._tasks.spawn(self._pod_worker_loop(uid, worker), name=f"pod-worker {uid}")
+            worker.task = self._tasks.spawn(self._keep_working(uid, worker), name=f"pod-worker {uid}")
         if decision.cause is None and not decision.shortened and self._put_off(worker, decision.options):
             return
         worker.pending = decision.options
@@ -184,6 +187,17 @@ class PodWorkers:
 
     # -- the worker ---------------------------------------------------------------------------------------------
 
+    async def _keep_working(self, uid: str, worker: _Worker) -> None:
+        while True:
+            with walls.Turn(COMPONENT, uid) as turn:
+                await self._pod_worker_loop(uid, worker)
+            if turn.error is None:
+                return
+            worker.failures += 1
+            worker.failed_at = self._now()
+            worker.working = False
+            self._requeue(uid, RETRY_SECONDS * 2 ** min(worker.failures, 6))
+
     async def _pod_worker_loop(self, uid: str, worker: _Worker) -> None:
         """pod_workers.go:podWorkerLoop."""
         while True:
@@ -195,6 +209,8 @@ class PodWorkers:
             if consumed is None:
                 continue
             update, state = consumed
+            if walls.on_turn is not None:
+                walls.on_turn(COMPONENT, _key(worker))
             phase_transition = False
             error: BaseException | None = None
             try:
@@ -221,6 +237,8 @@ class PodWorkers:
 
     def _log_failure(self, worker: _Worker, state: State, failure: Exception) -> None:
         """Once while it goes on: what fails is tried again, and fails alike, for as long as the Pod is there."""
+        if walls.noticed(COMPONENT, _key(worker), failure) and worker.active and worker.active.pod:
+            tell_of_fault(self._events, worker.active.pod, failure)
         text = f"{state} failed: {type(failure).__name__}: {failure}"
         level = logging.DEBUG if text in worker.logged else logging.WARNING
         if len(worker.logged) >= _MOST_LOGGED:
@@ -459,6 +477,11 @@ class PodWorkers:
 
     def _now(self) -> int:
         return self._world.clock.monotonic_ns()
+
+
+def _key(worker: _Worker) -> str:
+    name, _, namespace = worker.status.full_name.rpartition("_")
+    return f"{namespace}/{name}"
 
 
 def _known_pod(worker: _Worker | None) -> Object | None:

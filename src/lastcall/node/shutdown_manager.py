@@ -26,6 +26,7 @@ from lastcall.node.shutdown import (
 from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -89,7 +90,8 @@ class NodeShutdown:
             names = ", ".join(name_of(pod) for pod in pods)
             progress(f"priority {period.priority} and above, {period.seconds} s: {names}")
             for pod in pods:  # which goes on when the group's time is over
-                self._tasks.spawn(self._kill(pod, period), name=f"shutdown {uid_of(pod)}")
+                kill = walls.guarded("kubelet shutdown", uid_of(pod), self._kill(pod, period))
+                self._tasks.spawn(kill, name=f"shutdown {uid_of(pod)}")
             try:
                 async with asyncio.timeout(period.seconds):
                     while not all(self._workers.should_pod_be_finished(uid_of(pod)) for pod in pods):

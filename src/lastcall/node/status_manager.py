@@ -32,12 +32,14 @@ from lastcall.node.status_merge import (
 )
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 log = logging.getLogger(__name__)
 
+COMPONENT = "kubelet status manager"
 SYNC_PERIOD = 10.0
 """Seconds between full passes (`syncPeriod`)."""
 RETRY_PERIOD = 1.0
@@ -199,25 +201,31 @@ class PodStatusManager:
         for uid in [uid for uid in self._api_versions if uid not in self._statuses]:
             del self._api_versions[uid]
         for uid, entry in list(self._statuses.items()):
-            pod = self._get_pod(uid)
-            if pod is not None:
-                entry = self._statuses[uid] = replace(entry, pod=self._newer(entry.pod, pod))
-            sent = self._api_versions.get(uid, 0)
-            api_pod = self._api_pod(uid, entry)
-            if api_pod is None:
-                continue
-            if sent < entry.version or self._can_be_deleted(uid, api_pod, entry):
+            with walls.Turn(COMPONENT, uid):
+                self._resync_one(uid, entry)
+
+    def _resync_one(self, uid: str, entry: _Versioned) -> None:
+        pod = self._get_pod(uid)
+        if pod is not None:
+            entry = self._statuses[uid] = replace(entry, pod=self._newer(entry.pod, pod))
+        sent = self._api_versions.get(uid, 0)
+        api_pod = self._api_pod(uid, entry)
+        if api_pod is None:
+            return
+        if sent < entry.version or self._can_be_deleted(uid, api_pod, entry):
+            self._enqueue(uid)
+        elif uid not in self._gone:
+            api_status: Object = api_pod.get("status") or {}
+            if merge_patch(api_status, self._merge(api_status, uid, entry)):
                 self._enqueue(uid)
-            elif uid not in self._gone:
-                api_status: Object = api_pod.get("status") or {}
-                if merge_patch(api_status, self._merge(api_status, uid, entry)):
-                    self._enqueue(uid)
 
     async def _write(self, uid: str) -> None:
         """Bring one Pod's status to the API, again and again until there is nothing newer."""
         try:
             while uid in self._dirty:
                 del self._dirty[uid]
+                if walls.on_turn is not None:
+                    walls.on_turn(COMPONENT, uid)
                 entry = self._statuses.get(uid)
                 if entry is None:
                     return
@@ -230,6 +238,8 @@ class PodStatusManager:
                 except StatusError as error:
                     # As in Kubernetes, a refused write waits for the next full pass.
                     log.error("status of pod %s refused: %s", name_of(entry.pod), error.message)
+                except Exception as error:
+                    walls.caught(COMPONENT, f"{namespace_of(entry.pod)}/{name_of(entry.pod)}", error)
         finally:
             self._writing.pop(uid, None)
 

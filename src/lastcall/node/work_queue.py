@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 
+from lastcall.world import walls
 from lastcall.world.tasks import unless
 from lastcall.world.world import World
 
@@ -39,7 +40,8 @@ class WorkQueue:
                 due, uid = heapq.heappop(self._heap)
                 if self._due.get(uid) == due:
                     del self._due[uid]
-                    self._on_due(uid)
+                    with walls.Turn("kubelet work queue", uid):
+                        self._on_due(uid)
             if self._earlier.is_set():
                 continue
             if not self._heap:

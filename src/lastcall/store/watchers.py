@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from lastcall.store.api import Change, Compacted, Trigger
+from lastcall.world import walls
 
 WAKE_AT_ONCE = 50
 """Watchers that are woken in one turn of the event loop: what they do takes a millisecond or two."""
@@ -174,7 +175,8 @@ class Watchers:
         """The values that a change concerns: all of them, where the object is too odd for its trigger."""
         try:
             return self._triggers[prefix](change)
-        except Exception:
+        except Exception as error:
+            walls.noticed("store watchers", change.key, error)
             _log.exception("%s: whom this change concerns cannot be told: all are told", change.key)
             return indexed
 

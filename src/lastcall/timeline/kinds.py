@@ -109,3 +109,6 @@ NETWORK_DETACHED = "NetworkDetached"  # ip, seconds, error
 # init
 PROCESS_DIED = "ProcessDied"  # role (control-plane|node-1|shim-1|orphan), pid, exitCode, signal, restartsIn (seconds, when it is started again), hung (when its event loop did not turn and init ended it: seconds, cpuSeconds, takesLonger, stack), workingOn (component, key: its last turn, when the end was its own fault), servesAlone (seconds that the next one answers without controllers)
 PROCESS_RESTARTED = "ProcessRestarted"  # role, pid
+
+# every role
+FAULT_CAUGHT = "FaultCaught"  # role, component, key, error (its text in one line), times (since it was told last), count (since the role's start): a wall caught what nobody expected

@@ -13,6 +13,7 @@ from typing import Any
 from lastcall.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
+from lastcall.world import walls
 from lastcall.world.clock import Clock
 from lastcall.world.remove_tree import remove_tree
 
@@ -55,9 +56,11 @@ class Picture:
         self.machine = hello["machine"]
         there = {facts["id"]: facts for facts in hello["containers"]}
         for container in list(self.containers.values()):
-            self._reconcile(container, there.pop(container.id, None))
+            with walls.Turn("node's containers", container.id):
+                self._reconcile(container, there.pop(container.id, None))
         for identity, facts in there.items():
-            self._end_stranger(identity, facts)
+            with walls.Turn("node's containers", identity):
+                self._end_stranger(identity, facts)
         for sandbox in self.sandboxes.values():
             if sandbox.id not in hello["sandboxes"]:
                 sandbox.released = True

@@ -39,6 +39,7 @@ from lastcall.cri.sandbox.spec import Network, RootFilesystems
 from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -132,6 +133,10 @@ class SandboxRuntime:
                 await self._shim.connect()
             except RuntimeServiceError as error:
                 log.warning("no connection to the shim yet: %s", error)
+                self._picture.lost.set()
+                await self._clock.sleep(RECONNECT_SECONDS)
+            except Exception as error:
+                walls.caught("node's shim connection", "", error)
                 self._picture.lost.set()
                 await self._clock.sleep(RECONNECT_SECONDS)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.shim.wire import Connection, WireError
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -156,16 +157,19 @@ class ShimClient:
             self._lose()
             return
         for message, blobs, fds in messages:
-            if "event" in message:
-                self._on_event(message)
-            else:
-                self._answer(Answer(message, blobs, fds))
+            key = str(message.get("id") or message.get("event") or message.get("answer"))
+            with walls.Turn("node's shim connection", key):  # one message may not cost the ones after it
+                if "event" in message:
+                    self._on_event(message)
+                else:
+                    self._answer(Answer(message, blobs, fds))
 
     def _answer(self, answer: Answer) -> None:
         number = answer.message.get("answer", 0)
         if number == self._hello and not self._ready:
             self._ready = True
-            self._on_connected(answer.message)
+            with walls.Turn("node's shim connection", "hello"):
+                self._on_connected(answer.message)
         future = self._pending.pop(number, None)
         if future is None or future.done():
             for fd in answer.fds:

@@ -13,6 +13,7 @@ from lastcall.node.prober.results import Changed, Results
 from lastcall.node.prober.worker import ProbeContext, ProbeWorker, Statuses
 from lastcall.node.status_features import StatusFeatures
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -52,7 +53,8 @@ class PodProbeManager:
                     continue
                 worker = ProbeWorker(self._context, kind, pod, container, container in sidecars, self._results[kind])
                 self._workers[key] = worker
-                self._tasks.spawn(worker.run(self._ended), name=f"probe-{kind}-{key[0]}-{key[1]}")
+                run = walls.guarded("kubelet prober", "/".join(key), worker.run(self._ended))
+                self._tasks.spawn(run, name=f"probe-{kind}-{key[0]}-{key[1]}")
 
     def stop_liveness_and_startup(self, pod: Object) -> None:
         """The Pod's end has begun; readiness goes on. Sidecars' liveness goes on too."""
@@ -95,7 +97,8 @@ class PodProbeManager:
 
     def _changed(self, kind: ProbeType, pod_uid: str, container_id: str, result: ProbeResult) -> None:
         for callback in self._callbacks:
-            callback(kind, pod_uid, container_id, result)
+            with walls.Turn("kubelet prober", pod_uid):
+                callback(kind, pod_uid, container_id, result)
 
     def _is_started(self, pod: Object, container: Object) -> bool:
         """Source: prober_manager.go:isContainerStarted."""

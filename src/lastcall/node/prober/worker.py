@@ -23,6 +23,7 @@ from lastcall.node.prober.results import Results
 from lastcall.node.status_features import StatusFeatures
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -72,7 +73,7 @@ class ProbeWorker:
 
     @property
     def period(self) -> float:
-        return float(self.probe.get("periodSeconds") or 10)
+        return max(1.0, float(self.probe.get("periodSeconds") or 10))
 
     def kick(self) -> None:
         """Probe at once (a readiness worker whose container is started but not ready)."""
@@ -91,7 +92,7 @@ class ProbeWorker:
                 # Many containers found at a restart must not be probed all at once.
                 await self._wait(self.context.world.random.random() * self.period)
             next_tick = monotonic(clock) + self.period
-            while not self._stopped.is_set() and await self._do_probe():
+            while not self._stopped.is_set() and await self._turn():
                 if await self._wait(next_tick - monotonic(clock)):
                     next_tick = monotonic(clock)
                 while next_tick <= monotonic(clock):
@@ -100,6 +101,12 @@ class ProbeWorker:
             if self.state.container_id:
                 self.results.remove(runtime_id(self.state.container_id))
             done(self)
+
+    async def _turn(self) -> bool:
+        """One tick behind a wall: what fails unexpectedly is tried again at the next."""
+        with walls.Turn("kubelet prober", f"{uid_of(self.pod)}/{self.container['name']}/{self.probe_type}"):
+            return await self._do_probe()
+        return True
 
     async def _wait(self, seconds: float) -> bool:
         """Sleep; True when a kick ended it early."""

@@ -22,6 +22,7 @@ from lastcall.node.gotext import go_quote
 from lastcall.node.streaming import port_forward, remote_command, spdy_client, websocket_client
 from lastcall.node.streaming.remote_command import StreamOptions, first_common, parse_stream_options
 from lastcall.streaming.upgrade import HandedOver, SocketStream, switching_protocols, take_over
+from lastcall.world import walls
 from lastcall.world.world import World
 
 PROTOCOL_HEADER = "X-Stream-Protocol-Version"
@@ -265,7 +266,8 @@ async def _taken_over(
     transport = take_over(request, switching_protocols(headers))
     try:
         await serve(transport)
-    except Exception:
+    except Exception as error:
+        walls.noticed("kubelet server", f"{request.method} {request.path}", error)
         _log.exception("%s %s failed", request.method, request.path)
     finally:
         await transport.close()

@@ -33,7 +33,7 @@ from lastcall.node.volumes.sources import Files, PodTokens, VolumeSources
 from lastcall.node.volumes.subpath import bind_sub_path
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
-from lastcall.world import linux
+from lastcall.world import linux, walls
 from lastcall.world.clock import monotonic
 from lastcall.world.remove_tree import remove_tree
 from lastcall.world.tasks import Tasks
@@ -222,6 +222,9 @@ class HostVolumeManager:
             return await self._sources.files(pod, volume, known.tokens)
         except VolumeError as error:
             return error
+        except Exception as error:
+            walls.caught("kubelet volumes", f"{uid_of(pod)}/{volume['name']}", error)
+            return VolumeError(walls.text_of(error))
 
     def _refresh_later(self, pod: Object, known: _PodVolumes) -> None:
         age = monotonic(self._world.clock) - known.refreshed_at
@@ -229,7 +232,8 @@ class HostVolumeManager:
         if content and age >= REFRESH_SECONDS and not known.refreshing:
             known.refreshing = True
             known.refreshed_at = monotonic(self._world.clock)
-            self._tasks.spawn(self._refresh(pod, content, known), name=f"refresh-{uid_of(pod)}")
+            refresh = walls.guarded("kubelet volumes", uid_of(pod), self._refresh(pod, content, known))
+            self._tasks.spawn(refresh, name=f"refresh-{uid_of(pod)}")
 
     async def _refresh(self, pod: Object, volumes: list[Object], known: _PodVolumes) -> None:
         """Bring new contents of ConfigMaps, Secrets and tokens in; on any failure the old files stay."""

@@ -410,6 +410,7 @@ _WORDS: dict[str, Callable[[Facts], Words]] = {
     kinds.SCALE_DECIDED: _fixed("scales {ofKind} {name} from {from} to {to} ({step})", STEP),
     kinds.DELETION_DECIDED: _fixed("decides the end: {why}", STEP),
     kinds.PROCESS_RESTARTED: _fixed("{role} started again (pid {pid})", STEP),
+    kinds.FAULT_CAUGHT: _fixed("an internal error was caught: {component} {key}: {error}", STEP),
 }
 
 

@@ -25,7 +25,7 @@ from lastcall.cri.sandbox.cni.rules import (
     pod_capability_args,
 )
 from lastcall.cri.sandbox.network import write_sysctl
-from lastcall.world import linux
+from lastcall.world import linux, walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -189,7 +189,8 @@ class CNINetwork:
     async def _delete_unwanted(self) -> None:
         for attachment in self._attachments.all():
             if attachment.container_id not in self._wanted:
-                await self._delete_or_tell(attachment)
+                with walls.Turn("CNI", attachment.container_id):
+                    await self._delete_or_tell(attachment)
 
     async def status(self) -> str:
         """Why no Pod could be attached, "" when one could; at most `STATUS_SECONDS` old."""

@@ -40,11 +40,13 @@ def main(arguments: list[str]) -> int:
     from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND
     from lastcall.cri.sandbox.shim.loop import Loop
     from lastcall.cri.sandbox.shim.server import Server
+    from lastcall.timeline import kinds
     from lastcall.timeline.ring import Ring, RingRecorder
-    from lastcall.world import linux
+    from lastcall.world import linux, walls
 
     # The name that init gave was lost with the execve.
-    linux.set_process_name(f"lastcall-{os.path.basename(options['--socket']).removesuffix('.sock')}"[:15])
+    role = os.path.basename(options["--socket"]).removesuffix(".sock")
+    linux.set_process_name(f"lastcall-{role}"[:15])
     wake_fd = int(options.get("--wake-fd", -1))
     ring_fd = int(options.get("--ring-fd", -1))
     for fd in (wake_fd, ring_fd):
@@ -57,7 +59,17 @@ def main(arguments: list[str]) -> int:
     cgroups = open_cgroups(json.loads(options.get("--cgroups", _NO_CGROUPS)))
     loop = Loop()
     lines = int(options.get("--lines", LINES_PER_SECOND))
-    context = Context(loop, RingRecorder(ring, "runtime", _Clock()), processes, cgroups, lines)
+    recorder = RingRecorder(ring, "runtime", _Clock())
+
+    def tell(fault: walls.Fault) -> None:
+        recorder.record(kinds.FAULT_CAUGHT, facts=walls.as_facts(fault, role))
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    walls.stand(walls.Faults(tell, say))
+    context = Context(loop, recorder, processes, cgroups, lines)
     Server(context, options["--socket"], state)
     gc.collect()
     gc.freeze()  # a forked child then leaves the pages of these objects shared

@@ -18,7 +18,7 @@ from lastcall.cri.sandbox.shim.single_id_supervisor import Supervisor
 from lastcall.cri.sandbox.shim.taps import Taps
 from lastcall.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.timeline import kinds
-from lastcall.world import linux
+from lastcall.world import linux, walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -219,20 +219,24 @@ class Container:
     def _started(self) -> None:
         assert self.process is not None
         self.started_at = time.time_ns()
+        with walls.Turn("shim", f"start of container {self.id}"):  # told, whatever goes wrong with what is noted of it
+            self._note_start(self.process)
+        self.on_started()
+
+    def _note_start(self, process: Process) -> None:
         if self.spec["pid"] != "CONTAINER":
             # Held open: else its number would be that of the next container that starts when this one has ended.
-            self._mount_namespace = procfs.open_mount_namespace(self.process.pid)
+            self._mount_namespace = procfs.open_mount_namespace(process.pid)
         # A process that has ended already has no exe link any more.
-        exe = procfs.executable(self.process.pid) or self.process.program
-        facts = {"containerId": self.id, "pid": self.process.pid, "exe": exe}
+        exe = procfs.executable(process.pid) or process.program
+        facts = {"containerId": self.id, "pid": process.pid, "exe": exe}
         filter_name = (self.spec.get("seccomp") or {}).get("name", "Unconfined")
-        more = {"argv": self.spec["argv"], **self.process.ids, "seccomp": filter_name}
+        more = {"argv": self.spec["argv"], **process.ids, "seccomp": filter_name}
         self.record(kinds.PROCESS_STARTED, {**facts, **more})
         missing = identity.missing_groups(self.spec["user"], self.maps)
         if missing:
             self.info[MISSING_GROUPS] = " ".join(map(str, missing))
         self._follow_output()
-        self.on_started()
 
     def _start_failed(self, message: str) -> None:
         self._end()
@@ -242,6 +246,14 @@ class Container:
     def _exited(self, status: Exit) -> None:
         assert self.process is not None
         self.finished_at = self.process.finished_at
+        with walls.Turn("shim", f"exit of container {self.id}"):  # told, whatever goes wrong with what is noted of it
+            self._note_exit(self.process, status)
+        self.on_exited()  # on record and its log whole: whoever waits for it need not wait for the rest
+        self._end()
+        if self._witness is not None:
+            self._witness.after_exit(killed=status.signal == "SIGKILL")
+
+    def _note_exit(self, process: Process, status: Exit) -> None:
         if self.spec["pid"] != "CONTAINER":
             self._kill_the_rest()
             self.limits.kill()
@@ -255,7 +267,7 @@ class Container:
             output.drain()
         facts = {
             "containerId": self.id,
-            "pid": self.process.pid,
+            "pid": process.pid,
             "exitCode": status.code,
             "signal": status.signal or None,
         }
@@ -264,10 +276,6 @@ class Container:
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()
         self._end_output()
-        self.on_exited()  # on record and its log whole: whoever waits for it need not wait for the rest
-        self._end()
-        if self._witness is not None:
-            self._witness.after_exit(killed=status.signal == "SIGKILL")
 
     def _infer_out_of_memory(self) -> None:
         kills = self._context.machine_kills.since_last()

@@ -38,7 +38,7 @@ from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.cri.sandbox.shim.streaming import CallError
 from lastcall.cri.sandbox.shim.wire import Connection, WireError
-from lastcall.world import linux
+from lastcall.world import linux, walls
 from lastcall.world.id_maps import why_not_id_mapped
 
 TYPE_CHECKING = False
@@ -455,6 +455,9 @@ class Peer:
             messages = self._connection.receive()
         except (OSError, WireError):
             messages = None
+        except Exception as error:
+            walls.caught("shim", "what a node sent", error)
+            messages = None
         if messages is None:
             self._close()
             return
@@ -474,6 +477,9 @@ class Peer:
         except OSError as error:
             self.answer_error(message, error.strerror or str(error))
         except (KeyError, TypeError, ValueError) as error:
+            self.answer_error(message, f"{message.get('verb')}: {type(error).__name__}: {error}")
+        except Exception as error:
+            walls.caught("shim", f"{message.get('verb')} {message.get('id', '')}".strip(), error)
             self.answer_error(message, f"{message.get('verb')}: {type(error).__name__}: {error}")
 
     def _close(self) -> None:
