@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2] / "src" / "lastcall"
 FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 WORLD = "world/"
 SHIM = "cri/sandbox/shim/"
-STDLIB_ONLY = ("cri/sandbox/cgroups/", "cri/sandbox/seccomp/", "world/files.py")
+STDLIB_ONLY = ("cri/sandbox/cgroups/", "cri/sandbox/seccomp/", "world/files.py", "world/walls.py")
 """What the shim uses beside its own modules."""
 STDLIB_ONLY_MODULES = tuple("lastcall." + name.removesuffix(".py").strip("/").replace("/", ".") for name in STDLIB_ONLY)
 
@@ -88,6 +88,8 @@ OBSERVES = {
     "cli/follow.py",  # watch events a client saw
     "cli/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
+    "cluster/standing_walls.py",  # what its walls caught
+    "cri/sandbox/shim/__main__.py",  # what its walls caught
     "cluster/orphans.py",  # wait statuses of what a dead shim left
     "controllers/cronjob.py",  # its own decision
     "controllers/endpointslice.py",  # the slices it wrote
