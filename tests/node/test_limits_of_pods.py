@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import ordinary_user
 import pytest
@@ -27,9 +28,11 @@ MANIFESTS = [
     with_container("unknown-profile", "true", securityContext={
         "seccompProfile": {"type": "Localhost", "localhostProfile": "lastcall-test/none.json"}
     }),
+    with_container("shares-ipc", "echo $(stat -f -c %T /dev/shm) > /dev/shm/lastcall-test; cat /dev/shm/lastcall-test"),
     {**with_container("grouped", "id -G")},
 ]  # fmt: skip
 MANIFESTS[-1]["spec"]["securityContext"] = {"fsGroup": 2000, "supplementalGroups": [3000]}
+MANIFESTS[-2]["spec"]["hostIPC"] = True
 GREEDY = with_container("greedy", "tail /dev/zero", resources=LIMITS)
 
 
@@ -68,6 +71,9 @@ def test_what_a_machine_can_do_of_what_pods_ask_for_is_done_and_the_rest_is_said
         own = 1 if single else 0  # by which the shim answers for root
         profiles = {name: int(count) - own for name, count in filters.items()}
         assert profiles == {"confined": 1, "silent": 1, "unconfined": 0, "privileged": 0}
+        assert api.terminated("shares-ipc")["exitCode"] == 0
+        assert api.log("shares-ipc") == "tmpfs\n"
+        assert not Path("/dev/shm/lastcall-test").exists(), "a node's, not the machine's"
         said = api.warned("unknown-profile", "Failed")
         assert 'cannot load seccomp profile "/var/lib/kubelet/seccomp/lastcall-test/none.json"' in said
         assert "LimitsNotEnforced" not in api.warnings("free")

@@ -14,7 +14,7 @@ from lastcall.cri.sandbox.seccomp.bpf import ALLOW, USER_NOTIF, Condition, Rule,
 from lastcall.cri.sandbox.seccomp.container import container_filter
 from lastcall.cri.sandbox.seccomp.profile import ProfileError, compile_profile, load_profile
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
-from lastcall.cri.sandbox.shim import single_id
+from lastcall.cri.sandbox.shim import pause, single_id
 from lastcall.world import linux
 
 NONE: frozenset[str] = frozenset()
@@ -306,3 +306,11 @@ def test_the_program_is_an_executable_of_its_machine(machine: str) -> None:
     assert (kind, of) == (2, {"x86_64": 62, "aarch64": 183}[machine])
     assert entry == 0x40_0000 + 120
     assert len(single_id.HELPER_PATH) == len("/bin/sh"), "no longer than the shortest path it must replace"
+
+
+def test_the_pause_may_wait_and_have_a_name_and_nothing_else(machine: str) -> None:
+    answer = answers(pause.filter_program(machine), machine)
+    assert answer("ppoll") == answer("execve") == answer("prctl", linux.PR_SET_NAME) == ALLOW
+    refused = set(system_calls(machine)) - {*pause._ALLOWED, "prctl"}
+    assert {answer(call) for call in refused} == {EPERM}
+    assert answer("prctl", linux.PR_SET_DUMPABLE) == EPERM

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import NoReturn
 
-# for (;;) pause(); aarch64 has no such call: ppoll(NULL, 0, NULL, NULL, 0)
+# prctl(PR_SET_NAME, "pause"); for (;;) pause(); aarch64 has no such call: ppoll(NULL, 0, NULL, NULL, 0)
 _CODE = {
-    "x86_64": "b8220000000f05ebf7",
-    "aarch64": "000080d2010080d2020080d2030080d2040080d2280980d2010000d4f9ffff17",
+    "x86_64": "b89d000000bf0f000000488d350b0000000f05b8220000000f05ebf7",
+    "aarch64": "e00180d261010010e81480d2010000d4000080d2010080d2020080d2030080d2040080d2280980d2010000d4f9ffff17",
 }
+_NAME = b"pause\0"  # without it the process were called after the descriptor it was executed from
 _ALLOWED = ("pause", "ppoll", "restart_syscall", "rt_sigreturn", "exit", "exit_group", "execve", "execveat")
 _EPERM = 1
 
@@ -36,7 +37,7 @@ def program() -> int:
     if machine not in MACHINES:
         return -1
     fd = os.memfd_create("pause", os.MFD_CLOEXEC)
-    os.write(fd, elf.static_program(machine, bytes.fromhex(_CODE[machine])))
+    os.write(fd, elf.static_program(machine, bytes.fromhex(_CODE[machine]) + _NAME))
     return fd
 
 
@@ -45,7 +46,6 @@ def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: in
 
     Raises OSError.
     """
-    linux.set_process_name("pause")
     # What is ignored stays so over the execve, and children of who ignores SIGCHLD need no waiting for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.setsid()
@@ -71,9 +71,10 @@ def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: in
 
 
 def filter_program(machine: str) -> bytes:
-    """Waiting, and the execve that it begins with; of everything else nothing."""
+    """Waiting, its name, and the execve that it begins with; of everything else nothing."""
     numbers = system_calls(machine)
     rules = {numbers[name]: [bpf.Rule(bpf.ALLOW)] for name in _ALLOWED if name in numbers}
+    rules[numbers["prctl"]] = [bpf.Rule(bpf.ALLOW, [bpf.Condition(0, "EQ", linux.PR_SET_NAME)])]
     refuse = bpf.errno_action(_EPERM)
     return bpf.compile_filter(machine, rules, refuse, other_architecture=refuse)
 
