@@ -1,0 +1,165 @@
+"""Batches of requests against a whole cluster in virtual time: API server, controllers, scheduler and a kubelet.
+
+Requests go through the HTTP face, with bodies as bytes, but not through a socket. Nothing catches what a component
+raises: an exception anywhere ends the batch and is the finding. After the inputs an hour of virtual time passes, and
+then a Pod has to live and to end.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+from aiohttp.test_utils import make_mocked_request
+from api_inputs import Input, setup
+from api_outcome import Outcome, is_finding
+from api_seeds import NAMESPACE
+from virtual_cluster import VirtualCluster
+
+from lastcall.api.resources import PODS
+from lastcall.apiserver.auth import Authenticator, UserInfo
+from lastcall.apiserver.http import HTTPFace
+from lastcall.client.api import Client
+from lastcall.cri.simulated import Program
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
+PROGRAMS = {"app": Program(), "quick": Program(exits_after=0.1), "init": Program(exits_after=0.1)}
+LIFE_SECONDS = 600.0
+"""How long a Pod may take from its creation to its end, in virtual seconds."""
+AFTERWARDS_SECONDS = 3600.0
+"""What passes after the inputs: sweeps, deadlines, back-offs and TTLs come due."""
+SLOW_SECONDS = 3.0
+"""An input that holds the loop longer, in real seconds, is a finding."""
+BATCH_SECONDS = 30.0
+"""A batch that takes longer, in real seconds, stands still; where, is the finding."""
+
+
+class StandsStillError(BaseException):
+    """A batch took BATCH_SECONDS. Nothing on the way catches it."""
+
+
+class _Body:
+    """A request's body as the HTTP face reads it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def iter_any(self) -> Any:
+        if self._data:
+            yield self._data
+
+
+class _Handlers:
+    """Stands before `Operations` and notes that a request came so far: its body was read."""
+
+    def __init__(self, operations: Any, noted: list[str]) -> None:
+        self._operations, self._noted = operations, noted
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._operations, name)
+        if name in ("create", "update", "patch", "delete", "get", "get_bytes", "list"):
+            self._noted.append(name)
+        return found
+
+
+class Target:
+    """A cluster in virtual time that takes `Input`s."""
+
+    def __init__(self, world: World, cluster: VirtualCluster) -> None:
+        server = cast(Any, cluster.server)
+        self._noted: list[str] = []
+        authenticator = Authenticator({"token": ADMIN}, server._authenticator._verify_token)
+        handlers = _Handlers(server.operations, self._noted)
+        self._face = HTTPFace(world, cast(Any, handlers), authenticator, server._catalog, server._issuer)
+
+    async def send(self, each: Input, outcome: Outcome) -> int:
+        """Send it; the status of the answer. 5xx, an exception and a long hold of the loop are findings."""
+        headers = {"Authorization": "Bearer token", "Accept": each.accept, "Content-Length": str(len(each.body))}
+        if each.content_type:
+            headers["Content-Type"] = each.content_type
+        request = make_mocked_request(each.method, each.path, headers=headers, payload=cast(Any, _Body(each.body)))
+        self._noted.clear()
+        began = time.monotonic()
+        response = await self._face.handle(request)
+        took = time.monotonic() - began
+        outcome.sent[each.kind, each.encoding] += 1
+        outcome.reached[each.kind, each.encoding] += bool(self._noted)
+        outcome.statuses[response.status] += 1
+        if is_finding(response.status, bytes(response.body or b"")):
+            outcome.answered(each, response.status, bytes(response.body or b""))
+        if took > SLOW_SECONDS:
+            outcome.findings.append(f"{each.method} {each.path[:100]}: held the loop for {took:.1f} s")
+        return response.status
+
+
+async def _lives_and_ends(cluster: VirtualCluster, client: Client) -> None:
+    """A Pod of a namespace that no input named runs, is deleted and is gone. Raises AssertionError."""
+    spec = {
+        "containers": [{"name": "app", "image": "app:1", "command": ["app"]}],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    manifest = {
+        "metadata": {"name": "alive"},
+        "spec": {**spec, "terminationGracePeriodSeconds": 1, "nodeName": "node-1"},
+    }
+
+    async def phase() -> str:
+        found = (await client.list(PODS, "default", field_selector="metadata.name=alive")).items
+        return str(found[0]["status"].get("phase")) if found else "gone"
+
+    await client.create(PODS, manifest, "default")
+    try:
+        async with asyncio.timeout(LIFE_SECONDS):
+            while await phase() != "Running":
+                await cluster.sleep(1)
+            await client.delete(PODS, "alive", "default")
+            while await phase() != "gone":
+                await cluster.sleep(1)
+    except TimeoutError:
+        raise AssertionError(f"a Pod did not live and end within {LIFE_SECONDS:g} s: it is {await phase()}") from None
+
+
+def run_batch(inputs: Sequence[Input]) -> Outcome:
+    """All inputs, an hour of virtual time, and a Pod that lives and ends. What is raised is a finding."""
+    outcome = Outcome()
+
+    async def scenario(world: World) -> None:
+        async with VirtualCluster(world, PROGRAMS, namespace=NAMESPACE) as cluster:
+            target = Target(world, cluster)
+            for each in (*setup(), *inputs):
+                await target.send(each, outcome)
+                await cluster.sleep(0.2)
+            await cluster.sleep(AFTERWARDS_SECONDS)
+            await _lives_and_ends(cluster, cluster.client)
+
+    def stands_still(number: int, frame: Any) -> None:
+        raise StandsStillError(f"the batch took {BATCH_SECONDS:g} s")
+
+    before = signal.signal(signal.SIGALRM, stands_still)
+    signal.setitimer(signal.ITIMER_REAL, BATCH_SECONDS)
+    try:
+        run_virtual(scenario)
+    except BaseException as error:  # also what is no Exception: RecursionError's relatives, a cancelled cluster
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        outcome.findings.append("; ".join(_leaves(error)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return outcome
+
+
+def _leaves(error: BaseException) -> list[str]:
+    """The exceptions of a group, each with the place where it was raised."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for each in error.exceptions for leaf in _leaves(each)]
+    place, at = "", error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if "lastcall" in code.co_filename:
+            place = f"{code.co_filename.rpartition('lastcall/')[2]}:{at.tb_lineno} {code.co_name}"
+        at = at.tb_next
+    return [f"{type(error).__name__} in {place}: {str(error)[:200]}"]
