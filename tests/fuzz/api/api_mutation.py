@@ -15,7 +15,7 @@ LONG = (1, 3, 60)
 
 
 class Mutator:
-    """`mutated(obj, struct)` is a changed copy; without a struct (a declared kind) the values it has are guessed from."""
+    """`mutated(obj, struct)` is a changed copy; without a struct (a declared kind) its values tell the types."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -4,6 +4,6 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-for directory in (str(HERE.parent / "support"), str(HERE / "api")):
+for directory in (str(HERE.parents[1] / "support"), str(HERE)):
     if directory not in sys.path:
         sys.path.insert(0, directory)
