@@ -1,7 +1,8 @@
 """Batches of requests against a whole cluster in virtual time: API server, controllers, scheduler and a kubelet.
 
 Requests go through the HTTP face, with bodies as bytes, but not through a socket. Nothing catches what a component
-raises: an exception anywhere ends the batch and is the finding. After the inputs a quarter of a quarter of an hour of virtual time passes, and then a Pod has to live and to end.
+raises: an exception anywhere ends the batch and is the finding. After the inputs a quarter of an hour of virtual time
+passes, and then a Pod has to live and to end.
 """
 
 import asyncio
