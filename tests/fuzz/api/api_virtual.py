@@ -22,6 +22,7 @@ from lastcall.apiserver.auth import Authenticator, UserInfo
 from lastcall.apiserver.http import HTTPFace
 from lastcall.client.api import Client
 from lastcall.cri.simulated import Program
+from lastcall.streaming.hosts import Hosts
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
@@ -73,11 +74,17 @@ class Target:
         self._noted: list[str] = []
         authenticator = Authenticator({"token": ADMIN}, server._authenticator._verify_token)
         handlers = _Handlers(server.operations, self._noted)
-        self._face = HTTPFace(world, cast(Any, handlers), authenticator, server._catalog, server._issuer)
+        hosts = Hosts(("localhost",))
+        self._face = HTTPFace(world, cast(Any, handlers), authenticator, server._catalog, server._issuer, hosts)
 
     async def send(self, each: Input, outcome: Outcome) -> int:
         """Send it; the status of the answer. 5xx, an exception and a long hold of the loop are findings."""
-        headers = {"Authorization": "Bearer token", "Accept": each.accept, "Content-Length": str(len(each.body))}
+        headers = {
+            "Host": "localhost",
+            "Authorization": "Bearer token",
+            "Accept": each.accept,
+            "Content-Length": str(len(each.body)),
+        }
         if each.content_type:
             headers["Content-Type"] = each.content_type
         request = make_mocked_request(each.method, each.path, headers=headers, payload=cast(Any, _Body(each.body)))
