@@ -16,6 +16,14 @@ from lastcall.api.times import parse_rfc3339
 _CONTAINERS_SHOWN = ("Containers*", "Images*")
 
 
+def _text_of(selector: Object | None) -> str:
+    """As text, or what Kubernetes shows for one that cannot be read. (`FormatLabelSelector`)"""
+    try:
+        return str(selector_of_expressions(selector))
+    except ValueError:
+        return "<error>"
+
+
 def _containers(obj: Object) -> list[str]:
     """The names and images of the template's containers."""
     template = (obj.get("spec") or {}).get("template") or {}
@@ -29,7 +37,7 @@ def _names_and_images(template: Object) -> list[str]:
 
 def _selector(obj: Object) -> str:
     """As `metav1.FormatLabelSelector` prints it."""
-    text = str(selector_of_expressions((obj.get("spec") or {}).get("selector")))
+    text = _text_of((obj.get("spec") or {}).get("selector"))
     return text or NONE
 
 
@@ -110,7 +118,7 @@ def cron_job(obj: Object, now: datetime) -> list[Any]:
     last = since(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else NONE
     suspended = UNSET if spec.get("suspend") is None else str(bool(spec["suspend"]))
     template = (spec.get("jobTemplate") or {}).get("spec") or {}
-    shown = [*_names_and_images(template.get("template") or {}), str(selector_of_expressions(template.get("selector")))]
+    shown = [*_names_and_images(template.get("template") or {}), _text_of(template.get("selector"))]
     return [
         name_of(obj),
         spec.get("schedule", ""),
@@ -219,7 +227,7 @@ def ingress_class(obj: Object, now: datetime) -> list[Any]:
 
 
 def network_policy(obj: Object, now: datetime) -> list[Any]:
-    selector = str(selector_of_expressions((obj.get("spec") or {}).get("podSelector") or {}))
+    selector = _text_of((obj.get("spec") or {}).get("podSelector") or {})
     return [name_of(obj), selector or NONE, age(obj, now)]
 
 

@@ -32,7 +32,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     allow_unconditional_update = False
 
     def prepare_for_create(self, obj: Object) -> None:
-        stored = [each["name"] for each in obj["spec"].get("versions") or () if each.get("storage")]
+        stored = [each.get("name", "") for each in obj["spec"].get("versions") or () if each.get("storage")]
         obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
