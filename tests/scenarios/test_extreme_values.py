@@ -20,7 +20,7 @@ COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_b
 PROFILE = (
     settings(max_examples=1500, **COMMON)
     if LONG
-    else settings(max_examples=20, phases=(Phase.generate,), derandomize=True, **COMMON)
+    else settings(max_examples=60, phases=(Phase.generate,), derandomize=True, **COMMON)
 )
 PROGRAMS = {"app": Program(drain_seconds=0.2)}
 ONE = some.integers(0, 2**32).map(lambda seed: random_change(random.Random(seed)))

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 from lastcall.api.disruption import set_status_condition
+from lastcall.api.resources import JOBS
+from lastcall.api.validation import validate_update
 from lastcall.apiserver.strategies.custom import set_condition as set_definition_condition
 from lastcall.controllers.deployment_status import condition, is_timed_out, set_condition
 from lastcall.controllers.job_pods import finish_time
@@ -43,3 +45,9 @@ def test_a_claim_template_without_a_name_gives_a_pod_that_the_api_refuses() -> N
 def test_a_volume_may_name_half_a_claim() -> None:
     assert claim_key({"spec": {"claimRef": {"name": "c"}}}) == ("", "c")
     assert claim_key({"spec": {"claimRef": {}}}) is None
+
+
+def test_a_job_with_fewer_than_no_active_pods_is_refused() -> None:
+    job = {"metadata": {"name": "j", "namespace": "n", "resourceVersion": "1"}, "spec": {"template": {"spec": {}}}}
+    errors = validate_update(JOBS, {**job, "status": {"active": -7}}, job, "status")
+    assert "status.ready" in [each.field for each in errors]
