@@ -116,7 +116,7 @@ class Cluster:
         return [line for line in lines if any(word in line for word in words)]
 
     def paths_of_namespaces(self) -> list[str]:
-        return self.inside("ls", "/lastcall/cni/netns", "/lastcall/cni/attachments").split()
+        return self.inside("ls", "/lastcall/cni/netns", "/lastcall/durable/runtime-cni").split()
 
     def calls(self) -> list[list[Any]]:
         log = self.directory / "calls"
