@@ -82,5 +82,5 @@ def test_a_label_with_dots_that_is_a_subdomain_is_told_of_its_dots() -> None:
 
 def test_of_many_equal_ports_not_every_pair_is_told() -> None:
     ports = [{"containerPort": 80}] * 20_000
-    said = pod_warnings({"spec": {"containers": [{"name": "m", "image": "i", "ports": ports}]}})
+    said = pod_warnings({"containers": [{"name": "m", "image": "i", "ports": ports}]}, "spec")
     assert len([text for text in said if "port definition" in text]) == MOST_PORTS
