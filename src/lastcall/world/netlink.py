@@ -346,6 +346,8 @@ def _answers(data: bytes) -> Iterable[tuple[int, int]]:
     offset = 0
     while offset + _NLMSG_HEADER.size <= len(data):
         length, kind, _, sequence, _ = _NLMSG_HEADER.unpack_from(data, offset)
-        if kind == _NLMSG_ERROR:
+        if length < _NLMSG_HEADER.size:
+            break
+        if kind == _NLMSG_ERROR and offset + _NLMSG_HEADER.size + 4 <= len(data):
             yield sequence, -struct.unpack_from("=i", data, offset + _NLMSG_HEADER.size)[0]
         offset += (length + 3) & ~3

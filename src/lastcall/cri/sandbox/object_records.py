@@ -35,10 +35,10 @@ class ObjectRecords:
                 sandbox = Sandbox(
                     identity,
                     decode(PodSandboxConfig, value["config"]),
-                    value["createdAt"],
+                    decode(int, value["createdAt"]),
                     PodSandboxState(value["state"]),
-                    value["ip"],
-                    value["attached"],
+                    decode(str, value["ip"]),
+                    decode(bool, value["attached"]),
                 )
             except (KeyError, TypeError, ValueError) as error:
                 self._files.set_aside("sandbox", identity, error)
@@ -58,11 +58,11 @@ class ObjectRecords:
                     id=identity,
                     sandbox=sandboxes[value["sandboxId"]],
                     config=decode(ContainerConfig, value["config"]),
-                    created_at=value["createdAt"],
-                    image_ref=value["imageRef"],
+                    created_at=decode(int, value["createdAt"]),
+                    image_ref=decode(str, value["imageRef"]),
                     directory=os.path.join(state_dir, identity),
-                    spec={"logPath": value["logPath"]},
-                    stop_signal=value["stopSignal"],
+                    spec={"logPath": decode(str, value["logPath"])},
+                    stop_signal=decode(int, value["stopSignal"]),
                 )
                 self._restore(container, status.pop(identity, {}))
             except (KeyError, TypeError, ValueError) as error:
@@ -77,11 +77,11 @@ class ObjectRecords:
     def _restore(container: Container, status: dict[str, Any] | None) -> None:
         if status is None:  # it was started and perhaps it ended: only a shim knows
             status = {"startedAt": container.created_at}
-        container.started_at = status.get("startedAt", 0)
-        container.finished_at = status.get("finishedAt", 0)
-        container.exit_code = status.get("exitCode", 0)
-        container.reason = status.get("reason", "")
-        container.message = status.get("message", "")
+        container.started_at = decode(int, status.get("startedAt", 0))
+        container.finished_at = decode(int, status.get("finishedAt", 0))
+        container.exit_code = decode(int, status.get("exitCode", 0))
+        container.reason = decode(str, status.get("reason", ""))
+        container.message = decode(str, status.get("message", ""))
         if container.finished_at:
             container.state = ContainerState.CONTAINER_EXITED
             container.settled.set()

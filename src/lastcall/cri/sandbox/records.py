@@ -124,6 +124,8 @@ def _decode(kind: Any, value: Any) -> Any:
             return tuple(_decode(arguments[0], each) for each in value)
         return tuple(_decode(each, item) for each, item in zip(arguments, value, strict=True))
     if origin is dict:
+        if not isinstance(value, dict):
+            raise TypeError(f"{type(value).__name__} in place of a dict")
         return dict(value)
     if origin in (Union, types.UnionType):
         return None if value is None else _decode(next(each for each in arguments if each is not type(None)), value)
@@ -131,6 +133,8 @@ def _decode(kind: Any, value: Any) -> Any:
         return value
     if issubclass(kind, IntEnum):
         return kind(value)
+    if kind in (int, str, bool) and type(value) is not kind:
+        raise TypeError(f"{type(value).__name__} in place of {kind.__name__}")
     return value
 
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from lastcall.api.json_text import loads
 from lastcall.cri.sandbox.cni.versions import OLDEST, VERSIONS, newest
 
 EXTENSIONS = (".conf", ".conflist", ".json")
@@ -63,7 +64,7 @@ def load(directory: str) -> NetworkConfiguration:
 def parse(data: bytes, path: str) -> NetworkConfiguration:
     """A configuration list where the file's name ends in `.conflist`, else one plugin's. Raises CNIConfigError."""
     try:
-        value = json.loads(data)
+        value = loads(data)
     except ValueError as error:
         raise CNIConfigError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):

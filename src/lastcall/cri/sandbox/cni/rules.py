@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_interface
 from typing import Any
 
+from lastcall.api.json_text import loads
 from lastcall.cri.api import PodSandboxConfig
 from lastcall.cri.sandbox.cni.conf import Configuration, NetworkConfiguration
 from lastcall.cri.sandbox.cni.versions import at_least
@@ -154,7 +155,7 @@ def _bandwidth(annotations: dict[str, str]) -> dict[str, int]:
 def parse_result(stdout: bytes) -> Result:
     """The answer to ADD. Raises CNIError."""
     try:
-        value = json.loads(stdout)
+        value = loads(stdout)
     except ValueError as error:
         raise CNIError(f"its result is not JSON: {error}", BAD_CONTENT) from error
     if not isinstance(value, dict):
@@ -181,7 +182,7 @@ def failure(ended: str, stdout: bytes, stderr: bytes) -> CNIError:
             return CNIError(f"netplugin failed: {json.dumps(said, ensure_ascii=False)}")
         return CNIError(f"netplugin failed with no error message: {ended}")
     try:
-        value = json.loads(stdout)
+        value = loads(stdout)
         if not isinstance(value, dict):
             raise ValueError("it is not a JSON object")
     except ValueError as error:
@@ -205,7 +206,10 @@ def addresses(result: Result, ifname: str = IFNAME) -> tuple[str, ...]:
     Raises CNIError for an address that is none. Results before 0.3.0 have one of each family.
     """
     found: list[str] = []
-    for each in result.get("ips") or ():
+    ips = result.get("ips") or []
+    if not isinstance(ips, list):
+        raise CNIError("the addresses of its result are not a list", BAD_CONTENT)
+    for each in ips:
         if _interface(result, each) in ("", ifname):
             found.append(str(each.get("address", "")))
     for family in ("ip4", "ip6"):

@@ -27,14 +27,14 @@ class PastProcess:
         self.path = path
         self.exec_id = name.removeprefix("exec-") if name.startswith("exec-") else ""
         self.container_id = "" if self.exec_id else name
-        self.pid: int = facts.get("pid", 0)
-        self.start_time: int = facts.get("startTime", 0)
-        self.pod_uid: str = facts.get("podUid", "")
-        self.container: str = facts.get("container", "")
-        self.sandbox_id: str = facts.get("sandboxId", "")
-        self.exit_code: int | None = facts.get("exitCode")
-        self.signal: str = facts.get("signal", "")
-        self.finished_at: int = facts.get("finishedAt", 0)
+        self.pid = _number(facts.get("pid")) or 0
+        self.start_time = _number(facts.get("startTime")) or 0
+        self.pod_uid = _text(facts.get("podUid"))
+        self.container = _text(facts.get("container"))
+        self.sandbox_id = _text(facts.get("sandboxId"))
+        self.exit_code = _number(facts.get("exitCode"))
+        self.signal = _text(facts.get("signal"))
+        self.finished_at = _number(facts.get("finishedAt")) or 0
 
     @property
     def over(self) -> bool:
@@ -72,9 +72,19 @@ def read_journals(directory: str) -> list[PastProcess]:
 
 
 def _facts(path: str) -> dict[str, Any]:
+    """What the lines of a journal say, the last one first. What is no line of a journal is passed over."""
     facts: dict[str, Any] = {}
     with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
-            with contextlib.suppress(ValueError):
-                facts |= json.loads(line)
+            with contextlib.suppress(ValueError, RecursionError):
+                said = json.loads(line)
+                facts |= said if isinstance(said, dict) else {}
     return facts
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int and abs(value) < 1 << 63 else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

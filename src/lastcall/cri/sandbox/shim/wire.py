@@ -120,16 +120,21 @@ class Connection:
                 break
             try:
                 message = json.loads(self._in[_HEADER.size : start].decode("utf-8", "surrogatepass"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise WireError(f"a frame that is no JSON: {error}") from error
             if not isinstance(message, dict):
                 raise WireError("a frame that is no object")
+            sizes, count = message.get("blobs", []), message.get("fds", 0)
+            if not isinstance(sizes, list) or not all(map(_is_count, sizes)) or sum(sizes) != attached:
+                raise WireError("a frame whose attachments are not as long as it says")
+            if not _is_count(count):
+                raise WireError("a frame whose number of descriptors is none")
             blobs = []
-            for size in message.get("blobs", ()):
+            for size in sizes:
                 blobs.append(bytes(self._in[start : start + size]))
                 start += size
             del self._in[: _HEADER.size + length + attached]
-            fds = tuple(self._fds.popleft() for _ in range(message.get("fds", 0)) if self._fds)
+            fds = tuple(self._fds.popleft() for _ in range(min(count, len(self._fds))))
             messages.append((message, tuple(blobs), fds))
         return messages
 
@@ -142,3 +147,7 @@ class Connection:
                 os.close(fd)
         self._out.clear()
         self.socket.close()
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
