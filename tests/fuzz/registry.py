@@ -3,6 +3,7 @@
 import targets_api
 import targets_node
 import targets_streams
+import whole_api
 from harness import Fuzzer, decoder
 
 FUZZERS: tuple[Fuzzer, ...] = (
@@ -24,4 +25,5 @@ FUZZERS: tuple[Fuzzer, ...] = (
     decoder(targets_node.NETLINK),
     decoder(targets_node.IMAGES, 2),
     decoder(targets_node.DOCKER_CONFIG),
+    whole_api.fuzzer(6),
 )
