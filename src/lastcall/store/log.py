@@ -63,7 +63,7 @@ class Log:
             except BaseException:
                 self._connection.close()
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:  # SQLite's own words may hold what is damaged
             raise _opening_failed(path, error) from error
 
     def _prepare(self) -> None:
