@@ -132,7 +132,7 @@ class HTTPFace:
         user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
         info = request_info(request.method, request.path, request.query)
         if (asked := impersonation(request.headers)) is not None:
-            user = await self._impersonated(asked, user)
+            user = await self._impersonated(asked, user, info)
         if not may_everything(user):
             await self._check(request, user, info)
         if not info.is_resource_request:
@@ -163,12 +163,12 @@ class HTTPFace:
             # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
             await authorizer.check(user, info._replace(verb="create"))
 
-    async def _impersonated(self, asked: Impersonation, user: UserInfo) -> UserInfo:
-        """The user to act as. Raises the 403 StatusError (filters/impersonation.go)."""
+    async def _impersonated(self, asked: Impersonation, user: UserInfo, info: RequestInfo) -> UserInfo:
+        """The user to act as. Raises the 403 StatusError, which names the request (filters/impersonation)."""
         if not may_everything(user):
             for part in impersonation_requests(asked):
                 if not (await self._operations.authorizer.authorize(user, part)).allowed:
-                    raise forbidden_request(user, part)
+                    raise forbidden_request(user, info._replace(verb=f"impersonate-on:user-info:{info.verb}"))
         return impersonated(asked)
 
     def _resource(self, info: RequestInfo) -> Resource | None:
