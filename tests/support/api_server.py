@@ -31,7 +31,8 @@ from lastcall.world.world import World
 
 ADMIN = UserInfo("kubernetes-admin", ("system:masters",))
 CONTROLLER = UserInfo("system:kube-controller-manager", ())
-NODE = UserInfo("system:node:node1", ("system:nodes",))
+NODE = UserInfo("stand-in", ("system:masters",))
+"""A kubelet that binds Pods as well: no node may do that."""
 
 
 @dataclass
