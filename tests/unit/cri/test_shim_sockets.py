@@ -95,6 +95,14 @@ def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> N
             sockets.close()
 
 
+def test_a_file_that_is_closed_meanwhile_hides_no_socket_behind_it() -> None:
+    free = os.dup(0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        os.close(free)  # the listing itself takes this number, below the socket's
+        assert listener.fileno() > free
+        assert os.fstat(listener.fileno()).st_ino in procfs.socket_inodes([os.getpid()])
+
+
 def test_how_a_stranger_ended_is_told_by_its_pidfd_where_the_kernel_does() -> None:
     read, write = os.pipe()
     process = subprocess.Popen(["sh", "-c", "sleep 100 & echo $!; kill -9 $!; wait; exit 0"], stdout=write)

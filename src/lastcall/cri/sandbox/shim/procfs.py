@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -190,12 +191,14 @@ def socket_inodes(pids: list[int]) -> set[int]:
     found = set()
     for pid in pids:
         try:
-            for fd in os.listdir(f"/proc/{pid}/fd")[:_MOST_FILES]:
+            files = os.listdir(f"/proc/{pid}/fd")[:_MOST_FILES]
+        except OSError:
+            continue
+        for fd in files:
+            with contextlib.suppress(OSError):  # closed meanwhile; others are open
                 target = os.readlink(f"/proc/{pid}/fd/{fd}")
                 if target.startswith("socket:["):
                     found.add(int(target[8:-1]))
-        except OSError:
-            continue
     return found
 
 
