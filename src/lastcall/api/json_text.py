@@ -26,14 +26,15 @@ _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 def loads(body: bytes) -> Any:
     """Raises ValueError: OutOfBoundsError for what is too deep or too much; of all else `complaint` says why."""
     # Most bodies have less brackets than levels are allowed, and less commas than values.
-    if body.count(b",") > MAX_VALUES and _outside_of_strings(body).count(b",") > MAX_VALUES:
+    is_big = len(body) > MAX_VALUES
+    if is_big and body.count(b",") > MAX_VALUES and _outside_of_strings(body).count(b",") > MAX_VALUES:
         raise OutOfBoundsError(f"more than {MAX_VALUES} values")
     try:
         decoded = orjson.loads(body)
     except ValueError:
         decoded = orjson.loads(_mended(body))
     brackets = body.count(b"{") + body.count(b"[")
-    if brackets > MAX_DEPTH or brackets + 2 * body.count(b",") > MAX_VALUES:
+    if brackets > MAX_DEPTH or (is_big and brackets + 2 * body.count(b",") > MAX_VALUES):
         check_bounds(decoded)
     return decoded
 

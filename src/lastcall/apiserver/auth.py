@@ -123,7 +123,10 @@ def impersonation(headers: "MultiMapping[str]") -> Impersonation | None:
 
     What is no UTF-8 in a header is U+FFFD. (filters/impersonation.go:buildImpersonationRequests)
     """
-    if not any(name[:12].lower() == "impersonate-" for name in headers):
+    for name in headers:
+        if name[:1] in "Ii" and name[:12].lower() == "impersonate-":
+            break
+    else:
         return None
     extra: dict[str, list[str]] = {}
     for name, value in headers.items():

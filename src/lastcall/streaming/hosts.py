@@ -14,26 +14,36 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]*))(?::[0-9]*)?")
 """Address or name, with or without a port. (RFC 9110, section 7.2; names as in RFC 1123)"""
 
 
+MOST_KNOWN = 64
+
+
 class Hosts:
     """The names and addresses of a server: those given, loopback, and what a connection was made to."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower() for name in ("localhost", *names))
+        self._own: set[str] = set()
+        """Host headers that were answered: clients have few, and this is asked with every request."""
 
     def refusal(self, request: web.BaseRequest) -> web.Response | None:
         """What a request that is not meant for this server is answered, None for all others: 400, or 421 (Misdirected
         Request)."""
-        if request.version.major != 1:
+        if request.version[0] != 1:
             return _refused(400, "400 Bad Request: HTTP/1.1 is spoken here")
         host = request.headers.get("Host") or ""
+        is_path = request.raw_path.startswith("/")
+        if is_path and host in self._own:
+            return None
         hosts = [host]
-        if host and request.host != host:  # the request line says where it goes, too
+        if host and not is_path and request.host != host:  # the request line says where it goes, too
             hosts.append(f"[{request.host}]" if ":" in request.host else request.host)
         for asked in hosts:
             if (name := host_name(asked)) is None:
                 return _refused(400, "400 Bad Request: malformed Host header")
             if not self._is_own(name, request):
                 return _refused(421, f"421 Misdirected Request: this server is not {name}")
+        if len(self._own) < MOST_KNOWN:
+            self._own.add(host)
         return None
 
     def _is_own(self, name: str, request: web.BaseRequest) -> bool:
