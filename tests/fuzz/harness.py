@@ -82,11 +82,9 @@ def run(target: Target, seconds: float, seed: int) -> Report:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     until = time.monotonic() + seconds
     while time.monotonic() < until and len(report.failures) < 10:
-        structured = random.random() < 0.6
-        data = (
-            (target.make or json_change)(random, seeds) if structured else changed_bytes(random, random.choice(seeds))
-        )
-        problem, passed, took = once(target, data[:LONGEST_INPUT])
+        structured = random.random() < 0.7
+        data = made(target, random, seeds) if structured else changed_bytes(random, random.choice(seeds))
+        problem, passed, took = once(target, data := data[:LONGEST_INPUT])
         report.made[not structured] += 1
         report.passed[not structured] += passed
         report.slowest = max(report.slowest, took)
