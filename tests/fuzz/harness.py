@@ -96,6 +96,15 @@ def run(target: Target, seconds: float, seed: int) -> Report:
     return report
 
 
+def made(target: Target, random: Random, seeds: list[bytes]) -> bytes:
+    """An input by structure."""
+    while True:
+        try:
+            return (target.make or json_change)(random, seeds)
+        except RecursionError:
+            continue  # what fails may be deeper than a generator can write
+
+
 def once(target: Target, data: bytes) -> tuple[str, bool, float]:
     """(what is wrong, whether it was read, seconds)."""
     begin = time.monotonic()

@@ -7,7 +7,7 @@ import registry
 import targets_api
 import targets_node
 import targets_streams
-from harness import Target, changed_bytes, corpus_of, json_change, once
+from harness import Target, changed_bytes, corpus_of, made, once
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +33,7 @@ def test_what_failed_once_does_not_fail_again(target: Target) -> None:
 @given(random=st.randoms(use_true_random=False), structured=st.booleans())
 def test_bytes_become_a_value_or_the_declared_error(target: Target, random: Random, structured: bool) -> None:
     seeds = target.seeds()
-    data = (target.make or json_change)(random, seeds) if structured else changed_bytes(random, random.choice(seeds))
+    data = made(target, random, seeds) if structured else changed_bytes(random, random.choice(seeds))
     problem, _, _ = once(target, data)
     assert not problem, data[:300]
 
@@ -41,5 +41,5 @@ def test_bytes_become_a_value_or_the_declared_error(target: Target, random: Rand
 @BY_NAME
 def test_most_inputs_made_by_structure_are_read(target: Target) -> None:
     random, seeds = Random(1), target.seeds()
-    read = sum(once(target, (target.make or json_change)(random, seeds))[1] for _ in range(60))
+    read = sum(once(target, made(target, random, seeds))[1] for _ in range(60))
     assert read >= 30
