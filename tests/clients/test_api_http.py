@@ -375,15 +375,29 @@ async def test_only_who_may_impersonate_acts_as_another(running: RunningServer) 
     await give(running, "bob", core("list", "nodes"))
     bob, devs, masters = ("Impersonate-User", "bob"), ("Impersonate-Group", "devs"), ("Impersonate-Group", MASTERS)
     for user, headers, path, status, text in (
+        (
+            "alice",
+            [bob, masters],
+            "nodes",
+            403,
+            'nodes is forbidden: User "alice" cannot impersonate-on:user-info:list',
+        ),
         ("alice", [bob], "nodes", 200, ""),
         ("alice", [bob, devs], "nodes", 200, ""),
         ("alice", [bob], "pods", 403, 'User "bob" cannot list'),
-        ("alice", [bob, masters], "nodes", 403, f'groups "{MASTERS}" is forbidden: User "alice" cannot impersonate'),
+        # From here on the mode by which alice acted last, the legacy one, is tried first.
+        (
+            "alice",
+            [bob, masters],
+            "nodes",
+            403,
+            f'groups "{MASTERS}" is forbidden: User "alice" cannot impersonate res',
+        ),
         ("alice", [("Impersonate-User", "carol")], "pods", 403, 'users "carol" is forbidden: User "alice" cannot'),
         ("alice", [bob, ("Impersonate-Uid", "u")], "nodes", 403, 'uids.authentication.k8s.io "u" is forbidden'),
         ("alice", [bob, ("Impersonate-Extra-A%2fB", "v")], "nodes", 403, 'impersonate resource "userextras/a/b"'),
         ("alice", [("Impersonate-Group", "devs")], "nodes", 400, 'Groups:[]string{"devs"}, Extra:map[string][]string('),
-        ("carol", [bob], "pods", 403, 'User "carol" cannot impersonate resource "users" in API group ""'),
+        ("carol", [bob], "pods", 403, 'User "carol" cannot impersonate:user-info resource "users" in API group "auth'),
     ):
         async with acts_as(running, user) as http:
             async with http.get(f"/api/v1/{path}", headers=headers) as response:

@@ -6,6 +6,7 @@ and by bytes: less than half of all is a fault of the fuzzer.
 """
 
 import argparse
+import logging
 import sys
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ def main() -> int:
         )
     whole = sum(fuzzer.share for fuzzer in chosen)
     print(f"seed {options.seed}, {options.minutes} minutes for {len(chosen)} fuzzers", flush=True)
+    logging.getLogger("lastcall").setLevel(logging.CRITICAL)  # of what cannot be read it tells at length
     failed = False
     for fuzzer in chosen:
         report = fuzzer.run(options.minutes * 60 * fuzzer.share / whole, options.seed)

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import io
 import json
-import logging
 import os
 import struct
 import tarfile
@@ -29,8 +28,6 @@ from lastcall.cri.sandbox.image_layout import ImageLayout
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.shim.past import read_journals
 from lastcall.world import netlink
-
-logging.getLogger("lastcall.cri").setLevel(logging.CRITICAL)  # of each record that cannot be read it is told
 
 # -- CNI -----------------------------------------------------------------------------------------------------------------
 

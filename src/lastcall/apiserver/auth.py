@@ -9,15 +9,11 @@ Source: apiserver pkg/authentication/request/{union,x509,bearertoken,anonymous}.
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import Any
 
-from lastcall.api.errors import StatusError, bad_request, status_failure
+from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.field import go_quote
 from lastcall.apiserver.requestinfo import RequestInfo
-
-if TYPE_CHECKING:
-    from multidict import MultiMapping
 
 ALL_AUTHENTICATED = "system:authenticated"
 ALL_UNAUTHENTICATED = "system:unauthenticated"
@@ -106,81 +102,6 @@ def certificate_user(peer_certificate: Mapping[str, Any]) -> UserInfo | None:
             elif key == "organizationName":
                 groups.append(value)
     return UserInfo(name, (*groups, ALL_AUTHENTICATED)) if name else None
-
-
-@dataclass(frozen=True, slots=True)
-class Impersonation:
-    """Whom a request asks to act as: its `Impersonate-*` headers."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def impersonation(headers: "MultiMapping[str]") -> Impersonation | None:
-    """What is asked, None for nothing. Raises the 400 StatusError when a user's name is missing.
-
-    What is no UTF-8 in a header is U+FFFD. (filters/impersonation.go:buildImpersonationRequests)
-    """
-    for name in headers:
-        if name[:1] in "Ii" and name[:12].lower() == "impersonate-":
-            break
-    else:
-        return None
-    extra: dict[str, list[str]] = {}
-    for name, value in headers.items():
-        if name.lower().startswith(_EXTRA) and (key := unquote(_text(name).lower()[len(_EXTRA) :])):
-            extra.setdefault(key, []).append(_text(value))
-    asked = Impersonation(
-        _text(headers.get("Impersonate-User", "")),
-        tuple(_text(group) for group in headers.getall("Impersonate-Group", [])),
-        _text(headers.get("Impersonate-Uid", "")),
-        {key: tuple(values) for key, values in extra.items()},
-    )
-    if asked.name:
-        return asked
-    if asked == Impersonation(""):
-        return None
-    groups, more = _go_strings(asked.groups), ", ".join(f"{go_quote(k)}:{_go_strings(v)}" for k, v in extra.items())
-    user = f'Name:"", UID:{go_quote(asked.uid)}, Groups:{groups}, Extra:map[string][]string'
-    shown = f"&user.DefaultInfo{{{user}{f'{{{more}}}' if more else '(nil)'}}}"
-    raise bad_request(f"requested {shown} without impersonating a user name")
-
-
-_EXTRA = "impersonate-extra-"
-
-
-def _text(header: str) -> str:
-    """A header's value; its bytes that are no UTF-8 came as lone surrogates."""
-    return header if header.isascii() else header.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _go_strings(values: Sequence[str]) -> str:
-    return "[]string{" + ", ".join(map(go_quote, values)) + "}" if values else "[]string(nil)"
-
-
-def impersonated(asked: Impersonation) -> UserInfo:
-    """The user that somebody acts as (filters/impersonation.go)."""
-    name, groups = asked.name, asked.groups
-    if not groups and name.startswith("system:serviceaccount:") and name.count(":") == 3:
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}")
-    everybody = ALL_UNAUTHENTICATED if name == ANONYMOUS.name else ALL_AUTHENTICATED
-    return UserInfo(name, groups if everybody in groups else (*groups, everybody), asked.uid, asked.extra)
-
-
-def impersonation_requests(asked: Impersonation) -> list[RequestInfo]:
-    """What somebody must be allowed to act so: the user first, then each group, uid and piece of extra by itself."""
-    parts = asked.name.split(":")
-    if asked.name.startswith("system:serviceaccount:") and len(parts) == 4:
-        requests = [RequestInfo(True, "", "impersonate", "", "v1", parts[2], "serviceaccounts", parts[3])]
-    else:
-        requests = [RequestInfo(True, "", "impersonate", "", "v1", "", "users", asked.name)]
-    requests += [RequestInfo(True, "", "impersonate", "", "v1", "", "groups", group) for group in asked.groups]
-    of = RequestInfo(True, "", "impersonate", "authentication.k8s.io", "v1", "", "", "")
-    for key, values in asked.extra.items():
-        requests += [of._replace(resource="userextras", subresource=key, name=value) for value in values]
-    return requests + ([of._replace(resource="uids", name=asked.uid)] if asked.uid else [])
 
 
 # Controllers and scheduler have roles of their own in Kubernetes, which are not told apart here: they run in the API

@@ -26,12 +26,7 @@ from lastcall.api.resources import BINDINGS, ENDPOINTS, REVIEWS, Resource
 from lastcall.apiserver import representation
 from lastcall.apiserver.auth import (
     Authenticator,
-    Impersonation,
     UserInfo,
-    forbidden_request,
-    impersonated,
-    impersonation,
-    impersonation_requests,
     may_everything,
 )
 from lastcall.apiserver.bodies import Turns, decode_object, decode_optional, decode_patch
@@ -40,6 +35,7 @@ from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import verbs_of
 from lastcall.apiserver.eviction import EVICTIONS
 from lastcall.apiserver.health import health
+from lastcall.apiserver.impersonation import Impersonator, impersonation
 from lastcall.apiserver.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
 from lastcall.apiserver.listing import Page
 from lastcall.apiserver.negotiation import (
@@ -107,6 +103,7 @@ class HTTPFace:
         self._catalog = catalog
         self._issuer = issuer
         self._hosts = hosts
+        self._impersonator = Impersonator(operations.authorizer.check)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if (refused := self._hosts.refusal(request)) is not None:
@@ -132,7 +129,7 @@ class HTTPFace:
         user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
         info = request_info(request.method, request.path, request.query)
         if (asked := impersonation(request.headers)) is not None:
-            user = await self._impersonated(asked, user, info)
+            user = await self._impersonator.user_of(asked, user, _about(request, info))
         if not may_everything(user):
             await self._check(request, user, info)
         if not info.is_resource_request:
@@ -155,21 +152,12 @@ class HTTPFace:
     async def _check(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
         """Raises the 403 StatusError when `user` may not do this."""
         authorizer = self._operations.authorizer
-        if info.verb in ("list", "watch", "deletecollection"):
-            info = info.with_selector(request.query.get("fieldSelector", ""))
+        info = _about(request, info)
         await authorizer.check(user, info)
         if info.subresource in STREAMS and info.verb == "get":
             # A WebSocket begins with a GET and may do what a POST may
             # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
             await authorizer.check(user, info._replace(verb="create"))
-
-    async def _impersonated(self, asked: Impersonation, user: UserInfo, info: RequestInfo) -> UserInfo:
-        """The user to act as. Raises the 403 StatusError, which names the request (filters/impersonation)."""
-        if not may_everything(user):
-            for part in impersonation_requests(asked):
-                if not (await self._operations.authorizer.authorize(user, part)).allowed:
-                    raise forbidden_request(user, info._replace(verb=f"impersonate-on:user-info:{info.verb}"))
-        return impersonated(asked)
 
     def _resource(self, info: RequestInfo) -> Resource | None:
         resource = self._catalog.resource(info.group, info.version, info.resource)
@@ -538,6 +526,13 @@ class HTTPFace:
         for name, value in error.headers.items():
             response.headers[name] = value
         return response
+
+
+def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
+    """What an authorizer is asked: of a request about a collection also which of its objects are meant."""
+    if info.verb in ("list", "watch", "deletecollection"):
+        return info.with_selector(request.query.get("fieldSelector", ""))
+    return info
 
 
 def _note(request: web.BaseRequest) -> None:

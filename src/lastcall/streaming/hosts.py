@@ -15,6 +15,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]*))(?::[0-9]*)?")
 
 
 MOST_KNOWN = 64
+"""Host headers that are remembered."""
 
 
 class Hosts:
@@ -23,7 +24,7 @@ class Hosts:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower() for name in ("localhost", *names))
         self._own: set[str] = set()
-        """Host headers that were answered: clients have few, and this is asked with every request."""
+        """Host headers that are ours on every connection: clients have few, and this is asked with every request."""
 
     def refusal(self, request: web.BaseRequest) -> web.Response | None:
         """What a request that is not meant for this server is answered, None for all others: 400, or 421 (Misdirected
@@ -34,29 +35,37 @@ class Hosts:
         is_path = request.raw_path.startswith("/")
         if is_path and host in self._own:
             return None
+        everywhere = True
         hosts = [host]
         if host and not is_path and request.host != host:  # the request line says where it goes, too
             hosts.append(f"[{request.host}]" if ":" in request.host else request.host)
         for asked in hosts:
             if (name := host_name(asked)) is None:
                 return _refused(400, "400 Bad Request: malformed Host header")
-            if not self._is_own(name, request):
-                return _refused(421, f"421 Misdirected Request: this server is not {name}")
-        if len(self._own) < MOST_KNOWN:
+            if not self._is_ours(name):
+                everywhere = False
+                if not _connected_to(name, request):
+                    return _refused(421, f"421 Misdirected Request: this server is not {name}")
+        if everywhere and len(self._own) < MOST_KNOWN:
             self._own.add(host)
         return None
 
-    def _is_own(self, name: str, request: web.BaseRequest) -> bool:
+    def _is_ours(self, name: str) -> bool:
         if name in self._names or not name:  # only a client without a name for it sends none
             return True
         try:
-            address = ip_address(name)
+            return ip_address(name).is_loopback
         except ValueError:
             return False
-        if address.is_loopback:
-            return True
-        local = request.transport.get_extra_info("sockname") if request.transport is not None else None
-        return isinstance(local, tuple) and local[0] == str(address)
+
+
+def _connected_to(name: str, request: web.BaseRequest) -> bool:
+    """Whether `name` is the address that the request's connection was made to."""
+    local = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    try:
+        return isinstance(local, tuple) and local[0] == str(ip_address(name))
+    except ValueError:
+        return False
 
 
 def host_name(host: str) -> str | None:

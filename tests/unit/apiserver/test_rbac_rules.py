@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.apiserver.auth import Impersonation, UserInfo, impersonation_requests
+from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.rbac import (
     FULL_AUTHORITY,
     compact,
@@ -166,12 +166,3 @@ def test_missing_permissions_are_put_together_again() -> None:
 )
 def test_the_one_name_that_a_field_selector_asks_for(selector: str, name: str) -> None:
     assert exact_name(selector) == name
-
-
-def test_who_acts_as_somebody_must_be_allowed_the_user_and_each_group() -> None:
-    def texts(name: str, *groups: str) -> list[tuple[str, str, str, str]]:
-        asked = impersonation_requests(Impersonation(name, groups))
-        return [(each.verb, each.namespace, each.resource, each.name) for each in asked]
-
-    assert texts("bob", "devs") == [("impersonate", "", "users", "bob"), ("impersonate", "", "groups", "devs")]
-    assert texts("system:serviceaccount:ns:robot") == [("impersonate", "ns", "serviceaccounts", "robot")]

@@ -6,7 +6,8 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, NODES, PODS, SERVICEACCOUNTS
 from lastcall.apiserver import tokens
-from lastcall.apiserver.auth import ANONYMOUS, Authenticator, Impersonation, UserInfo, bearer_token, impersonated
+from lastcall.apiserver.auth import ANONYMOUS, Authenticator, UserInfo, bearer_token
+from lastcall.apiserver.impersonation import MODES, Impersonation
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.requestinfo import request_info
 from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
@@ -165,7 +166,7 @@ def test_bearer_scheme_is_case_insensitive() -> None:
 
 MASTER = UserInfo("root", ("system:masters",))
 NODE = UserInfo("system:node:n", ("system:nodes",))
-ACCOUNT_USER = impersonated(Impersonation("system:serviceaccount:ns:default"))
+ACCOUNT_USER = MODES[-1].user(Impersonation("system:serviceaccount:ns:default"))
 OTHER = UserInfo("alice", ("system:authenticated",))
 
 
