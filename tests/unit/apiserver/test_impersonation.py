@@ -68,14 +68,15 @@ def answer(
             Impersonation("bob", (MASTERS,)),
             LIST_NODES,
             'groups.authentication.k8s.io "system:masters" is forbidden: User "dora" cannot impersonate:user-info '
-            'resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters '
-            "group is not allowed",
+            'resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the '
+            "system:masters group is not allowed",
         ),
         (
             Impersonation("bob", ("",)),
             LIST_NODES,
             'groups.authentication.k8s.io is forbidden: User "dora" cannot impersonate:user-info resource "groups" in '
-            'API group "authentication.k8s.io" at the cluster scope: impersonating the empty string group is not allowed',
+            'API group "authentication.k8s.io" at the cluster scope: impersonating the empty string group is not '
+            "allowed",
         ),
         (Impersonation("bob", ("a", "b", "c", "d")), LIST_NODES, 'groups.authentication.k8s.io "a" is forbidden'),
         (
