@@ -177,7 +177,7 @@ def test_every_signal_is_on_record_with_its_time_pid_and_reason(told: dict[str, 
 def test_the_substitute_for_an_image_is_named(told: dict[str, Story]) -> None:
     for story in told.values():
         assert story.records("ImageSubstituted", image="busybox:1.36")
-        assert "busybox:1.36 could not be had" in story.findings()["imageSubstituted"]
+        assert "busybox:1.36 is not available" in story.findings()["imageSubstituted"]
 
 
 def test_a_forced_delete_says_that_the_containers_outlived_the_object() -> None:

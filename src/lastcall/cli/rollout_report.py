@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lastcall import __version__
 from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_session import Result
-from lastcall.traffic.account import WHY, Account, LostRequest
+from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import MOVED_MEANS
@@ -178,7 +178,9 @@ def _experiment(result: Result) -> dict[str, Any]:
         "applicationOutput": {"requests": found.seen, "whole": found.whole_output},
         "during": _during(result),
         "lateness": _lateness(result),
-        "advice": [{"sentence": a.sentence, "saves": a.saves, "patch": a.patch} for a in result.judgement.advice],
+        "advice": [
+            {"id": a.id, "sentence": a.sentence, "saves": a.saves, "patch": a.patch} for a in result.judgement.advice
+        ],
         "patch": result.judgement.patch,
         "lostRequests": [_lost(each) for each in found.lost],
         "pods": [
@@ -243,6 +245,7 @@ def _lost(lost: LostRequest) -> dict[str, Any]:
         "pod": lost.pod or None,
         "phase": lost.phase or None,
         "cause": lost.cause,
+        "causeId": CAUSE_IDS[lost.cause],
         "between": list(lost.between),
         "application": lost.seen,
     }

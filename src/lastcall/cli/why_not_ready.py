@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.timeline.catalogue.lookup import fix
 
 PATIENCE_SECONDS = 15.0
 """After so long, and every time again, a line says what is being waited for."""
@@ -19,26 +20,21 @@ HOPELESS = (
 )
 """Reasons that waiting does not change: nothing else in this cluster will bring the image, the key or the command."""
 
-_PULL = (
-    "`lastcall image from-host NAME` makes an image of this machine's own programs, `lastcall image import FILE` takes "
-    "one from `docker save`; a private registry wants `docker login`, or an imagePullSecret"
-)
-_WAY_OUT = {
-    "ErrImageNeverPull": "the image is not there and imagePullPolicy is Never: `lastcall image ls` shows what is there",
-    "ErrImagePull": _PULL,
-    "ImagePullBackOff": _PULL,
-    "InvalidImageName": "correct spec.containers[].image",
-    "CreateContainerConfigError": "add the ConfigMap or Secret to the manifests, with the key that is asked for",
-    "RunContainerError": "correct command, args or workingDir",
-    "StartError": "correct command, args or workingDir",
-    "CrashLoopBackOff": "the container ends again and again: see its last exit code",
-    "FailedScheduling": "ask for less (resources.requests), or for what the nodes have (nodeSelector, affinity, "
-    "tolerations, claims): `kubectl describe node` shows it",
-    "Unhealthy": "correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it",
-    "FailedMount": "add the ConfigMap, Secret or claim to the manifests, with the key that is asked for",
-    "FailedCreate": "the API server refuses the Pods, as the message says: correct the template",
+CAUSES = {
+    "ErrImageNeverPull": "imageNeverPulled",
+    "ErrImagePull": "imageNotPulled",
+    "ImagePullBackOff": "imageNotPulled",
+    "InvalidImageName": "imageNameInvalid",
+    "CreateContainerConfigError": "configMissing",
+    "RunContainerError": "commandNotStarted",
+    "StartError": "commandNotStarted",
+    "CrashLoopBackOff": "crashLoop",
+    "FailedScheduling": "unschedulable",
+    "Unhealthy": "probeFailed",
+    "FailedMount": "volumeNotMounted",
+    "FailedCreate": "podsRefused",
 }
-"""By the reason of a container's state, or of an Event."""
+"""Reason of a container's state, or of an Event → its cause in the catalogue."""
 
 _DISK_FULL = "No space left on device"
 
@@ -70,13 +66,13 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     hints: dict[str, None] = {}
     for name, reason, message in _waiting(pod):
         lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
-        if reason in _WAY_OUT:
-            hints.setdefault(_WAY_OUT[reason])
+        if reason in CAUSES:
+            hints.setdefault(fix(CAUSES[reason]))
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
     hints.update(dict.fromkeys(_ways_out(warnings)))
     if any(_DISK_FULL in line for line in lines):
-        hints.setdefault("the cluster's files are in memory: give them more room with --state-size")
+        hints.setdefault(fix("stateFull"))
     lines += [f"  way out: {hint}" for hint in hints]
     return lines
 
@@ -169,7 +165,7 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
 
 def _ways_out(events: Sequence[Object]) -> list[str]:
     reasons = [str(event.get("reason")) for event in events]
-    return [_WAY_OUT[reason] for reason in reasons if reason in _WAY_OUT]
+    return [fix(CAUSES[reason]) for reason in reasons if reason in CAUSES]
 
 
 def _event(event: Object) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lastcall.timeline import kinds
+from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.story import Ending, Finding
 
 TOLD_SECONDS = 0.5
@@ -38,24 +39,19 @@ def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
     if ending.gone is not None and ending.gone - held.at < TOLD_SECONDS:
         return
     names = f"finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
-    usual = f"Usually removed by: {removers(finalizers)}."
+    usual = removers(finalizers)
     if ending.gone is not None:
-        text = f"Nothing ran any more, but the object stayed for {ending.gone - held.at:.1f} s more, held by {names}."
-        yield Finding("heldByFinalizers", "warning", f"{text} {usual}")
+        seconds = f"{ending.gone - held.at:.1f}"
+        text = said("heldByFinalizers", "stayed", seconds=seconds, names=names, removers=usual)
+        yield Finding("heldByFinalizers", "warning", text)
         return
-    text = f"The Pod has ended, but its object stays Terminating: it is held by {names}."
     pod = ending.pod
-    advice = (
-        f"See why that did not happen, or remove it by hand: `kubectl patch pod {pod.name} -n {pod.namespace} --type "
-        'merge -p \'{"metadata":{"finalizers":null}}\'`.'
-    )
-    yield Finding("heldByFinalizers", "problem", f"{text} {usual}", advice=advice)
+    advice = fix("heldByFinalizers", pod=pod.name, namespace=pod.namespace)
+    yield Finding("heldByFinalizers", "problem", said("heldByFinalizers", names=names, removers=usual), advice=advice)
 
 
 def claim_held(facts: dict[str, Any], at: float) -> str:
     """A claim that was deleted while the Pod used it; `at` in seconds after the beginning of the Pod's end."""
-    when = f", deleted {-at:.1f} s before this end began," if at < 0 else ""
-    return (
-        f"PersistentVolumeClaim {facts.get('claim')}{when} is Terminating, held by finalizer {facts.get('finalizer')}, "
-        f"because Pod {facts.get('pod')} uses it: it goes when the last Pod that uses it is gone."
-    )
+    when = said("claimHeldByPod", "before", seconds=f"{-at:.1f}") if at < 0 else ""
+    names = {each: facts.get(each) for each in ("claim", "finalizer", "pod")}
+    return said("claimHeldByPod", when=when, **names)

@@ -5,6 +5,7 @@ from typing import Any
 
 from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
+from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.timeline.finalizers import claim_held, held_by_finalizers
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
@@ -14,14 +15,7 @@ from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Sev
 _TRAP_DELAY_SECONDS = 0.1
 """A shell that was free to run its trap prints within this time of the signal."""
 
-_DISPOSITIONS = {
-    "default": (
-        "has no handler for {signal}: the kernel drops a signal with its default action when PID 1 of a PID namespace "
-        "gets it, so it did nothing"
-    ),
-    "ignored": "ignores {signal} (SigIgn in /proc), so it did nothing",
-    "blocked": "blocks {signal} (SigBlk in /proc), so it was not delivered",
-}
+_NOT_HANDLED = ("default", "ignored", "blocked")
 
 
 def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
@@ -40,72 +34,58 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
     for entry in ending.entries:
         facts = entry.record.facts
         if entry.record.kind == kinds.IMAGE_SUBSTITUTED:
-            text = (
-                f"Image {facts.get('image')} could not be had: {facts.get('substitute')} ran in its place. "
-                "Programs in it may behave differently."
-            )
+            text = said("imageSubstituted", image=facts.get("image"), substitute=facts.get("substitute"))
             yield Finding("imageSubstituted", "warning", text, entry.record.container)
         elif entry.record.kind == kinds.PROCESS_DIED:
             yield _process_died(entry)
         elif entry.record.kind == kinds.VOLUME_BUSY:
-            yield Finding("volumeBusy", "warning", _volume_busy(facts))
+            yield Finding("volumeBusy", "warning", _volume_busy(facts), advice=fix("volumeBusy"))
         elif entry.record.kind == kinds.CLAIM_HELD:
             yield Finding("claimHeldByPod", "info", claim_held(facts, entry.at))
         elif entry.record.kind == kinds.NETWORK_DETACHED and facts.get("error"):
-            text = (
-                f"The Pod's network {facts.get('ip')} could not be taken down: {facts.get('error')}. The Pod stays "
-                "Terminating until that succeeds."
-            )
-            yield Finding("networkTeardownFailed", "warning", text)
+            text = said("networkTeardownFailed", ip=facts.get("ip"), error=facts.get("error"))
+            yield Finding("networkTeardownFailed", "warning", text, advice=fix("networkTeardownFailed"))
         elif entry.record.kind == kinds.GRACE_SHORTENED and entry.at >= 0:
-            text = (
-                f"A second DELETE shortened the grace period from {facts.get('from')} s to {facts.get('to')} s; a hook "
-                "or stop that is under way is not interrupted by it."
-            )
+            text = said("graceShortened", before=facts.get("from"), after=facts.get("to"))
             yield Finding("graceShortened", "info", text)
     yield from held_by_finalizers(ending)
     late = [c for c in ending.containers if c.exited_at is not None and ending.gone is not None]
     last = max((c.exited_at or 0.0 for c in late), default=0.0)
     if ending.gone is not None and last > ending.gone + 0.001:
-        text = (
-            f"The object was gone after {_s(ending.gone)}, its containers lived on until {_s(last)}: a forced deletion "
-            "does not wait for the node."
-        )
-        yield Finding("goneBeforeContainers", "warning", text)
+        text = said("goneBeforeContainers", gone=_s(ending.gone), last=_s(last))
+        yield Finding("goneBeforeContainers", "warning", text, advice=fix("goneBeforeContainers"))
 
 
 def _volume_busy(facts: dict[str, Any]) -> str:
     holders = [
-        f"a mount at {each.get('path')}"
-        if each.get("how") == "mount"
-        else f"{each.get('name')} (pid {each.get('pid')}) by {each.get('how')} {each.get('path')}"
+        said("volumeBusy", "mount" if each.get("how") == "mount" else "process", **_FIELDS_OF_A_HOLDER | each)
         for each in facts.get("holders") or ()
     ]
-    held = ", ".join(holders[:4]) or "nobody that can be seen"
+    held = ", ".join(holders[:4]) or said("volumeBusy", "nobody")
     more = len(holders) - 4 + int(facts.get("more") or 0)
-    return (
-        f"Volume {facts.get('volume')} could not be unmounted ({facts.get('error')}): it is held by {held}"
-        f"{f' and {more} more' if more > 0 else ''}. The object stays until it is unmounted."
-    )
+    if more > 0:
+        held = said("volumeBusy", "more", holders=held, more=more)
+    return said("volumeBusy", volume=facts.get("volume"), error=facts.get("error"), holders=held)
 
 
-_AFTER_A_DEATH = {
-    "node-1": "it was started again and took its containers over, and a grace period under way began anew.",
-    "control-plane": "it was started again and went on from its store.",
-    "shim-1": "every container that ran ended with it, and it was started again without them.",
-}
+_FIELDS_OF_A_HOLDER: dict[str, Any] = dict.fromkeys(("path", "name", "pid", "how"))
 
 
 def _process_died(entry: Entry) -> Finding:
     facts = entry.record.facts
     role, how = str(facts.get("role")), signal_name(facts.get("signal"))
-    died = f"was killed by {how}" if how else f"exited with {facts.get('exitCode')}"
+    died = said("processDied", "exited", code=facts.get("exitCode"))
+    if how:
+        died = said("processDied", "killed", signal=how)
     if "hung" in facts:
-        died = f"hung (its event loop did not turn for {facts['hung']['seconds']:.0f} s) and was ended"
+        died = said("processDied", "hung", seconds=f"{facts['hung']['seconds']:.0f}")
     restarted = facts.get("restartsIn") is not None
-    after = _AFTER_A_DEATH.get(role, "") if restarted else "what it did after that is not known."
+    after = "" if restarted else said("processDied", "unknown")
+    if restarted and role in CATALOGUE["processDied"].texts:
+        after = said("processDied", role)
     severity: Severity = "warning" if restarted and role != "shim-1" else "problem"
-    return Finding("processDied", severity, f"The cluster's {role} {died} at {entry.at:.2f} s; {after}")
+    text = said("processDied", role=role, died=died, at=f"{entry.at:.2f}", after=after)
+    return Finding("processDied", severity, text)
 
 
 # -- a container --------------------------------------------------------------------------------------------------
@@ -114,7 +94,7 @@ def _process_died(entry: Entry) -> Finding:
 def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if not c.started:
         because = why_never_started(c, ending)
-        text = f"{c.name} was never started{f' ({because})' if because else ''}, so nothing had to be stopped."
+        text = said("neverStarted", "because" if because else "", container=c.name, because=because)
         yield Finding("neverStarted", "info", text, c.name)
 
 
@@ -122,21 +102,21 @@ def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Find
     if c.exited_at is None or c.sigkilled:
         return
     if c.ended_before_delete:
-        when = f"{_s(-c.exited_at)} before the DELETE"
-        yield Finding("endedByItself", "info", f"{c.name} ended by itself {when}, {_exit(c)}.", c.name)
+        before = _s(-c.exited_at)
+        text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))
+        yield Finding("endedByItself", "info", text, c.name)
     elif c.term_at is None or c.exited_at < c.term_at:
-        text = f"{c.name} ended by itself at {_s(c.exited_at)}, before any signal was sent to it, {_exit(c)}."
+        text = said("endedByItself", container=c.name, at=_s(c.exited_at), exit=_exit(c))
         hook = c.pre_stop
         if hook and hook.finished_at is not None and hook.finished_at > c.exited_at + 0.05 and hook.handler != "exec":
-            text += f" Its preStop hook was still waited for until {_s(hook.finished_at)}."
+            text = f"{text} {said('endedByItself', 'hookWaited', until=_s(hook.finished_at))}"
         yield Finding("endedByItself", "info", text, c.name)
 
 
 def _hook_skipped(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if c.pre_stop and c.pre_stop.outcome == "skipped":
-        yield Finding(
-            "hookNotRun", "warning", f"The preStop hook of {c.name} was not run: {c.pre_stop.detail}.", c.name
-        )
+        text = said("hookNotRun", container=c.name, detail=c.pre_stop.detail)
+        yield Finding("hookNotRun", "warning", text, c.name)
 
 
 def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -146,19 +126,14 @@ def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[F
     if hook.handler == "exec" and c.exited_at is not None and hook.finished_at is not None:
         own_exit = c.term_at is None or c.exited_at < c.term_at
         if own_exit and abs(hook.finished_at - c.exited_at) < 0.25:
-            text = (
-                f"{c.name} ended while its preStop command ran; the command died with the container, which counts as a "
-                "failed hook."
-            )
+            text = said("hookDiedWithContainer", container=c.name)
             yield Finding("hookDiedWithContainer", "warning", text, c.name)
             return
-    why = f"exit code {hook.exit_code}" if hook.exit_code else hook_failure(hook.detail)
-    output = hook.output.strip().splitlines()
-    said = f" It said: {output[-1].strip()}" if output else ""
-    text = (
-        f"The preStop hook of {c.name} failed after {_s(hook.seconds)}{f' ({why})' if why else ''}: the stop goes on "
-        f"without it, and nothing of the Pod's status shows it, only the Event FailedPreStopHook.{said}"
-    )
+    because = f"exit code {hook.exit_code}" if hook.exit_code else hook_failure(hook.detail)
+    variant = "because" if because else ""
+    text = said("hookFailed", variant, container=c.name, seconds=_s(hook.seconds), because=because)
+    if output := hook.output.strip().splitlines():
+        text = f"{text} {said('hookFailed', 'said', line=output[-1].strip())}"
     yield Finding("hookFailed", "problem", text, c.name)
 
 
@@ -166,24 +141,28 @@ def _hook_outlived(c: ContainerEnding, ending: Ending, version: str) -> Iterator
     hook = c.pre_stop
     if hook is None or hook.outcome != "outlived":
         return
-    text = (
-        f"The preStop hook of {c.name} still ran when the grace period was over ({_s(hook.seconds)}): {c.stop_signal} "
-        "was sent while it ran"
-    )
-    if c.stop_timeout is not None:
-        text += f", and {c.name} was left {c.stop_timeout:g} s{' (the least that is given)' if c.stop_floor else ''}"
-    yield Finding("hookOutlived", "problem", text + ".", c.name)
+    variant = "" if c.stop_timeout is None else "floor" if c.stop_floor else "left"
+    left = f"{c.stop_timeout or 0:g}"
+    text = said("hookOutlived", variant, container=c.name, seconds=_s(hook.seconds), signal=c.stop_signal, left=left)
+    grace = ending.grace_seconds
+    advice = fix("hookOutlived", grace=grace) if grace is not None else ""
+    yield Finding("hookOutlived", "problem", text, c.name, advice)
 
 
 def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    words = _DISPOSITIONS.get(c.disposition)
-    if words is None or c.term_at is None:
+    if c.disposition not in _NOT_HANDLED or c.term_at is None:
         return
     program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
-    text = f"PID 1 of {c.name}{f' ({program})' if program else ''} {words.format(signal=c.stop_signal)}"
-    if c.sigkilled and c.exited_at is not None:
-        text += f"; it took the full time until SIGKILL, {_s(c.exited_at - c.term_at)}"
-    yield Finding("stopSignalNotHandled", "problem", text + ".", c.name, why.stop_signal_advice(c, version))
+    killed = c.sigkilled and c.exited_at is not None
+    text = said(
+        "stopSignalNotHandled",
+        "untilKill" if killed else "",
+        container=c.name,
+        program=f" ({program})" if program else "",
+        disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
+        seconds=_s(c.drain_seconds),
+    )
+    yield Finding("stopSignalNotHandled", "problem", text, c.name, why.stop_signal_advice(c, version))
 
 
 def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -192,10 +171,7 @@ def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Fi
     after = [line.at for line in ending.output if line.container == c.name and line.at >= c.term_at]
     delay = after[0] - c.term_at if after else 0.0
     if delay >= _TRAP_DELAY_SECONDS:
-        text = (
-            f"{c.name} took {_s(delay)} to react to {c.stop_signal}: its PID 1 is a shell, and a shell runs its trap "
-            "only when the command it waits for has ended."
-        )
+        text = said("shellRunsTrapLate", container=c.name, seconds=_s(delay), signal=c.stop_signal)
         yield Finding("shellRunsTrapLate", "info", text, c.name)
 
 
@@ -209,25 +185,25 @@ def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     if c.killed_by == "out of memory":
         return  # findings_why.out_of_memory
     if c.killed_by == "unknown sender":
-        text = (
-            f"{c.name} ended by SIGKILL{when}, and lastcall did not send it: somebody else did, or the kernel for want "
-            "of memory (inferred)."
-        )
+        text = said("killedByOther", container=c.name, when=when)
         yield Finding("killedByOther", "problem", text, c.name)
     elif c.killed_by in ("grace over", "StopContainer"):
         yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
     else:
-        yield Finding("killed", "problem", f"{c.name} was sent SIGKILL{when} ({c.killed_by}).", c.name)
+        text = said("killed", "other", container=c.name, when=when, why=c.killed_by)
+        yield Finding("killed", "problem", text, c.name)
 
 
 def _why_killed(c: ContainerEnding, when: str) -> str:
-    text = f"{c.name} was sent SIGKILL{when}"
     if c.term_at is None or c.stop_timeout is None:
-        return f"{text}: its time was over."
-    text += f", because it still ran {c.stop_timeout:g} s after {c.stop_signal}"
+        return said("killed", "timeOver", container=c.name, when=when)
+    timeout = f"{c.stop_timeout:g}"
     if c.pre_stop and c.deducted_seconds:
-        return f"{text}: the preStop hook had taken {_s(c.pre_stop.seconds)} of the grace period before."
-    return text + "."
+        hook = _s(c.pre_stop.seconds)
+        return said(
+            "killed", "hookTookTime", container=c.name, when=when, timeout=timeout, signal=c.stop_signal, hook=hook
+        )
+    return said("killed", "stillRan", container=c.name, when=when, timeout=timeout, signal=c.stop_signal)
 
 
 def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -236,13 +212,9 @@ def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> 
         return
     grace = ending.grace_seconds
     total = f"up to {hook.seconds + c.stop_timeout:.0f} s" if not c.sigkilled else _s(hook.seconds + c.drain_seconds)
-    text = c.stop_why or (
-        f"Kubernetes {version} does not take the preStop hook's time off the grace period (so it was from 1.22 to "
-        "1.27; 1.28 fixed it)."
-    )
-    yield Finding(
-        "hookTimeNotCounted", "warning", f"{text.rstrip('.')}; {c.name} had {total} in place of {grace} s.", c.name
-    )
+    reason = c.stop_why or said("hookTimeNotCounted", "version", version=version)
+    text = said("hookTimeNotCounted", why=reason.rstrip("."), container=c.name, total=total, grace=grace)
+    yield Finding("hookTimeNotCounted", "warning", text, c.name)
 
 
 def _exit_code(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -250,8 +222,8 @@ def _exit_code(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Fin
         return
     if c.kind == "container":
         how = f"{c.signal} (exit code {c.exit_code})" if c.signal else f"exit code {c.exit_code}"
-        text = f"{c.name} ended with {how} on {c.stop_signal}: the Pod counts as Failed, although nothing was killed."
-        yield Finding("exitCodeNotZero", "warning", text, c.name)
+        text = said("exitCodeNotZero", container=c.name, how=how, signal=c.stop_signal)
+        yield Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop_signal))
 
 
 _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Finding]], ...] = (

@@ -7,8 +7,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.node_facts import ProcessesLeft
-from lastcall.timeline.story import ContainerEnding, Ending, Finding
+from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
 
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
 _PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
@@ -16,7 +17,6 @@ _PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
 
 _SOON_SECONDS = 1.0
 """An endpoint's change has not reached every proxy and client of a real cluster before this."""
-_PAUSE = "lifecycle: {preStop: {sleep: {seconds: 5}}}"
 _MOST_NAMES = 4
 
 
@@ -36,19 +36,16 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     told = f", so {it} never got {c.stop_signal} (inferred)" if len(untold) == left.alive else ""
     killed = left.when == "SIGKILL" and c.sigkilled
     until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
+    facts = {"container": c.name, "by_name": _by_name(c), "signal": c.stop_signal, "names": names, "until": until}
+    facts["untold"] = told
     if is_shell(c):
-        text = (
-            f"PID 1 of {c.name} is a shell{_by_name(c)}, and a shell does not pass {c.stop_signal} on: {names} {until}"
-            f"{told}."
-        )
+        text = said("shellKeepsSignal", **facts)
         yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _exec_advice(c))
         return
-    text = (
-        f"{c.stop_signal} goes to PID 1 of {c.name}{_by_name(c)} alone: {names} {until}{told}. What they had begun was "
-        "lost."
+    severity: Severity = "problem" if killed else "warning"
+    yield Finding(
+        "childrenNotSignalled", severity, said("childrenNotSignalled", **facts), c.name, fix("childrenNotSignalled")
     )
-    advice = "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does."
-    yield Finding("childrenNotSignalled", "problem" if killed else "warning", text, c.name, advice)
 
 
 def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -57,9 +54,8 @@ def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     if left is None or not left.zombies:
         return
     count = "a child that had ended" if left.zombies == 1 else f"{left.zombies} children that had ended"
-    text = f"PID 1 of {c.name}{_by_name(c)} has not reaped {count} (zombies): each keeps a process number."
-    advice = "shareProcessNamespace: true (the Pod's first process then reaps them), or an init such as tini as PID 1."
-    yield Finding("zombies", "info", text, c.name, advice)
+    text = said("zombies", container=c.name, by_name=_by_name(c), count=count)
+    yield Finding("zombies", "info", text, c.name, fix("zombies"))
 
 
 def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -70,13 +66,10 @@ def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Ite
     end = sockets.at_exit
     if not end.connections:
         return
-    listening = "and still listened" if end.listeners else "and no longer listened"
-    text = f"{c.name} had {_connections(end.connections)} open when SIGKILL came, {listening}: " + (
-        "it had not begun to end." if end.listeners else "it probably waited for them (inferred)."
-    )
+    listening = "listening" if end.listeners else ""
+    text = said("connectionsOpenAtKill", listening, container=c.name, connections=_connections(end.connections))
     seconds = ending.grace_seconds
-    advice = "Close idle keep-alive connections on the stop signal"
-    advice += f", or give more time: terminationGracePeriodSeconds above {seconds}." if seconds is not None else "."
+    advice = fix("connectionsOpenAtKill", "grace" if seconds is not None else "", grace=seconds)
     yield Finding("connectionsOpenAtKill", "warning", text, c.name, advice)
 
 
@@ -85,20 +78,14 @@ def stop_signal_advice(c: ContainerEnding, version: str) -> str:
     if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
         return ""  # not_signalled says it
     if c.disposition == "ignored":
-        return f"Take the program's {c.stop_signal} back from SIG_IGN (`trap - TERM` in a shell that starts it)."
+        return fix("stopSignalNotHandled", "ignored", signal=c.stop_signal)
     if c.disposition == "blocked":
-        return f"Unblock {c.stop_signal} in the program, or in what starts it."
+        return fix("stopSignalNotHandled", "blocked", signal=c.stop_signal)
     others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
     if c.disposition == "default" and others:
-        return (
-            f"It has a handler for {others[0]}: STOPSIGNAL {others[0]} in the image, or `lifecycle: {{stopSignal: "
-            f"{others[0]}}}` (feature gate ContainerStopSignals)."
-        )
+        return fix("stopSignalNotHandled", "otherSignal", other=others[0])
     if c.disposition == "default":
-        return (
-            "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as tini as "
-            f"PID 1, or a handler for {c.stop_signal}."
-        )
+        return fix("stopSignalNotHandled", "default", signal=c.stop_signal)
     return ""
 
 
@@ -107,20 +94,18 @@ def stop_signal_advice(c: ContainerEnding, version: str) -> str:
 
 def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """The kernel's counter has moved: PID 1 was killed for it, or one of its children."""
-    limit = f" {_bytes(c.memory_limit)}" if c.memory_limit else ""
-    advice = f"resources: {{limits: {{memory: more than {_bytes(c.memory_limit)}}}}}" if c.memory_limit else ""
+    limit = _bytes(c.memory_limit)
     if c.killed_by == "out of memory":
-        when = _when(c)
-        group = f" its memory limit of{limit}" if c.memory_limit else " the memory that its Pod or its node had"
-        seen = "by the counter of its control group" if c.oom_kills else "inferred from the machine's counter"
-        text = f"{c.name} was killed{when} because it ran out of memory: it used more than{group} ({seen})."
+        group = said("outOfMemory", "limit" if c.memory_limit else "noLimit", limit=limit)
+        seen = said("outOfMemory", "counted" if c.oom_kills else "inferred")
+        text = said("outOfMemory", container=c.name, when=_when(c), group=group, seen=seen)
+        advice = fix("outOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("outOfMemory", "problem", text, c.name, advice)
     elif c.oom_kills:
         count = "a process" if c.oom_kills == 1 else f"{c.oom_kills} processes"
-        text = (
-            f"The kernel killed {count} of {c.name} for want of memory{f' (limit{limit})' if limit else ''}; PID 1 "
-            f"lived on, and its end by {_end(c)} came after that."
-        )
+        of = f" (limit {limit})" if c.memory_limit else ""
+        text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=_end(c))
+        advice = fix("childOutOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("childOutOfMemory", "problem", text, c.name, advice)
 
 
@@ -128,9 +113,9 @@ def exit_code_137(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     """137 without a SIGKILL: PID 1 passed on how a child of it ended."""
     if c.exit_code != 137 or c.signal is not None or c.exited_at is None:
         return
-    who = "a shell reports a child that was killed so" if is_shell(c) else "programs report a killed child so"
-    why = " The counter of its control group says for want of memory." if c.oom_kills else ""
-    text = f"{c.name} exited with 137 by itself: nobody killed its PID 1; {who}.{why}"
+    reporter = said("exitCode137OfItsOwn", "shell" if is_shell(c) else "program")
+    memory = said("exitCode137OfItsOwn", "memory") if c.oom_kills else ""
+    text = said("exitCode137OfItsOwn", container=c.name, reporter=reporter, memory=memory)
     yield Finding("exitCode137OfItsOwn", "warning", text, c.name)
 
 
@@ -139,10 +124,10 @@ def killed_advice(c: ContainerEnding, ending: Ending) -> str:
     left = c.processes_left
     if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
         return ""
-    grace = ending.grace_seconds
-    if c.pre_stop and c.deducted_seconds:
-        return f"A shorter preStop hook, or terminationGracePeriodSeconds above {grace}." if grace is not None else ""
-    return f"terminationGracePeriodSeconds above {grace}, or a quicker end." if grace is not None else ""
+    if ending.grace_seconds is None:
+        return ""
+    variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
+    return fix("killed", variant, grace=ending.grace_seconds)
 
 
 # -- why are requests dropped ----------------------------------------------------------------------------------------
@@ -158,18 +143,13 @@ def listener_closed_early(c: ContainerEnding, ending: Ending, version: str) -> I
     if not ending.endpoints:
         return
     if turned is None or at < turned:
-        later = "never did" if turned is None else f"turned not ready {_s(turned - at)} later"
-        text = (
-            f"{c.name} {how} {_s(at)} after the DELETE, and its Service endpoint {later}: new connections in between "
-            "are refused."
-        )
-        yield Finding("listenerClosedBeforeEndpoint", "warning", text, c.name, _pause_advice(c, port))
+        kind = "listenerClosedBeforeEndpoint"
+        later = said(kind, "never") if turned is None else said(kind, "turned", seconds=_s(turned - at))
+        text = said(kind, container=c.name, closed=how, at=_s(at), later=later)
+        yield Finding("listenerClosedBeforeEndpoint", "warning", text, c.name, _pause_advice(kind, c, port))
     elif at - turned < _SOON_SECONDS and not (c.pre_stop and c.pre_stop.outcome != "skipped"):
-        text = (
-            f"{c.name} {how} {_s(at - turned)} after its Service endpoint turned not ready: in a real cluster proxies "
-            "and clients hear of that later and still connect."
-        )
-        yield Finding("listenerClosedSoon", "info", text, c.name, _pause_advice(c, port))
+        text = said("listenerClosedSoon", container=c.name, closed=how, seconds=_s(at - turned))
+        yield Finding("listenerClosedSoon", "info", text, c.name, _pause_advice("listenerClosedSoon", c, port))
 
 
 def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -180,25 +160,22 @@ def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterato
     whose = f"The Pod of {c.name}" if c.sockets.scope == "pod" else c.name
     cut = end.connections or end.resets or end.closed_unread
     if end.backlog:
-        text = (
-            f"{_connections(end.backlog)} to {c.name} had been accepted by the kernel and never by the program when it "
-            "ended: their clients get a reset."
-        )
-        yield Finding("backlogNeverAccepted", "warning", text, c.name, _pause_advice(c, None))
+        text = said("backlogNeverAccepted", container=c.name, connections=_connections(end.backlog))
+        advice = _pause_advice("backlogNeverAccepted", c, None)
+        yield Finding("backlogNeverAccepted", "warning", text, c.name, advice)
     if not cut:
         return
-    parts = [f"{whose} ended with {_connections(end.connections)} open"]
+    parts = [said("connectionsCut", "open", whose=whose, connections=_connections(end.connections))]
     if end.resets:
-        parts.append(f"{end.resets} ended by a reset")
+        parts.append(said("connectionsCut", "reset", count=end.resets))
     if end.unread:
         data = "byte" if end.unread_bytes == 1 else "bytes"
-        parts.append(f"{end.unread} had sent {end.unread_bytes} {data} that were never read")
+        parts.append(said("connectionsCut", "unread", count=end.unread, bytes=f"{end.unread_bytes} {data}"))
     elif end.closed_unread:
-        parts.append(f"{end.closed_unread} had sent data that was never read")
-    text = f"{', '.join(parts)} (seen {_s(end.seconds_before)} before)."
+        parts.append(said("connectionsCut", "closedUnread", count=end.closed_unread))
+    text = said("connectionsCut", parts=", ".join(parts), before=_s(end.seconds_before))
     lost = bool(end.resets or end.unread or end.closed_unread)
-    advice = "On the stop signal finish the requests that are open before exiting." if lost else ""
-    yield Finding("connectionsCut", "warning" if lost else "info", text, c.name, advice)
+    yield Finding("connectionsCut", "warning" if lost else "info", text, c.name, fix("connectionsCut") if lost else "")
 
 
 def _closed_listening_at(c: ContainerEnding) -> tuple[float, int, str] | None:
@@ -215,11 +192,11 @@ def _closed_listening_at(c: ContainerEnding) -> tuple[float, int, str] | None:
     return None
 
 
-def _pause_advice(c: ContainerEnding, port: int | None) -> str:
+def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
     if c.pre_stop and c.pre_stop.outcome != "skipped":
         return ""
     while_ = f" (port {port} stays open while proxies hear of it)" if port else ""
-    return f"{_PAUSE}{while_}"
+    return fix(kind, port=while_)
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
@@ -239,8 +216,8 @@ def _exec_advice(c: ContainerEnding) -> str:
     if len(words) >= 3 and words[1] == "-c" and len(words) == 3:
         script = words[2].strip()
         if _PLAIN_COMMAND.match(script) and not script.startswith("exec "):
-            return f'command: ["{words[0]}", "-c", "exec {script}"]'
-    return "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1."
+            return fix("shellKeepsSignal", "command", command=f'["{words[0]}", "-c", "exec {script}"]')
+    return fix("shellKeepsSignal")
 
 
 def _by_name(c: ContainerEnding) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from lastcall.timeline.catalogue.lookup import said
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.lives import SKEW_SECONDS, Phase, PodLife, by_address
 from lastcall.traffic.outcome import TIMEOUTS, Kind, Lost, Moved, Outcome
@@ -28,17 +29,20 @@ Cause = Literal[
     "unexplained",
 ]
 
-WHY: Mapping[Cause, str] = {
-    "late endpoint": "sent to a Pod that had already stopped listening: the sender had not been told yet",
-    "cut off": "under way when the container exited by itself on its stop signal, without answering them",
-    "never read": "accepted by the kernel for a container that exited by itself without ever reading them",
-    "killed": "under way when the container was killed because its grace period was over",
-    "stale connection": "sent on a kept connection that the ending Pod closed at that moment",
-    "not listening yet": "sent to a Pod that did not listen yet and was taken for ready",
-    "no endpoint": "refused by the node: the Service had no Pod to send them to",
-    "server error": "answered with an error",
-    "unexplained": "lost without a Pod's end that would explain it",
+CAUSE_IDS: Mapping[Cause, str] = {
+    "late endpoint": "lateEndpoint",
+    "cut off": "cutOff",
+    "never read": "neverRead",
+    "killed": "requestKilled",
+    "stale connection": "staleConnection",
+    "not listening yet": "notListeningYet",
+    "no endpoint": "noEndpoint",
+    "server error": "serverError",
+    "unexplained": "unexplained",
 }
+"""Cause of a lost request → its id in the catalogue."""
+
+WHY: Mapping[Cause, str] = {cause: said(id_) for cause, id_ in CAUSE_IDS.items()}
 
 _ID = re.compile(r"\blc-(\d+)\b(?!\.\d)")
 _MESSAGE = re.compile(r"\blc-\d+\.\d+\b")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lastcall.timeline.catalogue.lookup import CATALOGUE, fix
 from lastcall.traffic.account import WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.bounds import percentage
 from lastcall.traffic.lives import PodLife
@@ -21,8 +22,9 @@ Verdict = Literal["nothing lost", "requests lost", "inconclusive"]
 @dataclass(frozen=True, slots=True)
 class Advice:
     """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
-    of the lost requests it is for."""
+    of the lost requests it is for; `id` is their cause in the catalogue."""
 
+    id: str
     sentence: str
     saves: int
     patch: dict[str, Any] = field(default_factory=dict)
@@ -134,7 +136,7 @@ def _advice(
         found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, sleep_hooks, longest_lag))
     elif cut:
         found.append(_drain(cut, lives, owner, sleep_hooks, longest_lag))
-    found += [Advice(_GOODBYE.get(kind, _GOODBYE["keep-alive"]), count) for kind, count in goodbyes.most_common()]
+    found += [_goodbye(kind, count) for kind, count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
             found.append(_more_grace(account, count, lives, owner))
@@ -144,22 +146,15 @@ def _advice(
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner))
         elif cause == "server error":
-            found.append(Advice("The application answered errors while it ended: see its log.", count))
+            found.append(Advice("serverError", fix("serverError"), count))
     return sorted(found, key=lambda each: -each.saves)
 
 
-_GOODBYE: dict[Kind, str] = {
-    "keep-alive": "No manifest can save a request on a kept connection that is closed: let the application answer "
-    "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
-    "http2": "No manifest can save a request on a connection of HTTP/2 that is closed: let the application send GOAWAY "
-    "on SIGTERM (first with the highest stream id, a moment later with the last one that it took), answer the streams "
-    "that it took, and close then.",
-    "websocket": "A WebSocket outlives any hook: let the application close each with a close frame (1001, going away) "
-    "on SIGTERM, when what it has read is answered; its client connects again, to another Pod.",
-    "stream": "A stream outlives any hook: let the application end each with its last chunk on SIGTERM; its client "
-    "asks again, another Pod.",
-}
-"""What the application has to say to its clients, by kind of request."""
+def _goodbye(kind: Kind, count: int) -> Advice:
+    """What the application has to say to its clients, by kind of request."""
+    if kind in CATALOGUE["cutOff"].fixes:
+        return Advice("cutOff", fix("cutOff", kind), count)
+    return Advice("staleConnection", fix("staleConnection"), count)
 
 
 def _wants_a_goodbye(lost: LostRequest) -> bool:
@@ -175,11 +170,7 @@ def _drain(
     """What was cut off came while the rules still named the Pod, or is the application's own to finish."""
     if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in lives):
         return _sleep_before_stop(count, lives, owner, sleep_hooks, longest_lag)
-    return Advice(
-        "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer what is "
-        "under way, and leave then.",
-        count,
-    )
+    return Advice("cutOff", fix("cutOff"), count)
 
 
 def _sleep_before_stop(
@@ -195,11 +186,9 @@ def _sleep_before_stop(
     more = f" and terminationGracePeriodSeconds: {needed}" if grace < needed else ""
     hook = f"sleep: {{seconds: {seconds}}}" if sleep_hooks else f'exec: {{command: [sleep, "{seconds}"]}}'
     later = f" (it may be {longest_lag:.3g} s)" if longest_lag > lag else ""
-    sentence = (
-        f"A preStop hook `{hook}`{more} would have saved {'it' if count == 1 else 'them'}: the rules changed up to "
-        f"{lag:.2f} s after the DELETE{later}, and the Pod would have gone on serving so long."
-    )
-    return Advice(sentence, count, patch)
+    them = "it" if count == 1 else "them"
+    sentence = fix("lateEndpoint", hook=hook, grace=more, them=them, lag=f"{lag:.2f}", later=later)
+    return Advice("lateEndpoint", sentence, count, patch)
 
 
 def sleep_patch(owner: dict[str, Any], seconds: int, grace: int | None, *, sleep_hooks: bool = True) -> dict[str, Any]:
@@ -238,7 +227,8 @@ def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: d
     wanted = math.ceil(hook + took + SPARE_SECONDS)
     wanted = wanted if took and wanted > grace else grace * 2
     return Advice(
-        f"terminationGracePeriodSeconds: {wanted} would give the application time to finish; {grace} were too few.",
+        "requestKilled",
+        fix("requestKilled", wanted=wanted, grace=grace),
         count,
         _in_template({"terminationGracePeriodSeconds": wanted}),
     )
@@ -248,27 +238,25 @@ def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advi
     first = _serving(owner["spec"]["template"]["spec"])[0]["name"]
     probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
     return Advice(
-        "A readinessProbe would keep requests away until the container listens.",
+        "notListeningYet",
+        fix("notListeningYet"),
         count,
         _in_template({"containers": [{"name": first, "readinessProbe": probe}]}),
     )
 
 
 def _never_unready(count: int) -> Advice:
-    return Advice(
-        "Pods that nothing ended were not ready meanwhile: their readiness probes failed. The load was too much for "
-        "those that were left, or this machine was too busy: send less, or try again.",
-        count,
-    )
+    return Advice("noEndpoint", fix("noEndpoint", "unready"), count)
 
 
 def _never_fewer(count: int, owner: dict[str, Any]) -> Advice:
     replicas = owner["spec"].get("replicas", 1)
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
     if owner.get("kind") != "Deployment":
-        return Advice("More replicas would leave a Pod to serve.", count, {"spec": {"replicas": replicas + 1}})
+        return Advice("noEndpoint", fix("noEndpoint", "replicas"), count, {"spec": {"replicas": replicas + 1}})
     return Advice(
-        "maxUnavailable: 0 would keep the old Pods until the new ones are ready.",
+        "noEndpoint",
+        fix("noEndpoint"),
         count,
         {"spec": {"strategy": strategy}},
     )

@@ -482,7 +482,7 @@ def test_a_substituted_image_is_named(new_tape):
     tape.accepted()
     tape.exit(1, 0)
     text = _finding(tape.ending(), "imageSubstituted")
-    assert "busybox:1.36 could not be had" in text
+    assert "busybox:1.36 is not available" in text
     assert "the host's busybox" in text
 
 

@@ -241,8 +241,8 @@ TABLE = [
      "app ended with 3 connections open, 2 ended by a reset, 1 had sent 120 bytes that were never read", "finish"),
     (requests_cut, "backlogNeverAccepted", "warning", "1 connection to app had been accepted by the kernel", "preStop"),
     (connections_ended_well, "connectionsCut", "info", "app ended with 1 connection open", ""),
-    (network_stays, "networkTeardownFailed", "warning", "10.244.0.2 could not be taken down: netlink", ""),
-    (volume_held, "volumeBusy", "warning", "held by tail (pid 44) by open file /x/cache/log", ""),
+    (network_stays, "networkTeardownFailed", "warning", "10.244.0.2 could not be taken down: netlink", "CNI plugin"),
+    (volume_held, "volumeBusy", "warning", "held by tail (pid 44) by open file /x/cache/log", "End the process"),
 ]  # fmt: skip
 
 

@@ -210,7 +210,7 @@ def test_the_same_finding_of_several_containers_is_said_once(new_tape):
     for name in ("a", "b"):
         tape.add(0.1, "kubelet", k.IMAGE_SUBSTITUTED, name, image="x:1", substitute="y:2")
     source = html_page([tape.ending()], kubernetes_version="1.36", lastcall_version="0")
-    assert source.count("Image x:1 could not be had") == 1
+    assert source.count("Image x:1 is not available") == 1
     assert "behave differently. (a, b)" in source
 
 

@@ -1,0 +1,260 @@
+"""Causes about how a container ended: its hook, its stop signal, its exit, its connections."""
+
+from collections.abc import Mapping
+
+from lastcall.timeline.catalogue.cause import Cause
+
+CONTAINERS: Mapping[str, Cause] = {
+    "neverStarted": Cause(
+        title="A container was never started.",
+        texts={
+            "": "$container was never started, so nothing had to be stopped.",
+            "because": "$container was never started ($because), so nothing had to be stopped.",
+        },
+    ),
+    "endedByItself": Cause(
+        title="A container had ended by itself before it was told to stop.",
+        texts={
+            "beforeDelete": "$container ended by itself $before before the DELETE, $exit.",
+            "": "$container ended by itself at $at, before any signal was sent to it, $exit.",
+            "hookWaited": "Its preStop hook was still waited for until $until.",
+        },
+    ),
+    "hookNotRun": Cause(
+        title="A preStop hook was not run.",
+        texts={"": "The preStop hook of $container was not run: $detail."},
+    ),
+    "hookDiedWithContainer": Cause(
+        title="The container ended while its preStop command still ran in it.",
+        texts={
+            "": "$container ended while its preStop command ran; the command died with the container, which counts as "
+            "a failed hook.",
+        },
+    ),
+    "hookFailed": Cause(
+        title="A preStop hook fails: the stop goes on without it, and no status shows it.",
+        remedy="Correct the hook's command. To wait, use the sleep handler, which needs no program in the image.",
+        texts={
+            "": "The preStop hook of $container failed after $seconds: the stop goes on without it, and nothing of the "
+            "Pod's status shows it, only the Event FailedPreStopHook.",
+            "because": "The preStop hook of $container failed after $seconds ($because): the stop goes on without it, "
+            "and nothing of the Pod's status shows it, only the Event FailedPreStopHook.",
+            "said": "It said: $line",
+        },
+        fixes={
+            "sleep": "lifecycle: {preStop: {sleep: {seconds: $seconds}}} (the kubelet waits: no program of the image "
+            "is needed; Kubernetes 1.30 on)",
+            "notFound": "Put the program into the image, or correct its path: it is not there.",
+            "notExecutable": "Make the file executable (`chmod +x` in the image), or call it by its interpreter.",
+            "": "Run the hook's command in the container (`kubectl exec`) to see why it fails, and correct it.",
+        },
+    ),
+    "hookOutlived": Cause(
+        title="A preStop hook takes longer than the grace period.",
+        remedy="A shorter preStop hook, or a terminationGracePeriodSeconds above what hook and drain take together.",
+        texts={
+            "": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was sent "
+            "while it ran.",
+            "left": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was "
+            "sent while it ran, and $container was left $left s.",
+            "floor": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was "
+            "sent while it ran, and $container was left $left s (the least that is given).",
+        },
+        fixes={
+            "": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace: it has to cover the hook and "
+            "the time that the program takes to end.",
+            "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
+            "hook and the time that the program takes to end.",
+        },
+    ),
+    "stopSignalNotHandled": Cause(
+        title="PID 1 of the container does nothing on the stop signal.",
+        remedy="Install a handler for the stop signal, name the signal that the program handles, or run an init (tini, "
+        "shareProcessNamespace: true) as PID 1.",
+        texts={
+            "": "PID 1 of $container$program $disposition.",
+            "untilKill": "PID 1 of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
+            "default": "has no handler for $signal: the kernel drops a signal with its default action when PID 1 of a "
+            "PID namespace gets it, so it did nothing",
+            "ignored": "ignores $signal (SigIgn in /proc), so it did nothing",
+            "blocked": "blocks $signal (SigBlk in /proc), so it was not delivered",
+        },
+        fixes={
+            "ignored": "Stop ignoring $signal: install a handler that finishes what is under way and exits (a shell "
+            "that starts the program: `trap - TERM`).",
+            "blocked": "Unblock $signal in the program, or in what starts it.",
+            "otherSignal": "It has a handler for $other: STOPSIGNAL $other in the image, or `lifecycle: {stopSignal: "
+            "$other}` (feature gate ContainerStopSignals).",
+            "default": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as "
+            "tini as PID 1, or a handler for $signal.",
+        },
+    ),
+    "shellKeepsSignal": Cause(
+        title="PID 1 is a shell, and a shell does not pass the stop signal on to the program that it started.",
+        remedy="Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+        texts={
+            "": "PID 1 of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
+        },
+        fixes={
+            "command": "command: $command",
+            "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+        },
+    ),
+    "childrenNotSignalled": Cause(
+        title="The stop signal goes to PID 1 alone, and its children are killed with it.",
+        remedy="Let PID 1 pass the signal on to its children and wait for them, as `tini -g` does.",
+        texts={
+            "": "$signal goes to PID 1 of $container$by_name alone: $names $until$untold. What they had begun was "
+            "lost.",
+        },
+        fixes={"": "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does."},
+    ),
+    "shellRunsTrapLate": Cause(
+        title="A shell runs its trap only when the command that it waits for has ended.",
+        remedy="Run the command in the background and `wait` for it: a trap interrupts `wait`.",
+        texts={
+            "": "$container took $seconds to react to $signal: its PID 1 is a shell, and a shell runs its trap only "
+            "when the command it waits for has ended.",
+        },
+    ),
+    "killed": Cause(
+        title="The container still ran when its grace period was over, and was killed (exit code 137).",
+        remedy="A quicker end, or a longer terminationGracePeriodSeconds.",
+        texts={
+            "timeOver": "$container was sent SIGKILL$when: its time was over.",
+            "stillRan": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal.",
+            "hookTookTime": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal: the "
+            "preStop hook had taken $hook of the grace period before.",
+            "other": "$container was sent SIGKILL$when ($why).",
+        },
+        fixes={
+            "": "terminationGracePeriodSeconds above $grace, or a quicker end.",
+            "hookTookTime": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace.",
+        },
+    ),
+    "killedByOther": Cause(
+        title="The container got a SIGKILL that the node did not send.",
+        remedy="Look who sends signals in the container or on the node: a supervisor, a script, `kubectl exec … kill`.",
+        texts={
+            "": "$container ended by SIGKILL$when, and lastcall did not send it: somebody else did, or the kernel for "
+            "want of memory (inferred).",
+        },
+    ),
+    "connectionsOpenAtKill": Cause(
+        title="The program waited for open connections until it was killed.",
+        remedy="Close idle keep-alive connections on the stop signal, or give a longer grace period.",
+        texts={
+            "listening": "$container had $connections open when SIGKILL came, and still listened: it had not begun to "
+            "end.",
+            "": "$container had $connections open when SIGKILL came, and no longer listened: it probably waited for "
+            "them (inferred).",
+        },
+        fixes={
+            "": "Close idle keep-alive connections on the stop signal.",
+            "grace": "Close idle keep-alive connections on the stop signal, or give more time: "
+            "terminationGracePeriodSeconds above $grace.",
+        },
+    ),
+    "outOfMemory": Cause(
+        title="PID 1 of the container was killed because it used more memory than its limit (OOMKilled, 137).",
+        remedy="A higher resources.limits.memory, or a program that uses less (heap sizes, workers, caches).",
+        texts={
+            "": "$container was killed$when because it ran out of memory: it used more than$group ($seen).",
+            "limit": " its memory limit of $limit",
+            "noLimit": " the memory that its Pod or its node had",
+            "counted": "by the counter of its control group",
+            "inferred": "inferred from the machine's counter",
+        },
+        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+    ),
+    "childOutOfMemory": Cause(
+        title="A child of PID 1 was killed for want of memory; the container itself went on.",
+        remedy="A higher resources.limits.memory, or fewer and smaller children.",
+        texts={
+            "": "The kernel killed $count of $container for want of memory$limit; PID 1 lived on, and its end by $end "
+            "came after that.",
+        },
+        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+    ),
+    "exitCode137OfItsOwn": Cause(
+        title="PID 1 exited with 137 by itself: it reports a child that was killed.",
+        remedy="Look at the child: who killed it, and why.",
+        texts={
+            "": "$container exited with 137 by itself: nobody killed its PID 1; $reporter.$memory",
+            "shell": "a shell reports a child that was killed so",
+            "program": "programs report a killed child so",
+            "memory": " The counter of its control group says for want of memory.",
+        },
+    ),
+    "listenerClosedBeforeEndpoint": Cause(
+        title="The program closes its port before its Service endpoint is taken away: new connections are refused.",
+        remedy="A preStop sleep of some seconds: the port stays open while proxies hear of the change.",
+        texts={
+            "": "$container $closed $at after the DELETE, and its Service endpoint $later: new connections in between "
+            "are refused.",
+            "never": "never did",
+            "turned": "turned not ready $seconds later",
+        },
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+    ),
+    "listenerClosedSoon": Cause(
+        title="The program closes its port hardly after its endpoint is taken away: other proxies hear of it later.",
+        remedy="A preStop sleep of some seconds: the port stays open while proxies hear of the change.",
+        texts={
+            "": "$container $closed $seconds after its Service endpoint turned not ready: in a real cluster proxies "
+            "and clients hear of that later and still connect.",
+        },
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+    ),
+    "backlogNeverAccepted": Cause(
+        title="Connections that the kernel had accepted and the program never did: their clients get a reset.",
+        remedy="A preStop sleep of some seconds, and accept what has come before the listener is closed.",
+        texts={
+            "": "$connections to $container had been accepted by the kernel and never by the program when it ended: "
+            "their clients get a reset.",
+        },
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+    ),
+    "connectionsCut": Cause(
+        title="Connections were cut when the program ended.",
+        remedy="On the stop signal finish the requests that are open before exiting.",
+        texts={
+            "": "$parts (seen $before before).",
+            "open": "$whose ended with $connections open",
+            "reset": "$count ended by a reset",
+            "unread": "$count had sent $bytes that were never read",
+            "closedUnread": "$count had sent data that was never read",
+        },
+        fixes={"": "On the stop signal finish the requests that are open before exiting."},
+    ),
+    "zombies": Cause(
+        title="PID 1 does not reap children that ended (zombies).",
+        remedy="shareProcessNamespace: true, or an init such as tini as PID 1.",
+        texts={
+            "": "PID 1 of $container$by_name has not reaped $count (zombies): each keeps a process number.",
+        },
+        fixes={
+            "": "shareProcessNamespace: true (the Pod's first process then reaps them), or an init such as tini as "
+            "PID 1.",
+        },
+    ),
+    "hookTimeNotCounted": Cause(
+        title="In this Kubernetes version the preStop hook's time is not taken off the grace period.",
+        texts={
+            "": "$why; $container had $total in place of $grace s.",
+            "version": "Kubernetes $version does not take the preStop hook's time off the grace period (so it was from "
+            "1.22 to 1.27; 1.28 fixed it)",
+        },
+    ),
+    "exitCodeNotZero": Cause(
+        title="The container ended on its stop signal with another exit code than 0 (143 is SIGTERM): no kill, but the "
+        "Pod counts as Failed.",
+        remedy="Handle the stop signal and exit with 0. 143 alone is not an error: nothing was killed.",
+        texts={
+            "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
+        },
+        fixes={
+            "": "Handle $signal and exit with 0 when the work is done; do not take this code for a crash.",
+        },
+    ),
+}

@@ -1,0 +1,23 @@
+"""The door to the catalogue: `said` and `fix` answer the sentence of an id, with its facts filled in. Pure."""
+
+from collections.abc import Mapping
+from string import Template
+
+from lastcall.timeline.catalogue.cause import Cause
+from lastcall.timeline.catalogue.containers import CONTAINERS
+from lastcall.timeline.catalogue.pods import PODS
+from lastcall.timeline.catalogue.requests import REQUESTS
+from lastcall.timeline.catalogue.waiting import WAITING
+
+CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **REQUESTS, **WAITING}
+"""Every cause by its id. Ids are part of the JSON: they stay."""
+
+
+def said(id_: str, variant: str = "", /, **facts: object) -> str:
+    """What is said of a finding. KeyError for an id, a variant or a fact that is missing: a bug."""
+    return Template(CATALOGUE[id_].texts[variant]).substitute(facts)
+
+
+def fix(id_: str, variant: str = "", /, **facts: object) -> str:
+    """What to do about it. KeyError as in `said`."""
+    return Template(CATALOGUE[id_].fixes[variant]).substitute(facts)

@@ -1,0 +1,97 @@
+"""Causes about a Pod as a whole, its object, its node and its cluster."""
+
+from collections.abc import Mapping
+
+from lastcall.timeline.catalogue.cause import Cause
+
+PODS: Mapping[str, Cause] = {
+    "imageSubstituted": Cause(
+        title="An image is not available, and another one ran in its place.",
+        remedy="Import the image: `lastcall image import FILE`, or let it be pulled.",
+        texts={
+            "": "Image $image is not available: $substitute ran in its place. Programs in it may behave differently.",
+        },
+    ),
+    "processDied": Cause(
+        title="A process of the cluster itself died while the Pod ended.",
+        texts={
+            "": "The cluster's $role $died at $at s; $after",
+            "killed": "was killed by $signal",
+            "exited": "exited with $code",
+            "hung": "hung (its event loop did not turn for $seconds s) and was ended",
+            "node-1": "it was started again and took its containers over, and a grace period under way began anew.",
+            "control-plane": "it was started again and went on from its store.",
+            "shim-1": "every container that ran ended with it, and it was started again without them.",
+            "unknown": "what it did after that is not known.",
+        },
+    ),
+    "volumeBusy": Cause(
+        title="A volume is still in use when the Pod's containers have ended, so it is not unmounted.",
+        remedy="End the process, or remove the mount, that holds it: the finding names it.",
+        texts={
+            "": "Volume $volume could not be unmounted ($error): it is held by $holders. The object stays until it is "
+            "unmounted.",
+            "mount": "a mount at $path",
+            "process": "$name (pid $pid) by $how $path",
+            "more": "$holders and $more more",
+            "nobody": "nobody that can be seen",
+        },
+        fixes={
+            "": "End the process, or remove the mount, that holds it: the unmount is tried again until it succeeds.",
+        },
+    ),
+    "claimHeldByPod": Cause(
+        title="A PersistentVolumeClaim that was deleted stays Terminating while a Pod uses it.",
+        remedy="Delete the Pods that use the claim: it goes with the last of them.",
+        texts={
+            "": "PersistentVolumeClaim $claim$when is Terminating, held by finalizer $finalizer, because Pod $pod uses "
+            "it: it goes when the last Pod that uses it is gone.",
+            "before": ", deleted $seconds s before this end began,",
+        },
+    ),
+    "networkTeardownFailed": Cause(
+        title="The network plugin (CNI) fails to take the Pod's network down, and the Pod stays Terminating.",
+        remedy="Mend the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "
+        "succeeds.",
+        texts={
+            "": "The Pod's network $ip could not be taken down: $error. The Pod stays Terminating until that succeeds.",
+        },
+        fixes={
+            "": "Mend the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "
+            "succeeds.",
+        },
+    ),
+    "graceShortened": Cause(
+        title="A second DELETE made the grace period shorter.",
+        texts={
+            "": "A second DELETE shortened the grace period from $before s to $after s; a hook or stop that is under "
+            "way is not interrupted by it.",
+        },
+    ),
+    "goneBeforeContainers": Cause(
+        title="A forced deletion removed the object while the containers still ran: the same Pod can run twice.",
+        remedy="Delete without --force and --grace-period=0, and wait until the node has ended the Pod.",
+        texts={
+            "": "The object was gone after $gone, its containers lived on until $last: a forced deletion does not wait "
+            "for the node.",
+        },
+        fixes={
+            "": "Delete without `--force --grace-period=0`: the name is free when the containers have ended, and not "
+            "before. A StatefulSet's Pod would run twice meanwhile.",
+        },
+    ),
+    "heldByFinalizers": Cause(
+        title="Finalizers hold an object that was deleted.",
+        remedy="See why the finalizer's controller does not remove it, or remove it by hand.",
+        texts={
+            "stayed": "Nothing ran any more, but the object stayed for $seconds s more, held by $names. Usually "
+            "removed by: $removers.",
+            "": "The Pod has ended, but its object stays Terminating: it is held by $names. Usually removed by: "
+            "$removers.",
+        },
+        fixes={
+            "": "See why that did not happen, or remove it by hand: `kubectl patch pod $pod -n $namespace --type merge "
+            '-p \'{"metadata":{"finalizers":null}}\'`.',
+        },
+    ),
+}

@@ -1,0 +1,84 @@
+"""Causes of lost requests (`lastcall rollout`), and what would have saved them."""
+
+from collections.abc import Mapping
+
+from lastcall.timeline.catalogue.cause import Cause
+
+REQUESTS: Mapping[str, Cause] = {
+    "lateEndpoint": Cause(
+        title="Requests are still sent to a Pod that has stopped listening: endpoint removal reaches senders late.",
+        remedy="A preStop sleep longer than the lag: the Pod goes on serving until every sender has heard of it.",
+        texts={"": "sent to a Pod that had already stopped listening: the sender had not been told yet"},
+        fixes={
+            "": "A preStop hook `$hook`$grace would have saved $them: the rules changed up to $lag s after the "
+            "DELETE$later, and the Pod would have gone on serving so long.",
+        },
+    ),
+    "cutOff": Cause(
+        title="Requests were under way when the container exited on its stop signal, without answering them.",
+        remedy="On the stop signal stop listening, answer what is under way, and exit then.",
+        texts={"": "under way when the container exited by itself on its stop signal, without answering them"},
+        fixes={
+            "": "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer "
+            "what is under way, and leave then.",
+            "http2": "No manifest can save a request on a connection of HTTP/2 that is closed: let the application "
+            "send GOAWAY on SIGTERM (first with the highest stream id, a moment later with the last one that it "
+            "took), answer the streams that it took, and close then.",
+            "websocket": "A WebSocket outlives any hook: let the application close each with a close frame (1001, "
+            "going away) on SIGTERM, when what it has read is answered; its client connects again, to another Pod.",
+            "stream": "A stream outlives any hook: let the application end each with its last chunk on SIGTERM; its "
+            "client asks again, another Pod.",
+        },
+    ),
+    "neverRead": Cause(
+        title="Connections were accepted by the kernel for a container that exited without reading them.",
+        remedy="A preStop sleep, and accept what has come before the listener is closed.",
+        texts={"": "accepted by the kernel for a container that exited by itself without ever reading them"},
+    ),
+    "requestKilled": Cause(
+        title="Requests were under way when the container was killed: its grace period was too short for them.",
+        remedy="A terminationGracePeriodSeconds above the hook and the longest answer together.",
+        texts={"": "under way when the container was killed because its grace period was over"},
+        fixes={
+            "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace were too "
+            "few.",
+        },
+    ),
+    "staleConnection": Cause(
+        title="A request was sent on a kept connection that the ending Pod closed at that moment.",
+        remedy="Answer with `Connection: close` from the stop signal on, and close a connection only after that.",
+        texts={"": "sent on a kept connection that the ending Pod closed at that moment"},
+        fixes={
+            "": "No manifest can save a request on a kept connection that is closed: let the application answer "
+            "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
+        },
+    ),
+    "notListeningYet": Cause(
+        title="Requests are sent to a Pod that counts as ready before it listens.",
+        remedy="A readinessProbe that succeeds only when the program serves.",
+        texts={"": "sent to a Pod that did not listen yet and was taken for ready"},
+        fixes={"": "A readinessProbe would keep requests away until the container listens."},
+    ),
+    "noEndpoint": Cause(
+        title="The Service had no Pod to send requests to.",
+        remedy="maxUnavailable: 0 with maxSurge: 1, or more replicas: a Pod has to be left to serve.",
+        texts={"": "refused by the node: the Service had no Pod to send them to"},
+        fixes={
+            "": "maxUnavailable: 0 would keep the old Pods until the new ones are ready.",
+            "replicas": "More replicas would leave a Pod to serve.",
+            "unready": "Pods that nothing ended were not ready meanwhile: their readiness probes failed. The load was "
+            "too much for those that were left, or this machine was too busy: send less, or try again.",
+        },
+    ),
+    "serverError": Cause(
+        title="The application answered with an error while it ended.",
+        remedy="See the application's log.",
+        texts={"": "answered with an error"},
+        fixes={"": "The application answered errors while it ended: see its log."},
+    ),
+    "unexplained": Cause(
+        title="Requests were lost, and no Pod's end explains it.",
+        texts={"": "lost without a Pod's end that would explain it"},
+    ),
+}
+"""Causes of single requests; `lastcall.traffic.account.CAUSE_IDS` says which is which."""
