@@ -21,6 +21,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
 from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.container_runs import serving_containers
 from lastcall.traffic.generator import Load
 from lastcall.traffic.lives import PodLife, pod_lives
 from lastcall.traffic.outcome import Outcome
@@ -215,7 +216,8 @@ class RolloutSession:
         if carried is not None:
             self.outcomes[:] = [carried.completed(each) for each in self.outcomes]
         await self._read_to_the_end()
-        lives = pod_lives(self.records)
+        template = owner["spec"]["template"]["spec"]
+        lives = pod_lives(self.records, *serving_containers(template, self.target.container_port))
         if balancer is not None:
             balancer.note(lives)
         output, whole = self._output()

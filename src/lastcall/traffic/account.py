@@ -24,6 +24,8 @@ Cause = Literal[
     "killed",
     "stale connection",
     "not listening yet",
+    "crashed",
+    "restarted",
     "no endpoint",
     "server error",
     "unexplained",
@@ -36,6 +38,8 @@ CAUSE_IDS: Mapping[Cause, str] = {
     "killed": "requestKilled",
     "stale connection": "staleConnection",
     "not listening yet": "notListeningYet",
+    "crashed": "crashedUnderLoad",
+    "restarted": "restartedUnderLoad",
     "no endpoint": "noEndpoint",
     "server error": "serverError",
     "unexplained": "unexplained",
@@ -407,6 +411,9 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
     if life is None:
         refused = "connect timeout" not in (outcome.lost, outcome.behind) and never_connected(outcome)
         return "no endpoint" if refused else "unexplained"
+    outage = life.outage(outcome.sent, outcome.finished)
+    if outage is not None:
+        return "crashed" if outage.stop is None else "restarted"
     if outcome.lost == "connect timeout" and life.listens(outcome.finished):
         return "unexplained"
     if never_connected(outcome):

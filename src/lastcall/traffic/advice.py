@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix
-from lastcall.traffic.account import WHY, Account, LostRequest, NeverAnswered
+from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.bounds import percentage
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, Kind
@@ -145,8 +145,8 @@ def _advice(
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner))
-        elif cause == "server error":
-            found.append(Advice("serverError", fix("serverError"), count))
+        elif cause in ("server error", "crashed", "restarted"):
+            found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count))
     return sorted(found, key=lambda each: -each.saves)
 
 

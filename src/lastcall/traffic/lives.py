@@ -1,21 +1,22 @@
 """When what happened to each Pod, from the timeline's records, in seconds of the monotonic clock. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+from lastcall.traffic.container_runs import SKEW_SECONDS, ContainerRuns, Outage, Run, outages
 
-SKEW_SECONDS = 0.01
-"""A record is written a moment after what it tells of; what a client sees may lie between."""
-
-Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "after its exit"]
+Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "restarting", "after its exit"]
 
 
 @dataclass(slots=True)
 class PodLife:
     """Of one Pod; None for what did not happen, or was not seen.
+
+    Ends are those of the containers that serve: neither init containers, which end before anything is served, nor
+    ephemeral ones. Of a container that was started again the last run counts; `outages` are the ends before it.
 
     `routed` and `unrouted` are when a node's kernel began, and the last one stopped, to send it new connections.
     `stop` is when the runtime was asked to stop a container, a moment before `term`: the record of the signal is
@@ -43,6 +44,7 @@ class PodLife:
     unread: int | None = None
     probed: float | None = None
     pauses: list[tuple[float, float]] = field(default_factory=list)
+    outages: list[Outage] = field(default_factory=list)
     named_by: dict[str, None] = field(default_factory=dict)
     """Nodes whose rules name it, as far as the records were read."""
     records: list[Record] = field(default_factory=list)
@@ -57,7 +59,11 @@ class PodLife:
             return "preStop hook" if self.hook is not None else "draining"
         if self.ready is None or at < self.ready:
             return "before it was ready"
-        return "ready"
+        return "restarting" if self.outage(at, at) is not None else "ready"
+
+    def outage(self, sent: float, finished: float) -> Outage | None:
+        """The outage that a request fell into, the last one of several."""
+        return next((each for each in reversed(self.outages) if each.covers(sent, finished)), None)
 
     @property
     def signalled(self) -> float | None:
@@ -85,7 +91,7 @@ class PodLife:
         if self.ready is None or at < self.ready:
             return False
         ends = [each for each in (self.signalled, self.listener_closed, self.exited) if each is not None]
-        return not ends or at < min(ends)
+        return self.outage(at, at) is None and (not ends or at < min(ends))
 
     def refuses(self, sent: float, finished: float) -> bool:
         """Whether the rules named it between two moments when it did not listen, or may not have listened any more.
@@ -95,7 +101,8 @@ class PodLife:
         if not (self.is_named(sent) or self.is_named(finished)):
             return False
         ends = [each for each in (self.term, self.listener_closed, self.exited) if each is not None]
-        return bool(ends) and finished + SKEW_SECONDS >= min(ends)
+        ended = bool(ends) and finished + SKEW_SECONDS >= min(ends)
+        return ended or self.outage(sent, finished) is not None
 
     @property
     def routing_lag(self) -> float | None:
@@ -115,9 +122,13 @@ def seconds(record: Record) -> float:
     return record.at_ns / 1e9
 
 
-def pod_lives(records: Iterable[Record]) -> list[PodLife]:
-    """Of every Pod that the records tell of, in order of appearance."""
+def pod_lives(records: Iterable[Record], port: int | None = None, declared: Collection[str] = ()) -> list[PodLife]:
+    """Of every Pod that the records tell of, in order of appearance.
+
+    Requests go to the containers that were `declared` to have the port, else to those seen to listen on `port`; else
+    to any of them."""
     lives: dict[str, PodLife] = {}
+    runs: dict[str, ContainerRuns] = {}
     for record in sorted(records, key=lambda each: (each.at_ns, each.id)):
         if not record.pod_uid:
             continue
@@ -125,6 +136,9 @@ def pod_lives(records: Iterable[Record]) -> list[PodLife]:
         if record.kind != kinds.OUTPUT:
             life.records.append(record)
         _note(life, record, seconds(record))
+        runs.setdefault(record.pod_uid, ContainerRuns()).note(record, seconds(record))
+    for uid, life in lives.items():
+        _tell_ends(life, runs[uid].serving(port, declared), port)
     return list(lives.values())
 
 
@@ -139,25 +153,35 @@ def _note(life: PodLife, record: Record, at: float) -> None:
             life.ready = at
         case kinds.DELETE_ACCEPTED if life.deleted is None:
             life.deleted = at
-        case kinds.PRE_STOP_STARTED if life.hook is None:
-            life.hook = at
-        case kinds.STOP_REQUESTED if life.stop is None:
-            life.stop = at
-        case kinds.SIGNAL_SENT if facts.get("signal") == "SIGKILL":
-            life.killed = life.killed or facts.get("why") == "grace over"
-        case kinds.SIGNAL_SENT if life.term is None and facts.get("why") == "StopContainer":
-            life.term = at
-        case kinds.LISTENER_CLOSED if life.listener_closed is None:
-            life.listener_closed = at
-        case kinds.SOCKETS_AT_EXIT:
-            life.never_accepted = (life.never_accepted or 0) + int(facts.get("backlog") or 0)
-            life.unread = (life.unread or 0) + int(facts.get("unread") or 0)
-        case kinds.PROCESS_EXITED:
-            life.exited = at
         case kinds.PROBE_CHANGED if facts.get("probe") == "readiness" and facts.get("result") == "success":
             life.probed = at if life.probed is None else life.probed
         case kinds.ENDPOINT_RULES_WRITTEN:
             _note_rules(life, str(facts.get("node")), at, facts)
+
+
+def _tell_ends(life: PodLife, serving: Sequence[Sequence[Run]], port: int | None) -> None:
+    """What became of the containers that serve; their last runs are those that end with the Pod."""
+    last = [runs[-1] for runs in serving]
+    life.hook = _first(run.hook for run in last)
+    life.stop = _first(run.stop for run in last)
+    life.term = _first(run.term for run in last)
+    life.listener_closed = _first(run.stopped_listening(port) for run in last)
+    life.killed = any(run.killed for run in last)
+    life.never_accepted = _sum(run.never_accepted for run in last)
+    life.unread = _sum(run.unread for run in last)
+    exits = [run.exited for run in last if run.exited is not None]
+    life.exited = max(exits) if exits and len(exits) == len(last) else None
+    found = [each for runs in serving for each in outages(runs, life.deleted)]
+    life.outages = sorted(found, key=lambda each: each.exited)
+
+
+def _first(moments: Iterable[float | None]) -> float | None:
+    return min((each for each in moments if each is not None), default=None)
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [each for each in counts if each is not None]
+    return sum(known) if known else None
 
 
 def _note_rules(life: PodLife, node: str, at: float, facts: Mapping[str, Any]) -> None:

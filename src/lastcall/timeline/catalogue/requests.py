@@ -59,6 +59,24 @@ REQUESTS: Mapping[str, Cause] = {
         texts={"": "sent to a Pod that did not listen yet and was taken for ready"},
         fixes={"": "A readinessProbe would keep requests away until the container listens."},
     ),
+    "crashedUnderLoad": Cause(
+        title="A container crashed while it served requests.",
+        remedy="See its exit code and its last log lines: no change of the manifest is known to help.",
+        texts={"": "lost when their container crashed: it ended before anything told it to stop"},
+        fixes={
+            "": "The container ended by itself, before anything told it to stop: its exit code and last log lines say "
+            "why.",
+        },
+    ),
+    "restartedUnderLoad": Cause(
+        title="The node restarted a container that served requests, because a probe had failed.",
+        remedy="A livenessProbe that load does not fail: a longer timeoutSeconds, a larger failureThreshold.",
+        texts={"": "lost when the node restarted their container, because its liveness or startup probe had failed"},
+        fixes={
+            "": "The liveness probe ended a container that served: see what it was answered (Event Unhealthy); under "
+            "load a longer timeoutSeconds or a larger failureThreshold keeps it.",
+        },
+    ),
     "noEndpoint": Cause(
         title="The Service had no Pod to send requests to.",
         remedy="maxUnavailable: 0 with maxSurge: 1, or more replicas: a Pod has to be left to serve.",

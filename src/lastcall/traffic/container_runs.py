@@ -1,0 +1,139 @@
+"""The runs of a Pod's containers, from records, and which of them serve; in seconds of the monotonic clock. Pure."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+
+SKEW_SECONDS = 0.01
+"""A record is written a moment after what it tells of; what a client sees may lie between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A container that serves ended, and its Pod lived on. `restarted` None: it was not started again, as far as seen.
+
+    `stop` is when the node sent the stop signal (a liveness or startup probe had failed), None: the container ended by
+    itself."""
+
+    exited: float
+    restarted: float | None
+    stop: float | None = None
+
+    def covers(self, sent: float, finished: float) -> bool:
+        """Whether a request fell into it, from the stop signal on."""
+        begin = self.exited if self.stop is None else self.stop
+        until = self.restarted
+        return finished + SKEW_SECONDS >= begin and (until is None or sent <= until + SKEW_SECONDS)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of one container: what became of it, and the ports on which it was seen to listen."""
+
+    started: float | None = None
+    hook: float | None = None
+    stop: float | None = None
+    term: float | None = None
+    exited: float | None = None
+    killed: bool = False
+    never_accepted: int | None = None
+    unread: int | None = None
+    ports: set[int] = field(default_factory=set)
+    closed: dict[int, float] = field(default_factory=dict)
+    """Port → when it was closed."""
+
+    def note(self, kind: str, facts: Mapping[str, Any], at: float) -> None:
+        match kind:
+            case kinds.PROCESS_STARTED:
+                self.started = at
+            case kinds.PRE_STOP_STARTED if self.hook is None:
+                self.hook = at
+            case kinds.STOP_REQUESTED if self.stop is None:
+                self.stop = at
+            case kinds.SIGNAL_SENT if facts.get("signal") == "SIGKILL":
+                self.killed = self.killed or facts.get("why") == "grace over"
+            case kinds.SIGNAL_SENT if self.term is None and facts.get("why") == "StopContainer":
+                self.term = at
+            case kinds.LISTENER_CLOSED:
+                self.ports.add(port := int(facts.get("port") or 0))
+                self.closed.setdefault(port, at)
+            case kinds.SOCKETS_AT_STOP | kinds.SOCKETS_AT_EXIT:
+                self.ports |= {int(each.get("port") or 0) for each in facts.get("listeners") or ()}
+                if kind == kinds.SOCKETS_AT_EXIT:
+                    self.never_accepted = (self.never_accepted or 0) + int(facts.get("backlog") or 0)
+                    self.unread = (self.unread or 0) + int(facts.get("unread") or 0)
+            case kinds.PROCESS_EXITED:
+                self.exited = at
+
+    def stopped_listening(self, port: int | None) -> float | None:
+        """When it closed `port`; any, where it was not seen to listen on that."""
+        if port in self.ports:
+            return self.closed.get(port) if port is not None else None
+        return min(self.closed.values(), default=None)
+
+
+def serving_containers(pod_spec: Mapping[str, Any], port: int | str) -> tuple[int | None, set[str]]:
+    """Of a Service's target port: its number, None where only the Pod knows it, and the containers that declare it."""
+    declared = [
+        (each["name"], its["containerPort"])
+        for each in [*(pod_spec.get("initContainers") or ()), *pod_spec["containers"]]
+        for its in each.get("ports") or ()
+        if port in (its["containerPort"], its.get("name"))
+    ]
+    number = port if isinstance(port, int) else next((number for _, number in declared), None)
+    return number, {name for name, _ in declared}
+
+
+_SERVE = ("container", "sidecar")
+
+
+@dataclass(slots=True)
+class ContainerRuns:
+    """Of the containers of a Pod, each with its runs; the last one is the newest."""
+
+    sorts: dict[str, str] = field(default_factory=dict)
+    """Container → container, sidecar, init or ephemeral."""
+    runs: dict[str, list[Run]] = field(default_factory=dict)
+
+    def note(self, record: Record, at: float) -> None:
+        facts = record.facts
+        if record.kind == kinds.POD_CREATED:
+            self.sorts.update({str(each.get("name")): str(each.get("kind")) for each in facts.get("containers") or ()})
+        elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
+            self.sorts.update({str(each.get("name")): "ephemeral" for each in facts.get("containers") or ()})
+        elif record.kind in _OF_A_RUN and self.sorts.get(record.container, "container") in _SERVE:
+            runs = self.runs.setdefault(record.container, [Run()])
+            if record.kind == kinds.PROCESS_STARTED and runs[-1].exited is not None:
+                runs.append(Run())
+            runs[-1].note(record.kind, facts, at)
+
+    def serving(self, port: int | None, declared: Collection[str]) -> list[list[Run]]:
+        """Of the containers that were `declared` to have the port, else of those seen to listen on it, else of all."""
+        listened = [name for name, runs in self.runs.items() if any(port in run.ports for run in runs)]
+        those = [name for name in self.runs if name in declared] or listened or list(self.runs)
+        return [self.runs[name] for name in those]
+
+
+_OF_A_RUN = frozenset(
+    {
+        kinds.PROCESS_STARTED,
+        kinds.PRE_STOP_STARTED,
+        kinds.STOP_REQUESTED,
+        kinds.SIGNAL_SENT,
+        kinds.LISTENER_CLOSED,
+        kinds.SOCKETS_AT_STOP,
+        kinds.SOCKETS_AT_EXIT,
+        kinds.PROCESS_EXITED,
+    }
+)
+
+
+def outages(runs: Sequence[Run], deleted: float | None) -> Iterator[Outage]:
+    """The ends of a container before the Pod's own, which began with its DELETE."""
+    for run, after in zip(runs, [*runs[1:], None], strict=True):
+        if run.exited is not None and (after is not None or deleted is None or run.exited < deleted):
+            stop = run.term if run.stop is None else run.stop
+            yield Outage(run.exited, after.started if after is not None else None, stop)

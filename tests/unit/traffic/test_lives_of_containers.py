@@ -1,0 +1,132 @@
+"""Which container's end is the Pod's: not an init container's, nor a debugger's; of a restarted one the last."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.traffic.account import account
+from lastcall.traffic.advice import judge
+from lastcall.traffic.container_runs import serving_containers
+from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.outcome import Outcome
+
+
+def record(at: float, kind: str, container: str = "", **facts: Any) -> Record:
+    return Record(f"r-{at}-{kind}-{container}", int(at * 1e9), 0, "a", kind, "u", container, facts=facts)
+
+
+def created(**sorts: str) -> list[Record]:
+    """At 1; its address is 10.244.0.2, and it is in the rules from 3 on."""
+    containers = [{"name": name, "kind": kind, "preStop": ""} for name, kind in sorts.items()]
+    return [
+        record(1, kinds.POD_CREATED, namespace="d", name="web-1", containers=containers),
+        record(1.1, kinds.NETWORK_ATTACHED, ip="10.244.0.2"),
+        record(2.9, kinds.POD_STATUS_WRITTEN, ready=True),
+        record(3, kinds.ENDPOINT_RULES_WRITTEN, node="n", receives=True),
+    ]
+
+
+def run(container: str, start: float, stop: float | None, exit_: float | None, killed: bool = False) -> list[Record]:
+    found = [record(start, kinds.PROCESS_STARTED, container, pid=1)]
+    if stop is not None:
+        found += [
+            record(stop, kinds.STOP_REQUESTED, container),
+            record(stop + 0.01, kinds.SIGNAL_SENT, container, signal="SIGTERM", why="StopContainer"),
+        ]
+    if killed and exit_ is not None:
+        found.append(record(exit_ - 0.01, kinds.SIGNAL_SENT, container, signal="SIGKILL", why="grace over"))
+    if exit_ is not None:
+        found.append(record(exit_, kinds.PROCESS_EXITED, container, exitCode=0))
+    return found
+
+
+def life_of(records: list[Record], port: int | None = None, declared: set[str] | None = None) -> PodLife:
+    (found,) = pod_lives(records, port, declared or set())
+    return found
+
+
+def request(sent: float, finished: float, lost: str = "", **more: Any) -> Outcome:
+    values = {"id": 1, "connection": 1, "age": 0.0, "status": 200, "served_by": "10.244.0.2", **more}
+    return Outcome(kind="fresh", planned=sent, sent=sent, finished=finished, lost=lost, **values)  # type: ignore[arg-type]
+
+
+DELETED = record(10, kinds.DELETE_ACCEPTED)
+
+
+def test_an_init_container_that_has_ended_is_not_the_pods_end() -> None:
+    healthy = life_of(
+        [*created(init="init", app="container"), *run("init", 1.2, None, 1.5), *run("app", 2, None, None)]
+    )
+    assert (healthy.exited, healthy.phase(5), healthy.refuses(5, 5.1)) == (None, "ready", False)
+    assert healthy.listens(5) and not healthy.outages
+
+
+def test_a_refusal_is_not_laid_to_a_healthy_pod_whose_init_container_has_ended() -> None:
+    healthy = life_of(
+        [*created(init="init", app="container"), *run("init", 1.2, None, 1.5), *run("app", 2, None, None)]
+    )
+    ending = PodLife("v", "web-0", "10.244.0.9", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2,
+                     unrouted=11.0)  # fmt: skip
+    (lost,) = account([request(10.5, 10.5, "refused", served_by="")], [healthy, ending], [], 5.0).lost
+    assert (lost.pod, lost.cause) == ("web-0", "late endpoint")
+
+
+def test_an_ephemeral_container_that_is_killed_is_not_the_pods_end() -> None:
+    added = record(4, kinds.EPHEMERAL_CONTAINERS_ADDED, containers=[{"name": "debug", "target": ""}])
+    records = [*created(app="container"), *run("app", 2, 10.1, 10.5), added, *run("debug", 4, 10.0, 40, True), DELETED]
+    found = life_of(records)
+    assert (found.exited, found.killed, found.stop) == (10.5, False, 10.1)
+
+
+def test_a_pod_has_ended_when_the_last_of_its_containers_and_sidecars_has() -> None:
+    begun = [*created(proxy="sidecar", app="container"), *run("app", 2, 10, 10.5), DELETED]
+    assert life_of([*begun, *run("proxy", 1.5, 10.5, None)]).exited is None
+    assert life_of([*begun, *run("proxy", 1.5, 10.5, 11)]).exited == 11
+
+
+def test_of_several_containers_the_end_of_the_one_that_serves_counts() -> None:
+    """The sidecar that is killed at the end has cut off nothing."""
+    sockets = record(10.02, kinds.SOCKETS_AT_STOP, "app", listeners=[{"address": "", "port": 8080, "backlog": 0}])
+    metrics = record(10.03, kinds.LISTENER_CLOSED, "app", port=9090, seconds=0.1)
+    records = [*created(proxy="sidecar", app="container"), *run("app", 2, 10, 12), sockets, metrics, DELETED,
+               *run("proxy", 1.5, 12, 20, True)]  # fmt: skip
+    by_look, by_word = life_of(records, 8080), life_of(records, None, {"app"})
+    assert (by_look.exited, by_look.killed, by_look.listener_closed) == (12, False, None)
+    assert (by_word.exited, by_word.killed, by_word.listener_closed) == (12, False, 10.03)
+    (lost,) = account([request(11, 12, "truncated")], [by_look], [], 5.0).lost
+    assert lost.cause == "cut off"
+    assert life_of(records).killed, "without a port nobody knows which of them serves"
+
+
+@pytest.mark.parametrize(("stop", "cause"), [(None, "crashed"), (5.9, "restarted")])
+def test_what_a_crash_or_a_restart_lost_is_laid_to_it(stop: float | None, cause: str) -> None:
+    records = [*created(app="container"), *run("app", 2, stop, 6), *run("app", 8, 20, 20.5),
+               record(20, kinds.DELETE_ACCEPTED)]  # fmt: skip
+    found = life_of(records)
+    assert (found.exited, found.stop) == (20.5, 20)
+    assert [found.phase(at) for at in (5, 7, 9, 21)] == ["ready", "restarting", "ready", "after its exit"]
+    lost = account([request(5.5, 6, "truncated"), request(7, 7, "refused", served_by=""),
+                    request(12, 13, "truncated")], [found], [], 4.0).lost  # fmt: skip
+    assert [each.cause for each in lost] == [cause, cause, "unexplained"]
+    owner = {"spec": {"template": {"spec": {"containers": [{"name": "app"}]}}}}
+    judged = judge(account([request(5.5, 6, "truncated")], [found], [], 4.0), [found], owner, 8080)
+    assert [(each.id, each.patch) for each in judged.advice] == [(f"{cause}UnderLoad", {})]
+
+
+def test_a_container_that_crashed_and_is_not_back_yet_refuses_what_the_rules_still_send() -> None:
+    found = life_of([*created(app="container"), *run("app", 2, None, 6)])
+    (lost,) = account([request(6.5, 6.5, "refused", served_by="")], [found], [], 4.0).lost
+    assert (lost.pod, lost.cause, lost.phase) == ("web-1", "crashed", "after its exit")
+
+
+def test_a_named_port_is_the_containers_that_declares_it() -> None:
+    spec = {
+        "initContainers": [{"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 15000}]}],
+        "containers": [{"name": "log"}, {"name": "app", "ports": [{"name": "http", "containerPort": 8080}]}],
+    }
+    assert serving_containers(spec, "http") == (8080, {"app"})
+    assert serving_containers(spec, 15000) == (15000, {"proxy"})
+    assert serving_containers(spec, 9999) == (9999, set())
+    assert serving_containers(spec, "grpc") == (None, set())
