@@ -1,7 +1,7 @@
 """Runs in a process of its own: starts a cluster, takes the asked figures, prints them as JSON.
 
-Arguments: the figure (`start` or `pods`), and for `pods` how many. SPAWNED_NS in the environment is the monotonic time
-at which the parent started this process, so that interpreter start and imports count.
+Arguments: the figure (`start`, `pods` or `burst`), and for the last two how many. SPAWNED_NS in the environment is the
+monotonic time at which the parent started this process, so that interpreter start and imports count.
 """
 
 import asyncio
@@ -118,6 +118,35 @@ async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
     return result
 
 
+async def burst(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
+    """All created at once, and all deleted at once, five times."""
+    await cluster.connect()
+    await cluster.wait_node_ready()
+    await create(cluster, "warm")
+    await until_running(cluster, "warm")
+    created, deleted = [], []
+    for turn in range(5):
+        names = [f"b{turn}-{number}" for number in range(count)]
+        begin = time.monotonic_ns()
+        await asyncio.gather(*(cluster.client.create(PODS, pod(name), "default") for name in names))
+        running = await asyncio.gather(*(until_running(cluster, name) for name in names))
+        created.append((max(running) - begin) / 1e6)
+        await asyncio.sleep(SETTLE_SECONDS)
+        opened = [asyncio.Event() for _ in names]
+        version = (await cluster.client.list(PODS, "default")).resource_version
+        gone = [
+            asyncio.ensure_future(until_gone(cluster, name, version, each))
+            for name, each in zip(names, opened, strict=True)
+        ]
+        for each in opened:
+            await each.wait()
+        begin = time.monotonic_ns()
+        await asyncio.gather(*(cluster.client.delete(PODS, name, "default") for name in names))
+        deleted.append((max(await asyncio.gather(*gone)) - begin) / 1e6)
+    await cluster.client.close()
+    return {"created": created, "deleted": deleted}
+
+
 def main() -> None:
     spawned = int(os.environ.get("SPAWNED_NS", time.monotonic_ns()))
     cluster = EmbeddedCluster(ClusterOptions())
@@ -125,6 +154,8 @@ def main() -> None:
     try:
         if sys.argv[1] == "start":
             result = asyncio.run(start(cluster, spawned))
+        elif sys.argv[1] == "burst":
+            result = asyncio.run(burst(cluster, int(sys.argv[2])))
         else:
             result = asyncio.run(pods(cluster, int(sys.argv[2])))
     finally:
