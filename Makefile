@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: demo test check bench fuzz clean
+.PHONY: demo test check bench fuzz pains clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -27,5 +27,8 @@ $(VENV)/.installed-dev: pyproject.toml
 fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would write, for every decoder (see tests/fuzz)
 	$(VENV)/bin/python tests/fuzz --minutes $(or $(MINUTES),2)
 
+pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: n/n (ONLY=name: one; JSON=file: for machines)
+	$(VENV)/bin/python tests/pains $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
 clean:
-	rm -rf $(VENV) .venv-*
+	rm -rf $(VENV) .venv-* build/pains

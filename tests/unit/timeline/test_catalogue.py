@@ -9,6 +9,7 @@ from string import Template
 
 import pytest
 
+from lastcall.lint.catalogue.lookup import RULES
 from lastcall.timeline.catalogue.lookup import CATALOGUE
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "lastcall"
@@ -62,3 +63,7 @@ def test_an_entry_is_an_id_a_sentence_and_templates_that_can_be_filled(id_: str)
 
 def test_whatever_has_a_fix_for_one_pod_has_a_remedy_in_general() -> None:
     assert not [id_ for id_, cause in CATALOGUE.items() if cause.fixes and not cause.remedy]
+
+
+def test_the_rules_of_lint_that_predict_a_cause_exist() -> None:
+    assert {rule for cause in CATALOGUE.values() for rule in cause.lint} <= set(RULES)

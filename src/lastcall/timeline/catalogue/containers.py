@@ -48,6 +48,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "notExecutable": "Make the file executable (`chmod +x` in the image), or call it by its interpreter.",
             "": "Run the hook's command in the container (`kubectl exec`) to see why it fails, and correct it.",
         },
+        lint=("hookCommandMissing", "hookPortUnresolved", "hookTcpSocket"),
     ),
     "hookOutlived": Cause(
         title="A preStop hook takes longer than the grace period.",
@@ -66,6 +67,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
             "hook and the time that the program takes to end.",
         },
+        lint=("hookOutlivesGrace",),
     ),
     "stopSignalNotHandled": Cause(
         title="PID 1 of the container does nothing on the stop signal.",
@@ -99,6 +101,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "command": "command: $command",
             "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
         },
+        lint=("shellKeepsSignal", "wrapperKeepsSignal"),
     ),
     "childrenNotSignalled": Cause(
         title="The stop signal goes to PID 1 alone, and its children are killed with it.",
@@ -131,6 +134,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "terminationGracePeriodSeconds above $grace, or a quicker end.",
             "hookTookTime": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace.",
         },
+        lint=("hookEatsGrace", "drainLongerThanGrace", "stopSignalReloads"),
     ),
     "killedByOther": Cause(
         title="The container got a SIGKILL that the node did not send.",
@@ -196,6 +200,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "turned": "turned not ready $seconds later",
         },
         fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        lint=("noPauseBeforeStop", "hookStopsAtOnce"),
     ),
     "listenerClosedSoon": Cause(
         title="The program closes its port hardly after its endpoint is taken away: other proxies hear of it later.",
@@ -205,6 +210,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "and clients hear of that later and still connect.",
         },
         fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        lint=("noPauseBeforeStop", "hookStopsAtOnce"),
     ),
     "backlogNeverAccepted": Cause(
         title="Connections that the kernel had accepted and the program never did: their clients get a reset.",

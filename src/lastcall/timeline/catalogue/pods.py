@@ -93,5 +93,6 @@ PODS: Mapping[str, Cause] = {
             "": "See why that did not happen, or remove it by hand: `kubectl patch pod $pod -n $namespace --type merge "
             '-p \'{"metadata":{"finalizers":null}}\'`.',
         },
+        lint=("finalizerOnPods",),
     ),
 }

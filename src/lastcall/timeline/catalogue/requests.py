@@ -13,6 +13,7 @@ REQUESTS: Mapping[str, Cause] = {
             "": "A preStop hook `$hook`$grace would have saved $them: the rules changed up to $lag s after the "
             "DELETE$later, and the Pod would have gone on serving so long.",
         },
+        lint=("noPauseBeforeStop", "hookStopsAtOnce", "localTrafficCutAtStop"),
     ),
     "cutOff": Cause(
         title="Requests were under way when the container exited on its stop signal, without answering them.",
@@ -43,6 +44,7 @@ REQUESTS: Mapping[str, Cause] = {
             "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace were too "
             "few.",
         },
+        lint=("drainLongerThanGrace", "graceTooShort"),
     ),
     "staleConnection": Cause(
         title="A request was sent on a kept connection that the ending Pod closed at that moment.",
@@ -58,6 +60,7 @@ REQUESTS: Mapping[str, Cause] = {
         remedy="A readinessProbe that succeeds only when the program serves.",
         texts={"": "sent to a Pod that did not listen yet and was taken for ready"},
         fixes={"": "A readinessProbe would keep requests away until the container listens."},
+        lint=("noReadinessProbe", "unreadyPodsPublished"),
     ),
     "crashedUnderLoad": Cause(
         title="A container crashed while it served requests.",
@@ -87,6 +90,7 @@ REQUESTS: Mapping[str, Cause] = {
             "unready": "Pods that nothing ended were not ready meanwhile: their readiness probes failed. The load was "
             "too much for those that were left, or this machine was too busy: send less, or try again.",
         },
+        lint=("updateTakesAllPods", "recreateLeavesGap", "serviceSelectsNothing", "targetPortUnresolved"),
     ),
     "serverError": Cause(
         title="The application answered with an error while it ended.",

@@ -30,6 +30,7 @@ WAITING: Mapping[str, Cause] = {
         title="A ConfigMap or Secret, or a key of it, that the container needs does not exist.",
         remedy="Add it to the manifests, with the key that is asked for.",
         fixes={"": "add the ConfigMap or Secret to the manifests, with the key that is asked for"},
+        lint=("configMissing", "secretMissing", "configKeyMissing"),
     ),
     "commandNotStarted": Cause(
         title="The container's command cannot be started.",
@@ -48,21 +49,41 @@ WAITING: Mapping[str, Cause] = {
             "": "ask for less (resources.requests), or for what the nodes have (nodeSelector, affinity, tolerations, "
             "claims): `kubectl describe node` shows it",
         },
+        lint=("claimMissing", "hostPortBlocksUpdate", "claimBlocksUpdate"),
     ),
     "probeFailed": Cause(
         title="A probe fails.",
         remedy="Correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it.",
         fixes={"": "correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it"},
+        lint=("probePortUnresolved", "probeCommandMissing"),
     ),
     "volumeNotMounted": Cause(
         title="A volume cannot be mounted: what it is made of does not exist.",
         remedy="Add the ConfigMap, Secret or claim to the manifests.",
         fixes={"": "add the ConfigMap, Secret or claim to the manifests, with the key that is asked for"},
+        lint=("configMissing", "secretMissing", "configKeyMissing"),
     ),
     "podsRefused": Cause(
         title="The API server refuses the owner's Pods (quota, limits, Pod security, a template that is not valid).",
         remedy="As the message says: correct the template, or what refuses it.",
         fixes={"": "the API server refuses the Pods, as the message says: correct the template"},
+        lint=(
+            "quotaTooSmall",
+            "quotaBlocksUpdate",
+            "quotaNeedsResources",
+            "limitRangeRefuses",
+            "podSecurityRefuses",
+            "accountMissing",
+        ),
+    ),
+    "budgetBlocks": Cause(
+        title="A PodDisruptionBudget allows no eviction: a drain waits for ever.",
+        remedy="minAvailable below the number of replicas, or maxUnavailable: 1.",
+        lint=("budgetNeverAllows", "budgetsOverlap"),
+    ),
+    "notAvailableYet": Cause(
+        title="Pods are Ready and do not count as available yet: minReadySeconds.",
+        remedy="A smaller minReadySeconds, below progressDeadlineSeconds.",
     ),
     "stateFull": Cause(
         title="The cluster's file system, which is in memory, is full.",

@@ -1,0 +1,50 @@
+"""Every pain on the kernel: `python tests/pains [--only NAME …] [--json FILE]`, or `make pains ONLY=name`.
+
+Prints a line for each and n/n in the end. Exit status 0: every pain passed but those that are expected to fail, and
+those did fail; 1 otherwise. `--docs` writes docs/pains.md, and tries nothing.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+import documents
+from pain import load_all
+from trial import IMAGES, summary, told, try_pain
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests/pains", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--docs", action="store_true")
+    options = parser.parse_args()
+    if options.docs:
+        documents.PATH.write_text(documents.text())
+        return 0
+    names = {name for word in options.only for name in word.split(",") if name}
+    chosen = [each for each in load_all() if not names or {each.name, each.area, f"{each.area}/{each.name}"} & names]
+    if not chosen:
+        parser.error(f"no such pain: {', '.join(sorted(names))}")
+    if any(each.image for each in chosen) and not IMAGES.is_dir():
+        parser.error("run tools/make-pains-images first")
+    verdicts = []
+    for each in chosen:
+        verdict = try_pain(each)
+        verdicts.append(verdict)
+        print(told(verdict), flush=True)
+        if verdict.word in ("FAIL", "known"):
+            print("\n".join(f"    {line}" for why in verdict.why for line in why.splitlines()), flush=True)
+    print(summary(verdicts), flush=True)
+    if options.json:
+        found = {"schema": "lastcall/pains/v1", "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        options.json.write_text(json.dumps(found | {"pains": [each.as_json() for each in verdicts]}, indent=1) + "\n")
+    return 0 if all(each.word in ("ok", "known") for each in verdicts) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

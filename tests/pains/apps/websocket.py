@@ -1,0 +1,56 @@
+"""Echoes every message of a WebSocket; leaves at once on SIGTERM."""
+
+import asyncio
+import base64
+import hashlib
+import os
+import signal
+
+
+async def frame(reader):
+    """Opcode and payload of a client's frame, which is masked; longer ones than 125 bytes are not for this server."""
+    first, second = await reader.readexactly(2)
+    mask, body = await reader.readexactly(4), await reader.readexactly(second & 0x7F)
+    return first & 0x0F, bytes(each ^ mask[index % 4] for index, each in enumerate(body))
+
+
+async def handshake(reader, writer):
+    """The id of the request; "" when it was answered as plain HTTP."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in head.split("\r\n"))}
+    if "sec-websocket-key" not in fields:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n")
+        return ""
+    key = fields["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+    accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
+    writer.write(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: " + accept.encode() + b"\r\n\r\n"
+    )
+    return fields.get("x-request-id", "-")
+
+
+async def connected(reader, writer):
+    try:
+        name = await handshake(reader, writer)
+        if name:
+            print(name, "begun", flush=True)
+            opcode = 0
+            while opcode != 8:
+                opcode, body = await frame(reader)
+                if opcode == 1:
+                    print(body.decode(), flush=True)
+                writer.write(bytes([0x80 | opcode, len(body)]) + body)
+            print(name, "answered", flush=True)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    writer.close()
+
+
+async def main():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, 0)
+    server = await asyncio.start_server(connected, "0.0.0.0", 8080, backlog=128)
+    await server.serve_forever()
+
+
+asyncio.run(main())
