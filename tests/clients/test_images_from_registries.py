@@ -215,4 +215,4 @@ def test_an_image_pulled_imported_shown_used_and_removed(registry: Registry, use
     missing = image("pull", f"{registry.host}/app:v2")
     assert missing.status == 1
     assert f"{registry.host}/app:v2: not found" in missing.err
-    assert "way out: " in missing.err
+    assert "fix: " in missing.err

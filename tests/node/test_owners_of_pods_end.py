@@ -153,7 +153,7 @@ def test_an_image_that_is_not_there_is_told_at_once_with_owner_and_pods(result_o
     assert result.status == 1
     assert "Deployment default/bad: 0 of its 2 Pods are Ready" in result.err
     assert "ErrImageNeverPull" in result.err
-    assert "way out: the image is not there and imagePullPolicy is Never" in result.err
+    assert "fix: the image is not there and imagePullPolicy is Never" in result.err
     assert "within" not in result.err
 
 

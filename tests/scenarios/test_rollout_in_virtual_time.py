@@ -10,7 +10,9 @@ from lastcall.apiserver.pki import new_key_pem
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.rollout_options import RolloutOptions
-from lastcall.cli.rollout_session import Result, RolloutSession, find_target
+from lastcall.cli.rollout_result import Result
+from lastcall.cli.rollout_session import RolloutSession
+from lastcall.cli.rollout_target import find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.cluster.virtual import VirtualRolloutCluster
 from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
@@ -112,7 +114,11 @@ NEVER_READY = [
     (
         "imagePullPolicy: IfNotPresent\n",
         "imagePullPolicy: IfNotPresent\n          resources: {requests: {cpu: 1k}}\n",
-        ["3 Pods are available", "Event FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu", "way out: ask"],
+        [
+            "3 Pods are available",
+            "Event FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu",
+            "fix: Insufficient cpu: lower resources.requests",
+        ],
     ),
     (
         "    spec:\n      containers:\n",
@@ -120,7 +126,7 @@ NEVER_READY = [
         [
             "Deployment default/polite: 0 of its 3",
             'serviceaccount "nobody" not found',
-            "way out: the API",
+            "fix: add ServiceAccount nobody to the manifests",
         ],
     ),
 ]

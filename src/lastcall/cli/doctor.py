@@ -79,13 +79,14 @@ def render_json(found: Sequence[Need]) -> str:
 
 
 def _print_table(found: Sequence[Need]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    from lastcall.cli.console import CommandConsole
+
+    console = CommandConsole()
     if not console.is_terminal:
-        console = Console(width=200)  # a command to copy stays on its line
+        console = CommandConsole(width=200)  # a command to copy stays on its line
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("need", "", "found"):
         table.add_column(title, overflow="fold")

@@ -1,4 +1,4 @@
-"""What went wrong with an image, for a person: the error, and the way out where one is known."""
+"""What went wrong with an image, for a person: the error, and the fix where one is known."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,18 +30,18 @@ def way_out(reference: Reference, text: str, status: int) -> str:
     """What may help, "" when nothing is known."""
     registry = "" if reference.domain == "docker.io" else f" {reference.domain}"
     if status in (401, 403):
-        return f"way out: `docker login{registry}` keeps credentials for it in your docker config; is the name right?"
+        return f"fix: `docker login{registry}` keeps credentials for it in your docker config; is the name right?"
     if "no match for platform" in text:
-        return "way out: --platform takes the image of another platform; it does not run here"
+        return "fix: --platform takes the image of another platform; it does not run here"
     if status == 404:
-        return f"way out: is the name right? A private repository may want `docker login{registry}`"
+        return f"fix: is the name right? A private repository may want `docker login{registry}`"
     if status == 429:
-        return f"way out: {reference.domain} limits pulls; `docker login{registry}` often raises the limit, or wait"
+        return f"fix: {reference.domain} limits pulls; `docker login{registry}` often raises the limit, or wait"
     if "no such host" in text or "i/o timeout" in text or "unreachable" in text:
         return (
-            "way out: is there a network, or a proxy (HTTPS_PROXY)? Elsewhere `docker save IMAGE -o FILE`, "
+            "fix: is there a network, or a proxy (HTTPS_PROXY)? Elsewhere `docker save IMAGE -o FILE`, "
             "here `lastcall image import FILE`"
         )
     if "failed to verify certificate" in text:
-        return f"way out: its authority's certificate belongs in /etc/docker/certs.d/{reference.domain}/ca.crt"
+        return f"fix: its authority's certificate belongs in /etc/docker/certs.d/{reference.domain}/ca.crt"
     return ""

@@ -31,9 +31,9 @@ def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
     Credentials come from your docker config (`docker login`), proxies from HTTPS_PROXY and NO_PROXY. A pull that was
     cut off goes on where it stopped.
     """
-    from rich.console import Console
+    from lastcall.cli.console import CommandConsole
 
-    console = Console(highlight=False)
+    console = CommandConsole(highlight=False)
     wanted = wanted_platform(platform)
     with told():
         references = [parse_reference(name) for name in names]

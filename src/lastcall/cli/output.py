@@ -88,10 +88,10 @@ def _by_suffix(file: Path | None) -> str:
 
 def stdout_console() -> "Console":
     """The console for a story: as wide as the terminal, PIPED_WIDTH without one."""
-    from rich.console import Console
+    from lastcall.cli.console import CommandConsole
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
-    return Console(width=width, highlight=False)
+    return CommandConsole(width=width, highlight=False)
 
 
 def takes_stdout(output: str, file: Path | None) -> bool:

@@ -85,7 +85,11 @@ INCONCLUSIVE = 4
     help="How many connections all requests of HTTP/2 share.",
 )
 @click.option("--service", default="", help="The Service to send to, where the manifests have several.")
-@click.option("--port", default="", help="Its port, by name or number, where it has several.")
+@click.option(
+    "--port",
+    default="",
+    help="Its port, by name or number, where it has several.  [default: the one named http]",
+)
 @propagation_option
 @click.option(
     "--from",
@@ -221,7 +225,7 @@ def _is_told_as(name: str) -> bool:
 def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     """The experiment, and a second one with the advice applied where that is asked for; the exit status."""
     from lastcall.cli.rollout_report import as_json, tell_text
-    from lastcall.cli.rollout_session import with_advice
+    from lastcall.cli.rollout_target import with_advice
 
     if options.find_safe:
         return _run_find_safe(manifests, options)
@@ -301,7 +305,8 @@ def _progress() -> Callable[[str], None]:
 def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
     if sys.platform != "linux":
         raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
-    from lastcall.cli.rollout_session import RolloutSession, find_target
+    from lastcall.cli.rollout_session import RolloutSession
+    from lastcall.cli.rollout_target import find_target
 
     target = find_target(manifests, options)
     nodes = 2 if options.disrupt == "drain" else 1

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lastcall.api.meta import Object
 from lastcall.cli.errors import UserError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_predict import Prediction, Predictor, with_lag
-from lastcall.cli.rollout_session import Result, find_target, with_advice
+from lastcall.cli.rollout_result import Result
+from lastcall.cli.rollout_target import find_target, with_advice
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.account import REUSED, Account
-from lastcall.traffic.advice import sleep_patch
+from lastcall.traffic.advice import grace_of, only_sleeps, sleep_patch
 from lastcall.traffic.find_safe import EdgeSearch, MeasuredEnd, Trial, measure_end, smallest_grace
 from lastcall.traffic.kind_ends import KindEnd, combine, drains, measure_kinds, probe_lag
 from lastcall.traffic.outcome import Kind
@@ -117,7 +119,13 @@ class Found:
         return [self.measured, *([self.probe] if self.probe is not None else []), *searched]
 
     def grace(self, sleep: float) -> int:
+        """What a hook that sleeps so long needs, in seconds: predicted."""
         return smallest_grace(drains(self.end, self.kinds), sleep) if self.end is not None else 0
+
+    @property
+    def own_grace(self) -> int:
+        """The manifest's grace period, in seconds."""
+        return grace_of(self.measured.owner)
 
 
 def find_safe(manifests: Sequence[Manifest], options: "RolloutOptions", experiment: Experiment) -> Found:
@@ -162,7 +170,7 @@ class _Search:
         found = self._under_way(replace(found, kinds=self._kinds(measured)), end)
         predictor = Predictor(self.options, hop, end, found.kinds, _say)
         found = replace(found, lag=self._lag(found, end, predictor))
-        if plan.most > 0 and not self._old_version():
+        if plan.most > 0 and self._can_sleep(measured.owner):
             found = replace(found, given=plan.most_to(hop))
             found = replace(found, sleep=self._sleep(found, predictor))
         return found
@@ -269,12 +277,16 @@ class _Search:
         self.longest = max(self.longest, monotonic(self.clock) - began)
         return result
 
-    def _old_version(self) -> bool:
-        """Before 1.30 there are no sleeping hooks."""
-        old = not self.options.sleep_hooks
-        if old:
-            _say(f"Kubernetes {self.options.kubernetes_version} has no preStop sleep: no smallest one is looked for")
-        return old
+    def _can_sleep(self, owner: Object) -> bool:
+        """Before 1.30 there are no sleeping hooks, and a hook that does something else is not to be replaced."""
+        why = ""
+        if not self.options.sleep_hooks:
+            why = f"Kubernetes {self.options.kubernetes_version} has no preStop sleep"
+        elif not only_sleeps(owner):
+            why = "the container's preStop hook does something else than wait"
+        if why:
+            _say(f"{why}: no smallest sleep is looked for")
+        return not why
 
 
 def _told_kinds(account: Account) -> str:

@@ -46,12 +46,14 @@ def sleep_sentence(found: Found) -> str:
         return ""
     if edge.safe is None:
         return f"at {found.given:g} s of endpoint lag no preStop sleep was found that loses nothing"
-    grace = found.grace(edge.safe)
-    hook = f"preStop `sleep: {{seconds: {edge.safe:g}}}`" if edge.safe else "no preStop hook"
-    return (
-        f"at {found.given:g} s of endpoint lag the smallest change that loses nothing: {hook} with "
-        f"terminationGracePeriodSeconds: {grace}"
+    needed, own = found.grace(edge.safe), found.own_grace
+    hook = f"a preStop `sleep: {{seconds: {edge.safe:g}}}`" if edge.safe else "no preStop sleep"
+    grace = (
+        f"raise terminationGracePeriodSeconds from {own} to {needed}"
+        if needed > own
+        else f"the manifest's terminationGracePeriodSeconds: {own} is enough for it (predicted use: {needed} s)"
     )
+    return f"at {found.given:g} s of endpoint lag the smallest sleep that loses nothing: {hook}; {grace}"
 
 
 def tell_kind(kind: KindEnd, edge: float | None) -> str:
@@ -190,7 +192,12 @@ def as_json(found: Found) -> Object:
             **(_edge_json(found.sleep) or {}),
             "grace": None
             if found.sleep.safe is None
-            else {"seconds": found.grace(found.sleep.safe), "evidence": "predicted"},
+            else {
+                "seconds": found.grace(found.sleep.safe),
+                "evidence": "predicted",
+                "manifest": found.own_grace,
+                "advised": max(found.grace(found.sleep.safe), found.own_grace),
+            },
         },
     }
 

@@ -13,8 +13,8 @@ from importlib import resources
 from lastcall import __version__
 from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_report import FROM, tell_balance, tell_left, tell_moves, yaml_lines
+from lastcall.cli.rollout_result import Result
 from lastcall.cli.rollout_scale import Scale
-from lastcall.cli.rollout_session import Result
 from lastcall.cli.rollout_strips import Strip, strips
 from lastcall.timeline.render.markup import Markup, percent, prose, tag
 from lastcall.traffic.account import WHY, Account, LostRequest

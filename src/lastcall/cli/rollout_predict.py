@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.cli.manifests import Manifest
-from lastcall.cli.rollout_session import RolloutSession, find_target
+from lastcall.cli.rollout_session import RolloutSession
+from lastcall.cli.rollout_target import find_target
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.find_safe import MeasuredEnd, last_safe
 from lastcall.traffic.kind_ends import KindEnd, drains, short_seconds

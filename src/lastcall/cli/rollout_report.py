@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
 from lastcall.cli.rollout_lost import alike, tell_lost
-from lastcall.cli.rollout_session import Result
+from lastcall.cli.rollout_result import Result
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.lives import PodLife

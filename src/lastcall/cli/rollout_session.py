@@ -3,27 +3,28 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.patch import strategic_merge_patch
-from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICES, STATEFULSETS
+from lastcall.api.resources import DAEMONSETS, NODES, PODS, SERVICES
 from lastcall.cli.apply import apply_manifests
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_balancer import Balancer
+from lastcall.cli.rollout_result import Result
+from lastcall.cli.rollout_target import Target
 from lastcall.cli.rollout_waiting import LOOK_SECONDS, Waiting
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
-from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
-from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.account import account, answered_unseen, ids_printed
+from lastcall.traffic.advice import judge
 from lastcall.traffic.container_runs import serving_containers
 from lastcall.traffic.generator import Load
-from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.lives import pod_lives
 from lastcall.traffic.outcome import Outcome
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
@@ -37,85 +38,10 @@ if TYPE_CHECKING:
     from lastcall.cluster.virtual import VirtualRolloutCluster
     from lastcall.cluster.virtual_load import VirtualLoad
 
-WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name
 _LAST_OUTPUT_SECONDS = 5.0
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is disrupted, and the port of the Service that requests go to."""
-
-    workload: Manifest
-    service: Manifest
-    port: Object
-
-    @property
-    def container_port(self) -> int | str:
-        port: int | str = self.port.get("targetPort") or self.port["port"]
-        return port
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What one experiment found. `began` is the moment of the disruption, seconds of the monotonic clock."""
-
-    account: Account
-    judgement: Judgement
-    lives: Sequence[PodLife]
-    outcomes: Sequence[Outcome]
-    owner: Object
-    what: str
-    service: str
-    disrupt: str
-    propagation: str
-    source: str
-    began: float
-    seconds: float
-
-
-def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
-    """The one workload and its Service. Raises UserError."""
-    workloads = [each for each in manifests if each.resource in WORKLOADS]
-    if len(workloads) != 1:
-        found = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in workloads) or "none"
-        raise UserError(f"the manifests must hold one Deployment, StatefulSet, DaemonSet or ReplicaSet: {found}")
-    labels = workloads[0].obj["spec"]["template"]["metadata"].get("labels") or {}
-    selecting = [
-        each
-        for each in manifests
-        if each.resource == SERVICES
-        and (selector := each.obj["spec"].get("selector"))
-        and all(labels.get(key) == value for key, value in selector.items())
-    ]
-    services = [each for each in selecting if options.service in ("", name_of(each.obj))]
-    if len(services) != 1:
-        found = ", ".join(name_of(each.obj) for each in selecting)
-        if options.service and selecting:
-            raise UserError(f"--service {options.service}: the Services that select its Pods are {found}")
-        what = f"{found} do: choose with --service" if selecting else "none does: add one to the manifests"
-        raise UserError(f"one Service must select the Pods of {name_of(workloads[0].obj)}: {what}")
-    service = services[0].obj
-    offered = [port for port in service["spec"].get("ports") or [] if port.get("protocol", "TCP") == "TCP"]
-    ports = [port for port in offered if options.port in ("", port.get("name"), str(port.get("port")))]
-    if len(ports) != 1:
-        found = ", ".join(f"{port.get('port')} {port.get('name', '')}".strip() for port in offered) or "none"
-        asked = f"--port {options.port}: " if options.port else ""
-        choose = "" if options.port or not offered else ": choose with --port"
-        raise UserError(f"{asked}the TCP ports of Service {name_of(service)} are {found}{choose}")
-    return Target(workloads[0], services[0], ports[0])
-
-
-def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> list[Manifest]:
-    """The manifests with the patch in the workload."""
-    changed = []
-    for each in manifests:
-        if each.resource in WORKLOADS and name_of(each.obj) == name_of(owner):
-            each = replace(each, obj=strategic_merge_patch(each.resource, each.obj, patch))
-        changed.append(each)
-    return changed
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lastcall.cli.rollout_result import Result
 from lastcall.cli.rollout_scale import Scale
-from lastcall.cli.rollout_session import Result
 from lastcall.timeline.render.markup import Markup
 from lastcall.traffic.outcome import LONG_LIVED, Kind, Outcome
 

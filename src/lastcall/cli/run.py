@@ -155,9 +155,9 @@ async def _keep(session: Session, interrupts: Interrupts) -> None:
 
 def consoles(options: RunOptions) -> tuple["Console", "Console"]:
     """One for the story (stdout), one for progress (stderr)."""
-    from rich.console import Console
+    from lastcall.cli.console import CommandConsole
 
-    return stdout_console(), Console(stderr=True, highlight=False)
+    return stdout_console(), CommandConsole(stderr=True, highlight=False)
 
 
 def show(out: "Console", options: RunOptions, endings: Sequence[Ending], status: int, error: str = "") -> None:

@@ -1,8 +1,10 @@
 """Why a Pod is not Ready, in words, from its conditions, container states and Events. Pure."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.cli.waiting_causes import fixes_for
 from lastcall.timeline.catalogue.lookup import fix
 
 PATIENCE_SECONDS = 15.0
@@ -20,22 +22,6 @@ HOPELESS = (
 )
 """Reasons that waiting does not change: nothing else in this cluster will bring the image, the key or the command."""
 
-CAUSES = {
-    "ErrImageNeverPull": "imageNeverPulled",
-    "ErrImagePull": "imageNotPulled",
-    "ImagePullBackOff": "imageNotPulled",
-    "InvalidImageName": "imageNameInvalid",
-    "CreateContainerConfigError": "configMissing",
-    "RunContainerError": "commandNotStarted",
-    "StartError": "commandNotStarted",
-    "CrashLoopBackOff": "crashLoop",
-    "FailedScheduling": "unschedulable",
-    "Unhealthy": "probeFailed",
-    "FailedMount": "volumeNotMounted",
-    "FailedCreate": "podsRefused",
-}
-"""Reason of a container's state, or of an Event → its cause in the catalogue."""
-
 _DISK_FULL = "No space left on device"
 
 
@@ -51,40 +37,37 @@ def hopeless_reason(pod: Object) -> str:
 
 
 def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
-    """Lines for a person: what each condition, container and Warning Event says, and the way out where one is known."""
+    """Lines for a person: what each condition, container and Warning Event says, and the fix where one is known."""
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
     lines = [f"{namespace_of(pod)}/{name_of(pod)} is not Ready: phase {phase}{reason}"]
     told: set[str] = set()
+    fixes: dict[str, None] = {}
     for condition in status.get("conditions") or []:
-        why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+        why = ": ".join(part for part in (condition.get("reason"), _told(condition.get("message"))) if part)
+        if condition.get("status") != "False":
+            continue
+        fixes.update(dict.fromkeys(fixes_for(str(condition.get("reason")), str(condition.get("message")))))
         # ContainersReady mostly repeats what Ready says.
-        if condition.get("status") == "False" and why and why not in told:
+        if why and why not in told:
             told.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
-    hints: dict[str, None] = {}
     for name, reason, message in _waiting(pod):
         lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
-        if reason in CAUSES:
-            hints.setdefault(fix(CAUSES[reason]))
+        fixes.update(dict.fromkeys(fixes_for(reason, message)))
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
-    hints.update(dict.fromkeys(_ways_out(warnings)))
+    fixes.update(dict.fromkeys(_fixes_of(warnings)))
     if any(_DISK_FULL in line for line in lines):
-        hints.setdefault(fix("stateFull"))
-    lines += [f"  way out: {hint}" for hint in hints]
+        fixes.setdefault(fix("stateFull"))
+    lines += [f"  fix: {each}" for each in fixes]
     return lines
 
 
 def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events: Sequence[Object]) -> list[str]:
     """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it."""
-    how_many = (
-        "has not been looked at by its controller" if wanted is None else f"{ready} of its {wanted} Pods are Ready"
-    )
-    if wanted is not None and ready >= wanted:
-        how_many += ", but it does not count them as available yet (spec.minReadySeconds)"
-    lines = [f"{what}: {how_many}"]
+    lines = [f"{what}: {_how_far(owner, ready, wanted)}"]
     for condition in (owner.get("status") or {}).get("conditions") or []:
         wrong = condition.get("status") == ("True" if condition.get("type") == "ReplicaFailure" else "False")
         why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
@@ -92,7 +75,22 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
             lines.append(f"  condition {condition.get('type')} is {condition.get('status')}: {why}")
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
-    return [*lines, *(f"  way out: {hint}" for hint in dict.fromkeys(_ways_out(warnings)))]
+    return [*lines, *(f"  fix: {each}" for each in dict.fromkeys(_fixes_of(warnings)))]
+
+
+def _how_far(owner: Object, ready: int, wanted: int | None) -> str:
+    """Of an owner's Pods, with the reason where Ready is not enough."""
+    if wanted is None:
+        return "has not been looked at by its controller"
+    text, status = f"{ready} of its {wanted} Pods are Ready", owner.get("status") or {}
+    if ready < wanted:
+        return text
+    # A StatefulSet and a DaemonSet tell of it by names of their own.
+    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled"))
+    if updated is not None and updated < wanted:
+        return f"{text}, {updated} of them made from the new template"
+    seconds = (owner.get("spec") or {}).get("minReadySeconds")
+    return f"{text}, but not yet for {seconds} s (spec.minReadySeconds)" if seconds else text
 
 
 def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
@@ -134,7 +132,8 @@ def why_still_there(pod: Object) -> list[str]:
 
 def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
     """(container, reason, message) of every container that waits or has failed."""
-    status = pod.get("status") or {}
+    status, spec = pod.get("status") or {}, pod.get("spec") or {}
+    specs = {each.get("name"): each for field in ("initContainers", "containers") for each in spec.get(field) or []}
     for field in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(field) or []:
             state, name = container.get("state") or {}, str(container.get("name"))
@@ -145,9 +144,22 @@ def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
             if terminated and terminated.get("exitCode"):
                 yield name, str(terminated.get("reason") or "Error"), _exit(terminated)
             elif last and last.get("exitCode"):
-                yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}"
+                yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}{_restarts(container)}"
             if "running" in state and not container.get("ready"):
-                yield name, "Running", "but not ready: its readiness probe has not succeeded"
+                yield name, "Running", f"but not ready{_unanswered(specs.get(name), container)}"
+
+
+def _unanswered(spec: Object | None, status: Object) -> str:
+    """Which probe a container that runs has not answered. Until its startup probe has, no other is asked."""
+    probes = spec or {"readinessProbe": {}}
+    if "startupProbe" in probes and status.get("started") is False:
+        return ": its startup probe has not succeeded"
+    return ": its readiness probe has not succeeded" if "readinessProbe" in probes else ""
+
+
+def _restarts(status: Object) -> str:
+    count = status.get("restartCount") or 0
+    return f" (restarted {count} {'time' if count == 1 else 'times'})" if count else ""
 
 
 def _exit(terminated: Object) -> str:
@@ -163,12 +175,19 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
     return list(distinct.values())[-limit:]
 
 
-def _ways_out(events: Sequence[Object]) -> list[str]:
-    reasons = [str(event.get("reason")) for event in events]
-    return [fix(CAUSES[reason]) for reason in reasons if reason in CAUSES]
+def _fixes_of(events: Sequence[Object]) -> list[str]:
+    return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
 
 
 def _event(event: Object) -> str:
     count = event.get("count") or 1
     times = f" ({count} times)" if count > 1 else ""
-    return f"{event.get('reason')}: {event.get('message')}{times}"
+    return f"{event.get('reason')}: {_told(event.get('message'))}{times}"
+
+
+_NOISE = " no new claims to deallocate, preemption:"
+
+
+def _told(message: Any) -> str:
+    """A message without what the scheduler adds about preemption, which repeats it."""
+    return str(message or "").partition(_NOISE)[0]

@@ -119,7 +119,8 @@ class Account:
     `without_outcome`, that the client began and says nothing of; `answered_unseen`, that the client got an answer to
     and no application printed, though it prints others of that kind. `seen`: how many the applications printed;
     `whole_output`: all that they printed is known, so that "never saw it" can be said. `control_losses`: those before
-    the disruption, by kind and class, the most frequent first. `never_answered` are
+    the disruption, by kind and class, the most frequent first; `not_listening_yet`: how many of them were sent to a Pod
+    that was Ready before it listened, which is a cause of its own. `never_answered` are
     kinds that the application seems not to speak. `longest`: what a good answer took at most, in seconds, by kind.
     """
 
@@ -135,6 +136,7 @@ class Account:
     seen: int = 0
     whole_output: bool = True
     control_losses: tuple[tuple[tuple[Kind, str], int], ...] = ()
+    not_listening_yet: int = 0
     longest: Mapping[Kind, float] = field(default_factory=dict)
     moved: tuple[Outcome, ...] = ()
     pods: tuple[PodShare, ...] = ()
@@ -195,6 +197,7 @@ def account(
     printed = _Printed(seen, messages, {each.kind for each in outcomes if each.id in seen} if whole_output else set())
     lost = [_explain(each, _life(each, addresses, lives, answers), printed, disrupted) for each in counted if each.lost]
     known = {each.id for each in outcomes}
+    too_early = [each for each in control if _is_too_early(each, _life(each, addresses, lives, answers), answers)]
     return Account(
         totals=Counter(each.kind for each in counted),
         losses=Counter(each.kind for each in counted if each.lost),
@@ -207,6 +210,7 @@ def account(
         answered_unseen=answered_unseen(outcomes, seen) if whole_output else (),
         seen=len(seen),
         whole_output=whole_output,
+        not_listening_yet=len(too_early),
         control_losses=tuple(Counter((each.kind, str(each.lost)) for each in control if each.lost).most_common()),
         longest=_longest(outcomes),
         moved=tuple(each for each in counted if each.moved and not each.lost),
@@ -331,6 +335,13 @@ def _counts(outcome: Outcome, disrupted: float) -> bool:
     if never_connected(outcome):
         return outcome.planned >= disrupted
     return outcome.finished >= disrupted
+
+
+def _is_too_early(outcome: Outcome, life: PodLife | None, answers: Mapping[str, float]) -> bool:
+    """Whether a request was lost to a Pod that listened only later: its first answer came after it."""
+    if not outcome.lost or life is None or decide_cause(outcome, life) != "not listening yet":
+        return False
+    return outcome.sent < answers.get(life.ip, 0.0)
 
 
 def _first_answers(outcomes: Iterable[Outcome]) -> dict[str, float]:

@@ -3,12 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
+from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
+from lastcall.traffic.hooks import own_sleep, waiting_hook
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, Kind
 from lastcall.traffic.patches import merged
@@ -22,12 +24,14 @@ Verdict = Literal["nothing lost", "requests lost", "inconclusive"]
 @dataclass(frozen=True, slots=True)
 class Advice:
     """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
-    of the lost requests it is for; `id` is their cause in the catalogue."""
+    of the lost requests it is for, `id` their cause in the catalogue. `refused`: why what was meant is no patch for
+    this owner."""
 
     id: str
     sentence: str
     saves: int
     patch: dict[str, Any] = field(default_factory=dict)
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +54,28 @@ def judge(
     *,
     sleep_hooks: bool = True,
     longest_lag: float = 0.0,
+    disrupt: str = "rollout",
 ) -> Judgement:
     """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service;
     `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in seconds, a
-    change of endpoints may usually be, which may be more than what was seen."""
+    change of endpoints may usually be, which may be more than what was seen; `disrupt` what was done. Advice whose
+    patch does not hold is given without it."""
     never = "; ".join(map(_never_answered, account.never_answered))
     if never and not account.control_lost:
         return Judgement("inconclusive", never, ())
-    if account.control_lost:
-        return Judgement(
-            "inconclusive",
+    early = _readiness_probe(account.not_listening_yet, owner, port) if account.not_listening_yet else None
+    explained = early is not None and account.not_listening_yet == account.control_lost
+    if account.control_lost and not (explained and account.lost):
+        before = (
             f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted "
-            f"({_control_losses(account)}): mend that first{f'; {never}' if never else ''}",
-            (),
+            f"({_control_losses(account)})"
         )
+        if early is None:
+            return Judgement("inconclusive", f"{before}: fix that first{f'; {never}' if never else ''}", ())
+        early = checked(early, owner)
+        which = "all of them" if explained else f"{account.not_listening_yet} of them"
+        sentence = f"{before}, {which} {WHY['not listening yet']}. {early.sentence}"
+        return Judgement("inconclusive", sentence, (early,))
     unmeasured = _unmeasured(account)
     if unmeasured and not account.lost:
         return Judgement("inconclusive", f"{unmeasured}: try again on a machine that is less busy", ())
@@ -72,13 +84,31 @@ def judge(
         return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
     causes = account.causes
     most, count = causes[0]
-    advice = tuple(_advice(account, lives, owner, port, sleep_hooks, longest_lag))
+    advice = tuple(
+        checked(each, owner) for each in _advice(account, lives, owner, port, sleep_hooks, longest_lag, disrupt)
+    )
+    if early is not None and not any(each.cause == "not listening yet" for each in account.lost):
+        advice = (*advice, checked(early, owner))
     lost = len(account.lost)
     whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
     sentence = f"{lost} of {account.total} requests {'was' if lost == 1 else 'were'} lost ({share}); "
     sentence += f"{whose} {WHY[most]}"
+    if early is not None:
+        sentence += f"; {early.saves} more were before the disruption, when the Pods were started"
     sentence += f"; {unmeasured}" if unmeasured else ""
     return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
+
+
+def checked(advice: Advice, owner: dict[str, Any]) -> Advice:
+    """The advice, without its patch where that does not hold for the owner."""
+    return refused(advice, why_not(owner, advice.patch)) if advice.patch else advice
+
+
+def refused(advice: Advice, why: str) -> Advice:
+    """Without its patch; "" for why leaves it as it is."""
+    if not why:
+        return advice
+    return replace(advice, sentence=f"{advice.sentence} It cannot be tried here: {why}.", patch={}, refused=why)
 
 
 _ASKS: dict[Kind, str] = {
@@ -126,6 +156,7 @@ def _advice(
     port: int | str,
     sleep_hooks: bool,
     longest_lag: float,
+    disrupt: str,
 ) -> list[Advice]:
     found: list[Advice] = []
     # What lasts for long outlives any hook: it is cut off whenever the application leaves. So do kept connections.
@@ -144,7 +175,7 @@ def _advice(
             found.append(_readiness_probe(count, owner, port))
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
-            found.append(_never_unready(count) if unready else _never_fewer(count, owner))
+            found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
         elif cause in ("server error", "crashed", "restarted"):
             found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count))
     return sorted(found, key=lambda each: -each.saves)
@@ -178,27 +209,42 @@ def _sleep_before_stop(
 ) -> Advice:
     lag = max((life.routing_lag or 0.0 for life in lives), default=0.0)
     seconds = max(1, math.ceil(max(lag, longest_lag) + SPARE_SECONDS))
-    spec = owner["spec"]["template"]["spec"]
-    grace = int(spec.get("terminationGracePeriodSeconds", 30))
+    spec, grace = owner["spec"]["template"]["spec"], grace_of(owner)
+    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _serving(spec)}
     drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
-    needed = math.ceil(seconds + drain + SPARE_SECONDS)
-    patch = sleep_patch(owner, seconds, needed if grace < needed else None, sleep_hooks=sleep_hooks)
+    took = max((life.term - life.hook for life in lives if life.term and life.hook), default=0.0)
+    kept = took if any(hook.keeps for hook in hooks.values()) else 0.0
+    needed = math.ceil(seconds + kept + drain + SPARE_SECONDS)
     more = f" and terminationGracePeriodSeconds: {needed}" if grace < needed else ""
-    hook = f"sleep: {{seconds: {seconds}}}" if sleep_hooks else f'exec: {{command: [sleep, "{seconds}"]}}'
     later = f" (it may be {longest_lag:.3g} s)" if longest_lag > lag else ""
-    them = "it" if count == 1 else "them"
-    sentence = fix("lateEndpoint", hook=hook, grace=more, them=them, lag=f"{lag:.2f}", later=later)
-    return Advice("lateEndpoint", sentence, count, patch)
+    facts = {"grace": more, "lag": f"{lag:.2f}", "later": later}
+    if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
+        return Advice("lateEndpoint", fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts), count)
+    hook, them = next(iter(hooks.values())), "it" if count == 1 else "them"
+    sentence = fix("lateEndpoint", hook=hook.text, them=them, **facts)
+    return Advice("lateEndpoint", sentence, count, sleep_patch(owner, seconds, needed, sleep_hooks=sleep_hooks))
 
 
-def sleep_patch(owner: dict[str, Any], seconds: int, grace: int | None, *, sleep_hooks: bool = True) -> dict[str, Any]:
-    """A strategic merge patch: the containers that serve sleep so long before they are told to stop, or (0) have no
-    preStop hook; `grace` is the grace period, None leaves it as it is."""
-    serving = _serving(owner["spec"]["template"]["spec"])
-    patch: dict[str, Any] = {"containers": [_with_sleep(each["name"], seconds, sleep_hooks) for each in serving]}
-    if grace is not None:
+def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks: bool = True) -> dict[str, Any]:
+    """A strategic merge patch: the containers that serve wait so long before they are told to stop (0: not at all),
+    each with what its hook does besides. The grace period is `grace` where the owner's is shorter."""
+    spec = owner["spec"]["template"]["spec"]
+    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _serving(spec)}
+    changed = [(name, hook.patch) for name, hook in hooks.items() if not hook.why_not]
+    patch: dict[str, Any] = {"containers": [{"name": n, "lifecycle": {"preStop": hook}} for n, hook in changed]}
+    if grace_of(owner) < grace:
         patch["terminationGracePeriodSeconds"] = grace
     return _in_template(patch)
+
+
+def only_sleeps(owner: dict[str, Any]) -> bool:
+    """Whether the hooks of the containers that serve, as far as there are any, do nothing but wait."""
+    return all(own_sleep(each) is not None for each in _serving(owner["spec"]["template"]["spec"]))
+
+
+def grace_of(owner: dict[str, Any]) -> int:
+    """terminationGracePeriodSeconds of the owner's Pods."""
+    return int(owner["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
 
 
 def _serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -207,20 +253,10 @@ def _serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in containers if each.get("ports")] or containers[:1]
 
 
-def _with_sleep(container: str, seconds: int, sleep_hooks: bool) -> dict[str, Any]:
-    """`$retainKeys`: takes the place of a hook of another kind. Where hooks cannot sleep, the image's `sleep` does."""
-    hook: dict[str, Any] | None = {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}}
-    if not sleep_hooks:
-        hook = {"$retainKeys": ["exec"], "exec": {"command": ["sleep", str(seconds)]}}
-    if not seconds:
-        hook = None
-    return {"name": container, "lifecycle": {"preStop": hook}}
-
-
 def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
     """As long as the hook and the longest good answer of such requests took; twice what it was where that is not more,
     for then it is not known how long they take."""
-    grace = int(owner["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
+    grace = grace_of(owner)
     killed = [each.outcome for each in account.lost if each.cause == "killed"]
     took = max((account.longest.get(each.kind, 0.0) for each in killed), default=0.0)
     hook = max((life.term - life.deleted for life in lives if life.term and life.deleted), default=0.0)
@@ -235,31 +271,62 @@ def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: d
 
 
 def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advice:
-    first = _serving(owner["spec"]["template"]["spec"])[0]["name"]
-    probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
-    return Advice(
-        "notListeningYet",
-        fix("notListeningYet"),
-        count,
-        _in_template({"containers": [{"name": first, "readinessProbe": probe}]}),
-    )
+    """A probe of the port that requests go to. One that is there keeps all else that it says; its handler is never
+    joined by a second one."""
+    container = _behind(owner["spec"]["template"]["spec"], port)
+    name, probe = container["name"], container.get("readinessProbe")
+    if not probe:
+        made = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+        return Advice(
+            "notListeningYet",
+            fix("notListeningYet"),
+            count,
+            _in_template({"containers": [{"name": name, "readinessProbe": made}]}),
+        )
+    handler = next((each for each in ("httpGet", "tcpSocket") if each in probe), "")
+    asked = probe[handler].get("port") if handler else None
+    if handler and _number_of(container, asked) != _number_of(container, port):
+        return Advice(
+            "notListeningYet",
+            fix("notListeningYet", "otherPort", name=name, asked=asked, port=port),
+            count,
+            _in_template({"containers": [{"name": name, "readinessProbe": {handler: {"port": port}}}]}),
+        )
+    if not handler:
+        return Advice("notListeningYet", fix("notListeningYet", "otherProbe", name=name, port=port), count)
+    return Advice("notListeningYet", fix("notListeningYet", "samePort", name=name, asked=asked), count)
+
+
+def _behind(pod_spec: dict[str, Any], port: int | str) -> dict[str, Any]:
+    """The container that says it listens on the port; else the first one that serves."""
+    serving = _serving(pod_spec)
+    named = [
+        each for each in serving for own in each.get("ports") or () if port in (own["containerPort"], own.get("name"))
+    ]
+    return named[0] if named else serving[0]
+
+
+def _number_of(container: dict[str, Any], port: int | str | None) -> int | str | None:
+    return next((own["containerPort"] for own in container.get("ports") or () if own.get("name") == port), port)
 
 
 def _never_unready(count: int) -> Advice:
     return Advice("noEndpoint", fix("noEndpoint", "unready"), count)
 
 
-def _never_fewer(count: int, owner: dict[str, Any]) -> Advice:
-    replicas = owner["spec"].get("replicas", 1)
-    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
-    if owner.get("kind") != "Deployment":
-        return Advice("noEndpoint", fix("noEndpoint", "replicas"), count, {"spec": {"replicas": replicas + 1}})
-    return Advice(
-        "noEndpoint",
-        fix("noEndpoint"),
-        count,
-        {"spec": {"strategy": strategy}},
-    )
+def _never_fewer(count: int, owner: dict[str, Any], disrupt: str) -> Advice:
+    """Only an update goes by the owner's strategy; whatever else takes a Pod away leaves the others."""
+    spec, kind = owner["spec"], owner.get("kind")
+    field = {"Deployment": "strategy", "DaemonSet": "updateStrategy"}.get(str(kind))
+    if disrupt == "rollout" and field:
+        rolling = (spec.get(field) or {}).get("rollingUpdate") or {}
+        surge = rolling.get("maxSurge") or 0
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": surge or 1}}
+        return Advice("noEndpoint", fix("noEndpoint"), count, {"spec": {field: strategy}})
+    if kind == "DaemonSet":
+        return Advice("noEndpoint", fix("noEndpoint", "daemonSet"), count)
+    replicas = {"spec": {"replicas": spec.get("replicas", 1) + 1}}
+    return Advice("noEndpoint", fix("noEndpoint", "replicas"), count, replicas)
 
 
 def _in_template(pod_spec: dict[str, Any]) -> dict[str, Any]:

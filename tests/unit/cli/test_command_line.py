@@ -231,7 +231,7 @@ def test_conditions_states_and_events_say_why_and_what_to_do():
     assert "  container c1: Running: but not ready: its readiness probe has not succeeded" in lines
     assert '  Event FailedMount: configmap "x" not found (3 times)' in lines
     assert not any("ContainerCreating" in line or "Pulled" in line for line in lines)
-    assert any(line.startswith("  way out: ") for line in lines)
+    assert any(line.startswith("  fix: ") for line in lines)
 
 
 def test_only_what_waiting_does_not_change_is_hopeless():

@@ -1,24 +1,26 @@
 """`lastcall rollout`: what it refuses, and how a lost request is told."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from lastcall.cli.errors import UserError
-from lastcall.cli.manifests import load_manifests
+from lastcall.cli.manifests import Manifest, load_manifests
 from lastcall.cli.options import check_propagation_nodes
 from lastcall.cli.rollout import rollout
 from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_options import RolloutOptions
 from lastcall.cli.rollout_published import Carried
 from lastcall.cli.rollout_report import tell_balance
-from lastcall.cli.rollout_session import find_target
+from lastcall.cli.rollout_target import find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.timeline import kinds
 from lastcall.traffic.account import Account, Balance, LostRequest
-from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.outcome import Kind, Outcome
 from lastcall.world.clock import RealClock, monotonic
 
 NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.yaml"
@@ -59,14 +61,60 @@ def test_a_service_or_port_that_is_not_there_is_told_with_those_that_are(options
     assert str(caught.value) == message
 
 
-def test_of_several_ports_one_must_be_chosen(tmp_path: Path) -> None:
+def changed(tmp_path: Path, spec: dict[str, Any]) -> list[Manifest]:
+    """NAIVE with these fields of its Service."""
     objects = list(yaml.safe_load_all(NAIVE.read_text()))
-    objects[1]["spec"]["ports"] = [{"name": "web", "port": 80}, {"name": "admin", "port": 81}]
-    (tmp_path / "two.yaml").write_text(yaml.safe_dump_all(objects))
-    manifests = load_manifests([str(tmp_path / "two.yaml")])
+    objects[1]["spec"] |= spec
+    (tmp_path / "changed.yaml").write_text(yaml.safe_dump_all(objects))
+    return load_manifests([str(tmp_path / "changed.yaml")])
+
+
+def test_of_several_ports_one_must_be_chosen(tmp_path: Path) -> None:
+    manifests = changed(tmp_path, {"ports": [{"name": "web", "port": 80}, {"name": "admin", "port": 81}]})
     with pytest.raises(UserError, match="the TCP ports of Service naive are 80 web, 81 admin: choose with --port"):
         find_target(manifests, RolloutOptions())
     assert find_target(manifests, RolloutOptions(port="admin")).port["port"] == 81
+
+
+@pytest.mark.parametrize(
+    ("kinds", "port"), [(("fresh", "keep-alive", "slow", "stream", "websocket"), 80), (("tcp",), 0)]
+)
+def test_of_several_ports_the_one_named_http_is_meant(tmp_path: Path, kinds: tuple[Kind, ...], port: int) -> None:
+    manifests = changed(tmp_path, {"ports": [{"name": "metrics", "port": 9113}, {"name": "http", "port": 80}]})
+    options = RolloutOptions(rates=dict.fromkeys(kinds, 1.0))
+    if port:
+        assert find_target(manifests, options).port["port"] == port
+        assert find_target(manifests, replace(options, port="metrics")).port["port"] == 9113
+        return
+    with pytest.raises(UserError, match="choose with --port"):  # raw TCP has nothing to do with that name
+        find_target(manifests, options)
+
+
+def test_a_service_that_selects_other_pods_is_told_with_what_it_selects(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        find_target(changed(tmp_path, {"selector": {"app": "naiv", "tier": "web"}}), RolloutOptions())
+    assert str(caught.value) == (
+        "no Service selects the Pods of Deployment naive: Service naive selects app=naiv, tier=web, and its Pods have "
+        "app=naive\nfix: correct spec.selector of the Service, or the labels in spec.template.metadata of Deployment "
+        "naive"
+    )
+
+
+def test_a_service_without_a_selector_and_none_at_all_are_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Service naive selects nothing"):
+        find_target(changed(tmp_path, {"selector": None}), RolloutOptions())
+    manifests = [each for each in load_manifests([str(NAIVE)]) if each.resource.kind != "Service"]
+    with pytest.raises(UserError, match="no Service selects the Pods of Deployment naive: there is none") as caught:
+        find_target(manifests, RolloutOptions())
+    assert "fix: add a Service with spec.selector {app: naive}" in str(caught.value)
+
+
+def test_a_service_of_another_namespace_selects_nobody(tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all(NAIVE.read_text()))
+    objects[1]["metadata"]["namespace"] = "other"
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump_all(objects))
+    with pytest.raises(UserError, match="Service other/naive is in another namespace"):
+        find_target(load_manifests([str(tmp_path / "other.yaml")]), RolloutOptions())
 
 
 def test_a_delay_of_a_node_that_there_will_not_be_is_refused() -> None:

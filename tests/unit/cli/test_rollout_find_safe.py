@@ -98,8 +98,10 @@ class Kernel:
         return "killed" if until > kill else ""
 
 
-def search(kernel: Kernel, monkeypatch: pytest.MonkeyPatch, *propagation: str, broken: bool = False) -> Found:
-    manifests = load_manifests((str(POLITE),))
+def search(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, *propagation: str, broken: bool = False, manifest: Path = POLITE
+) -> Found:
+    manifests = load_manifests((str(manifest),))
     options = RolloutOptions(rates=dict(kernel.rates), propagation=parse_propagation(propagation))
     if broken:
         monkeypatch.setattr("lastcall.world.virtual.run_virtual", lambda main: 1 / 0)
@@ -169,7 +171,15 @@ def test_what_virtual_time_cannot_play_a_rule_predicts_and_says_so(
 def test_for_a_lag_given_the_smallest_sleep_is_found_and_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = search(Kernel(), monkeypatch, "2.5s", broken=True)
     assert found.sleep is not None and (found.sleep.safe, found.sleep.unsafe) == (3.0, 2.0)
-    assert "`sleep: {seconds: 3}` with terminationGracePeriodSeconds: 4" in sleep_sentence(found)
+    told = sleep_sentence(found)
+    assert "`sleep: {seconds: 3}`; the manifest's terminationGracePeriodSeconds: 30 is enough" in told
+    assert "(predicted use: 4 s)" in told
+    grace = as_json(found)["preStopSleep"]["grace"]
+    assert (grace["seconds"], grace["manifest"], grace["advised"]) == (4, 30, 30)
+    spec = {"containers": [{"name": "app"}], "terminationGracePeriodSeconds": 2}
+    short = SimpleNamespace(owner={"spec": {"template": {"spec": spec}}})
+    told = sleep_sentence(replace(found, measured=short))  # type: ignore[arg-type]
+    assert told.endswith("; raise terminationGracePeriodSeconds from 2 to 4")
     assert exit_is_good(found) and not exit_is_good(search(Kernel(), monkeypatch, "8s", broken=True))
 
 
@@ -178,7 +188,18 @@ def test_the_smallest_sleep_holds_what_is_under_way_too(monkeypatch: pytest.Monk
     assert leaves.sleep is not None and (leaves.sleep.safe, leaves.sleep.unsafe) == (4.0, 3.0)
     finishes = search(Kernel({"slow": 20.0}), monkeypatch, "2.5s", broken=True)
     assert finishes.sleep is not None and (finishes.sleep.safe, finishes.sleep.unsafe) == (3.0, 2.0)
-    assert "terminationGracePeriodSeconds: 5" in sleep_sentence(finishes)  # the sleep, and the last answer
+    assert "(predicted use: 5 s)" in sleep_sentence(finishes)  # the sleep, and the last answer
+
+
+def test_a_hook_that_does_more_than_wait_is_not_replaced_to_find_a_sleep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drains = POLITE.read_text().replace("sleep:\n                seconds: 5", "exec: {command: [drain, now]}")
+    assert drains != POLITE.read_text()
+    (tmp_path / "drains.yaml").write_text(drains)
+    found = search(Kernel(), monkeypatch, "2.5s", broken=True, manifest=tmp_path / "drains.yaml")
+    assert found.sleep is None and found.lag is not None
+    assert "preStop hook does something else than wait: no smallest sleep" in capsys.readouterr().err
 
 
 def test_a_kernel_that_finds_otherwise_is_told_plainly(monkeypatch: pytest.MonkeyPatch) -> None:

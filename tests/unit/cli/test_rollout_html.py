@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from lastcall.cli.rollout_html import html_page
-from lastcall.cli.rollout_session import Result
+from lastcall.cli.rollout_result import Result
 from lastcall.timeline.render.markup import svg, tag
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge

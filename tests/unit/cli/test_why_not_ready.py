@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lastcall.cli.waiting_causes import waiting_helps
 from lastcall.cli.why_not_ready import in_short, why_no_pods, why_not_ready, why_still_there
 
 
@@ -55,27 +56,130 @@ def test_one_line_has_the_newest_reason(status: dict[str, Any], events: list[Any
     assert in_short(pod(status), events) == told
 
 
-@pytest.mark.parametrize(
-    ("reason", "way_out"),
-    [
-        ("FailedScheduling", "ask for less (resources.requests)"),
-        ("Unhealthy", "correct the probe"),
-        ("FailedMount", "add the ConfigMap"),
-    ],
-)
-def test_an_event_has_a_way_out_that_is_told_once(reason: str, way_out: str) -> None:
-    lines = why_not_ready(pod(), [event(reason, "first"), event(reason, "second")])
-    assert lines[1:3] == [f"  Event {reason}: first", f"  Event {reason}: second"]
-    assert [line for line in lines if way_out in line] == [lines[-1]] and lines[-1].startswith("  way out: ")
+WHERE = '(pod: "web-1_default(u)", container: app)'
+CREATE = 'Error creating: pods "web-1" is forbidden: '
+FIXES = [
+    ("CreateContainerConfigError", f"container has runAsNonRoot and image will run as root {WHERE}",
+     ["set securityContext.runAsUser to a number above 0"]),
+    ("CreateContainerConfigError",
+     f"container has runAsNonRoot and image has non-numeric user (nginx), cannot verify user is non-root {WHERE}",
+     ["the image's user nginx is a name", "set securityContext.runAsUser to its number"]),
+    ("CreateContainerConfigError", f"container's runAsUser breaks non-root policy {WHERE}",
+     ["runAsUser: 0 contradicts runAsNonRoot: true"]),
+    ("CreateContainerConfigError", 'configmap "conf" not found', ["add ConfigMap conf to the manifests"]),
+    ("CreateContainerConfigError", "couldn't find key url in Secret default/db",
+     ["add the key url to Secret default/db"]),
+    ("FailedScheduling", '0/1 nodes are available: persistentvolumeclaim "data" not found.',
+     ["add PersistentVolumeClaim data to the manifests"]),
+    ("Unschedulable", "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+     ["no node has the labels that nodeSelector or nodeAffinity ask for"]),
+    ("FailedScheduling", "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules.",
+     ["Insufficient cpu: lower resources.requests", "podAntiAffinity wants more nodes"]),
+    ("FailedMount", 'MountVolume.SetUp failed for volume "c" : configmap "conf" not found',
+     ["add ConfigMap conf to the manifests"]),
+    ("FailedCreate", f"{CREATE}exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
+     ["ResourceQuota two has no room for another Pod", "maxSurge: 0"]),
+    ("FailedCreate", f"{CREATE}failed quota: two: must specify limits.cpu",
+     ["ResourceQuota two wants limits.cpu of every container"]),
+    ("FailedCreate", f'{CREATE}error looking up service account default/nobody: serviceaccount "nobody" not found',
+     ["add ServiceAccount nobody to the manifests"]),
+    ("FailedCreate", f'{CREATE}violates PodSecurity "restricted:v1.36": allowPrivilegeEscalation != false',
+     ["pod-security.kubernetes.io/enforce (restricted:v1.36)"]),
+    ("Unhealthy", 'Startup probe failed: Get "http://10.0.0.2:80/": dial tcp 10.0.0.2:80: connect: connection refused',
+     ["startupProbe: failureThreshold times periodSeconds"]),
+    ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 404",
+     ["the program answered the probe with 404: correct the probe's path"]),
+    ("ErrImagePull", "no such host", ["`lastcall image from-host NAME`"]),
+]  # fmt: skip
 
 
-def test_an_owner_whose_pods_are_refused_has_one_too() -> None:
-    lines = why_no_pods("ReplicaSet web", {}, 0, 3, [event("FailedCreate", "forbidden: exceeded quota")])
-    assert lines == [
-        "ReplicaSet web: 0 of its 3 Pods are Ready",
-        "  Event FailedCreate: forbidden: exceeded quota",
-        "  way out: the API server refuses the Pods, as the message says: correct the template",
-    ]
+@pytest.mark.parametrize(("reason", "message", "words"), FIXES)
+def test_a_fix_goes_by_what_the_message_says_and_is_told_once(reason: str, message: str, words: list[str]) -> None:
+    if reason == "Unschedulable":
+        given = pod({"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason, "message": message}]})
+        lines = why_not_ready(given, [event("FailedScheduling", message)])
+    elif reason.startswith(("Failed", "Unhealthy")):
+        lines = why_not_ready(pod(), [event(reason, message, 2), event(reason, message)])
+    else:
+        lines = why_not_ready(pod(waits(reason, message)), [event("Failed", f"Error: {reason}")])
+    fixes = [line for line in lines if line.startswith("  fix: ")]
+    assert len(fixes) == len(set(fixes)) and fixes == lines[-len(fixes) :]
+    assert [word for word in words if word not in "".join(fixes)] == []
+    assert not any("ConfigMap" in line for line in fixes) or "configmap" in message
+
+
+@pytest.mark.parametrize("reason", ["FailedScheduling", "FailedMount", "CreateContainerConfigError", "FailedCreate"])
+def test_of_a_message_that_nobody_knows_nothing_is_advised(reason: str) -> None:
+    lines = [*why_not_ready(pod(waits(reason, "odd")), [event(reason, "odd")])]
+    assert not any("fix:" in line for line in lines)
+
+
+def test_an_owner_whose_pods_are_refused_has_a_fix_too() -> None:
+    message = f"{CREATE}exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2"
+    lines = why_no_pods("ReplicaSet web", {}, 0, 3, [event("FailedCreate", message)])
+    assert lines[:2] == ["ReplicaSet web: 0 of its 3 Pods are Ready", f"  Event FailedCreate: {message}"]
+    assert lines[2].startswith("  fix: ResourceQuota two has no room") and len(lines) == 3
+
+
+HOW_FAR = [
+    ("of the old template", {}, {"updatedReplicas": 0},
+     "2 of its 2 Pods are Ready, 0 of them made from the new template"),
+    ("a DaemonSet's", {}, {"updatedNumberScheduled": 1},
+     "2 of its 2 Pods are Ready, 1 of them made from the new template"),
+    ("not for long enough", {"minReadySeconds": 30}, {"updatedReplicas": 2},
+     "2 of its 2 Pods are Ready, but not yet for 30 s (spec.minReadySeconds)"),
+    ("nothing asks for more", {}, {"updatedReplicas": 2}, "2 of its 2 Pods are Ready"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "status", "told"), [row[1:] for row in HOW_FAR], ids=[row[0] for row in HOW_FAR])
+def test_pods_that_are_ready_and_do_not_count_have_the_reason_that_is_set(
+    spec: dict[str, Any], status: dict[str, Any], told: str
+) -> None:
+    assert why_no_pods("Deployment web", {"spec": spec, "status": status}, 2, 2, []) == [f"Deployment web: {told}"]
+
+
+def probed(started: bool, ready: bool = False, **probes: Any) -> dict[str, Any]:
+    container = {"name": "app", "ready": ready, "started": started, "state": {"running": {}}, "restartCount": 2}
+    last = {"terminated": {"exitCode": 137, "reason": "Error"}}
+    return {
+        **pod({"phase": "Running", "containerStatuses": [{**container, "lastState": last}]}),
+        "spec": {"containers": [{"name": "app", **probes}]},
+    }
+
+
+def test_the_probe_that_is_waited_for_is_named_and_restarts_are_counted() -> None:
+    both = {"startupProbe": {}, "readinessProbe": {}}
+    starts, runs = why_not_ready(probed(False, **both)), why_not_ready(probed(True, **both))
+    assert "  container app: Running: but not ready: its startup probe has not succeeded" in starts
+    assert "  container app: Running: but not ready: its readiness probe has not succeeded" in runs
+    assert "  container app: Error: last time exit code 137 (restarted 2 times)" in runs
+
+
+def test_what_the_scheduler_adds_about_preemption_is_not_repeated() -> None:
+    message = (
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are "
+        "available: 1 Preemption is not helpful for scheduling."
+    )
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    lines = why_not_ready(pod({"conditions": [condition]}), [event("FailedScheduling", message)])
+    assert not any("preemption" in line for line in lines)
+    assert "  condition PodScheduled is False: Unschedulable: 0/1 nodes are available: 1 Insufficient cpu." in lines
+
+
+STAYS = [
+    ("1 node(s) didn't match Pod's node affinity/selector", True, False),
+    ('persistentvolumeclaim "data" not found', True, False),
+    ("1 Insufficient cpu", False, False),
+    ("1 Insufficient cpu", True, True),
+    ("1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector", True, True),
+    ("1 something new", False, True),
+]
+
+
+@pytest.mark.parametrize(("reasons", "pods_may_go", "helps"), STAYS)
+def test_waiting_helps_only_against_what_can_change(reasons: str, pods_may_go: bool, helps: bool) -> None:
+    assert waiting_helps(f"0/2 nodes are available: {reasons}.", pods_may_go=pods_may_go) is helps
 
 
 def test_a_pod_that_is_ending_tells_what_holds_it() -> None:

@@ -12,6 +12,9 @@ REQUESTS: Mapping[str, Cause] = {
         fixes={
             "": "A preStop hook `$hook`$grace would have saved $them: the rules changed up to $lag s after the "
             "DELETE$later, and the Pod would have gone on serving so long.",
+            "hookThere": "A preStop hook that first waits $seconds s$grace would keep the Pod serving until the rules "
+            "have changed, up to $lag s after the DELETE$later; $why, so let that one wait before it does anything "
+            "else.",
         },
         lint=("noPauseBeforeStop", "hookStopsAtOnce", "localTrafficCutAtStop"),
     ),
@@ -58,8 +61,16 @@ REQUESTS: Mapping[str, Cause] = {
     "notListeningYet": Cause(
         title="Requests are sent to a Pod that counts as ready before it listens.",
         remedy="A readinessProbe that succeeds only when the program serves.",
-        texts={"": "sent to a Pod that did not listen yet and was taken for ready"},
-        fixes={"": "A readinessProbe would keep requests away until the container listens."},
+        texts={"": "sent to a Pod that was marked Ready before it listened"},
+        fixes={
+            "": "A readinessProbe would keep requests away until the container listens.",
+            "otherPort": "The readinessProbe of $name asks port $asked, and requests go to port $port: let it ask that "
+            "one.",
+            "otherProbe": "The readinessProbe of $name succeeded before port $port listened: let what it asks succeed "
+            "only when the port does.",
+            "samePort": "The readinessProbe of $name asks port $asked and had succeeded, and the port then refused "
+            "requests: see what the container printed.",
+        },
         lint=("noReadinessProbe", "unreadyPodsPublished"),
     ),
     "crashedUnderLoad": Cause(
@@ -87,6 +98,7 @@ REQUESTS: Mapping[str, Cause] = {
         fixes={
             "": "maxUnavailable: 0 would keep the old Pods until the new ones are ready.",
             "replicas": "More replicas would leave a Pod to serve.",
+            "daemonSet": "A DaemonSet has one Pod on each node: more nodes would leave a Pod to serve.",
             "unready": "Pods that nothing ended were not ready meanwhile: their readiness probes failed. The load was "
             "too much for those that were left, or this machine was too busy: send less, or try again.",
         },

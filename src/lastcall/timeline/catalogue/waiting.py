@@ -29,8 +29,24 @@ WAITING: Mapping[str, Cause] = {
     "configMissing": Cause(
         title="A ConfigMap or Secret, or a key of it, that the container needs does not exist.",
         remedy="Add it to the manifests, with the key that is asked for.",
-        fixes={"": "add the ConfigMap or Secret to the manifests, with the key that is asked for"},
+        fixes={
+            "configMap": "add ConfigMap $name to the manifests",
+            "secret": "add Secret $name to the manifests",
+            "key": "add the key $key to $where",
+            "keyOfVolume": "add the key $key to the ConfigMap or Secret of the volume",
+        },
         lint=("configMissing", "secretMissing", "configKeyMissing"),
+    ),
+    "rootForbidden": Cause(
+        title="The container's user is one that runAsNonRoot forbids.",
+        remedy="Set securityContext.runAsUser to a number above 0, or use an image whose USER is one.",
+        fixes={
+            "": "the image runs as root, which runAsNonRoot forbids: set securityContext.runAsUser to a number above "
+            "0, or use an image whose USER is one",
+            "name": "the image's user $user is a name, which runAsNonRoot cannot check: set securityContext.runAsUser "
+            "to its number",
+            "both": "runAsUser: 0 contradicts runAsNonRoot: true: change one of them",
+        },
     ),
     "commandNotStarted": Cause(
         title="The container's command cannot be started.",
@@ -40,41 +56,84 @@ WAITING: Mapping[str, Cause] = {
     "crashLoop": Cause(
         title="The container keeps crashing.",
         remedy="See its exit code and its last log lines.",
-        fixes={"": "the container ends again and again: see its last exit code"},
+        fixes={"": "the container keeps crashing: its exit code and what it printed last say why"},
+    ),
+    "claimMissing": Cause(
+        title="A PersistentVolumeClaim that the Pod uses does not exist, or has no volume.",
+        remedy="Add the claim to the manifests, with a storage class that makes volumes (standard).",
+        fixes={
+            "": "add PersistentVolumeClaim $name to the manifests",
+            "deleted": "let PersistentVolumeClaim $name go, then create it again",
+            "lost": "bind PersistentVolumeClaim $name to a volume again",
+            "unbound": "a PersistentVolumeClaim has no volume: use storageClassName: standard, or add the "
+            "PersistentVolume",
+            "noVolume": "no volume fits the claims on this node: use storageClassName: standard, or add the "
+            "PersistentVolume",
+        },
+        lint=("claimMissing", "claimBlocksUpdate"),
     ),
     "unschedulable": Cause(
         title="No node takes the Pod.",
         remedy="Ask for less (resources.requests), or for what the nodes have (nodeSelector, affinity, tolerations).",
         fixes={
-            "": "ask for less (resources.requests), or for what the nodes have (nodeSelector, affinity, tolerations, "
-            "claims): `kubectl describe node` shows it",
+            "resources": "Insufficient $what: lower resources.requests, or ask for fewer replicas",
+            "pods": "ask for fewer replicas, or raise --max-pods",
+            "labels": "no node has the labels that nodeSelector or nodeAffinity ask for: leave them out, the nodes "
+            "here are plain",
+            "nodeName": "spec.nodeName names no node: leave it out",
+            "taints": "the nodes' taints are not tolerated: add tolerations",
+            "cordoned": "every node that is left is cordoned",
+            "ports": "another Pod of the node has the hostPort: leave hostPort out, or use maxSurge: 0",
+            "antiAffinity": "podAntiAffinity wants more nodes than there are: make it preferred, or use maxSurge: 0",
+            "affinity": "no Pod runs that podAffinity asks for: add it to the manifests",
+            "spread": "topologySpreadConstraints cannot be kept on these nodes (the label of topologyKey, maxSkew): "
+            "use whenUnsatisfiable: ScheduleAnyway",
         },
-        lint=("claimMissing", "hostPortBlocksUpdate", "claimBlocksUpdate"),
+        lint=("hostPortBlocksUpdate",),
     ),
     "probeFailed": Cause(
         title="A probe fails.",
         remedy="Correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it.",
-        fixes={"": "correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it"},
+        fixes={
+            "": "correct the probe, or what the container answers it",
+            "tooEarly": "nothing listened on the probe's port: correct the port, or give the program more time to "
+            "start (startupProbe: failureThreshold times periodSeconds)",
+            "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
+            "status": "the program answered the probe with $status: correct the probe's path, or what the program "
+            "answers",
+            "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what keeps the "
+            "program",
+        },
         lint=("probePortUnresolved", "probeCommandMissing"),
     ),
     "volumeNotMounted": Cause(
         title="A volume cannot be mounted: what it is made of does not exist.",
-        remedy="Add the ConfigMap, Secret or claim to the manifests.",
-        fixes={"": "add the ConfigMap, Secret or claim to the manifests, with the key that is asked for"},
-        lint=("configMissing", "secretMissing", "configKeyMissing"),
+        remedy="Add what the volume is made of, or correct its type.",
+        fixes={"hostPath": "$path is not of the type that hostPath.type asks for"},
+    ),
+    "quotaExceeded": Cause(
+        title="A ResourceQuota has no room for another Pod, or wants resources that the Pod does not state.",
+        remedy="Raise the quota, or let the update take an old Pod away first (maxSurge: 0, maxUnavailable: 1).",
+        fixes={
+            "": "ResourceQuota $name has no room for another Pod: raise it, or let the update take an old Pod away "
+            "first (strategy.rollingUpdate: {maxSurge: 0, maxUnavailable: 1})",
+            "unset": "ResourceQuota $name wants $what of every container: add them under resources",
+        },
+        lint=("quotaTooSmall", "quotaBlocksUpdate", "quotaNeedsResources"),
     ),
     "podsRefused": Cause(
-        title="The API server refuses the owner's Pods (quota, limits, Pod security, a template that is not valid).",
+        title="The API server refuses the owner's Pods (limits, Pod security, what they name, an invalid template).",
         remedy="As the message says: correct the template, or what refuses it.",
-        fixes={"": "the API server refuses the Pods, as the message says: correct the template"},
-        lint=(
-            "quotaTooSmall",
-            "quotaBlocksUpdate",
-            "quotaNeedsResources",
-            "limitRangeRefuses",
-            "podSecurityRefuses",
-            "accountMissing",
-        ),
+        fixes={
+            "serviceAccount": "add ServiceAccount $name to the manifests",
+            "priorityClass": "add PriorityClass $name to the manifests",
+            "runtimeClass": "add RuntimeClass $name to the manifests, or leave runtimeClassName out",
+            "security": "the namespace's label pod-security.kubernetes.io/enforce ($policy) forbids the Pod: correct "
+            "its securityContext as the message says",
+            "limitRange": "a LimitRange refuses it ($what): correct resources",
+            "invalid": "correct the template as the message says",
+        },
+        lint=("limitRangeRefuses", "podSecurityRefuses", "accountMissing"),
     ),
     "budgetBlocks": Cause(
         title="A PodDisruptionBudget allows no eviction: a drain waits for ever.",
@@ -91,4 +150,4 @@ WAITING: Mapping[str, Cause] = {
         fixes={"": "the cluster's files are in memory: give them more room with --state-size"},
     ),
 }
-"""Which reason of a container's state or of an Event stands for which: `lastcall.cli.why_not_ready.CAUSES`."""
+"""Which reason of a container's state or of an Event stands for which: `lastcall.cli.waiting_causes`."""

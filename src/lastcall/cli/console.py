@@ -1,0 +1,15 @@
+"""rich's console for commands: somebody who stops reading (`lastcall demo | head`) is an error like any other."""
+
+import errno
+import os
+
+from rich.console import Console
+
+
+class CommandConsole(Console):
+    """Raises BrokenPipeError, which `errors.guarded` knows: rich's own ends the process from within a task, and
+    asyncio tells of that with a traceback."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

@@ -1,0 +1,115 @@
+"""What `lastcall rollout` disrupts and where its requests go: one workload, its Service, a port of that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS
+from lastcall.cli.errors import UserError
+from lastcall.cli.manifests import Manifest
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout_options import RolloutOptions
+
+WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
+USUAL_PORT = "http"
+"""The name of the port that is meant where a Service has several, by all that speaks HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is disrupted, and the port of the Service that requests go to."""
+
+    workload: Manifest
+    service: Manifest
+    port: Object
+
+    @property
+    def container_port(self) -> int | str:
+        port: int | str = self.port.get("targetPort") or self.port["port"]
+        return port
+
+
+def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
+    """The one workload and its Service. Raises UserError."""
+    workloads = [each for each in manifests if each.resource in WORKLOADS]
+    if len(workloads) != 1:
+        found = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in workloads) or "none"
+        raise UserError(f"the manifests must hold one Deployment, StatefulSet, DaemonSet or ReplicaSet: {found}")
+    workload = workloads[0]
+    selecting = [each for each in manifests if each.resource == SERVICES and not _why_not(each.obj, workload.obj)]
+    services = [each for each in selecting if options.service in ("", name_of(each.obj))]
+    if len(services) != 1:
+        found = ", ".join(name_of(each.obj) for each in selecting)
+        if options.service and selecting:
+            raise UserError(f"--service {options.service}: the Services that select its Pods are {found}")
+        if selecting:
+            raise UserError(
+                f"one Service must select the Pods of {name_of(workload.obj)}: {found} do: choose with --service"
+            )
+        raise UserError(_none_selects(manifests, workload))
+    return Target(workload, services[0], _port(services[0].obj, options))
+
+
+def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> list[Manifest]:
+    """The manifests with the patch in the workload."""
+    changed = []
+    for each in manifests:
+        if each.resource in WORKLOADS and name_of(each.obj) == name_of(owner):
+            each = replace(each, obj=strategic_merge_patch(each.resource, each.obj, patch))
+        changed.append(each)
+    return changed
+
+
+def _port(service: Object, options: "RolloutOptions") -> Object:
+    offered = [port for port in service["spec"].get("ports") or [] if port.get("protocol", "TCP") == "TCP"]
+    ports = [port for port in offered if options.port in ("", port.get("name"), str(port.get("port")))]
+    if not options.port and len(ports) > 1 and "tcp" not in options.rates:
+        ports = [port for port in ports if port.get("name") == USUAL_PORT] or ports
+    if len(ports) == 1:
+        found: Object = ports[0]
+        return found
+    names = ", ".join(f"{port.get('port')} {port.get('name', '')}".strip() for port in offered) or "none"
+    asked = f"--port {options.port}: " if options.port else ""
+    choose = "" if options.port or not offered else ": choose with --port"
+    raise UserError(f"{asked}the TCP ports of Service {name_of(service)} are {names}{choose}")
+
+
+def _labels(workload: Object) -> dict[str, str]:
+    labels: dict[str, str] = workload["spec"]["template"]["metadata"].get("labels") or {}
+    return labels
+
+
+def _why_not(service: Object, workload: Object) -> str:
+    """Why a Service does not select the workload's Pods, "" when it does."""
+    selector, labels = service["spec"].get("selector") or {}, _labels(workload)
+    if namespace_of(service) != namespace_of(workload):
+        return f"Service {namespace_of(service)}/{name_of(service)} is in another namespace"
+    if not selector:
+        return f"Service {name_of(service)} selects nothing (it has no spec.selector)"
+    if all(labels.get(key) == value for key, value in selector.items()):
+        return ""
+    return f"Service {name_of(service)} selects {_told(selector)}"
+
+
+def _none_selects(manifests: Sequence[Manifest], workload: Manifest) -> str:
+    what = f"{workload.resource.kind} {name_of(workload.obj)}"
+    labels = _labels(workload.obj)
+    services = [each.obj for each in manifests if each.resource == SERVICES]
+    if not services:
+        wanted = ", ".join(f"{key}: {value}" for key, value in labels.items())
+        return (
+            f"no Service selects the Pods of {what}: there is none in the manifests\n"
+            f"fix: add a Service with spec.selector {{{wanted}}}"
+        )
+    why = "; ".join(_why_not(each, workload.obj) for each in services)
+    return (
+        f"no Service selects the Pods of {what}: {why}, and its Pods have {_told(labels)}\n"
+        f"fix: correct spec.selector of the Service, or the labels in spec.template.metadata of {what}"
+    )
+
+
+def _told(labels: dict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items()) or "no labels"

@@ -1,0 +1,67 @@
+"""Advice is checked before it is shown: what the patch makes of the owner is valid, and keeps what the owner has. Pure.
+
+What only a server knows (admission, other objects) a dry run asks it (`cli/rollout_advice.py`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lastcall.api.defaults import set_defaults
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import copy_object
+from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.schema import resource_for
+from lastcall.api.validation import validate_create
+from lastcall.traffic.hooks import keeps_hook
+
+_PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+
+
+def why_not(owner: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
+    """Why this strategic merge patch is none for the owner (a Deployment …); "" when nothing speaks against it."""
+    resource = resource_for(str(owner.get("apiVersion")), str(owner.get("kind")))
+    if resource is None:
+        return f"{owner.get('kind')} is not known"
+    before = copy_object(dict(owner))
+    before.pop("status", None)
+    set_defaults(resource, before)
+    try:
+        after = strategic_merge_patch(resource, before, patch)
+    except StatusError as error:
+        return error.message
+    after = copy_object(after)
+    set_defaults(resource, after)
+    if after == before:
+        return "it changes nothing"
+    known = {str(each) for each in validate_create(resource, before)}
+    if problems := [text for each in validate_create(resource, after) if (text := str(each)) not in known]:
+        return "; ".join(problems)
+    return "; ".join(_taken_away(before["spec"], after["spec"]))
+
+
+def _taken_away(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """What the owner had and would have no more."""
+    if _number(after.get("replicas")) < _number(before.get("replicas")):
+        yield "it takes replicas away"
+    was, becomes = before["template"]["spec"], after["template"]["spec"]
+    if _number(becomes.get("terminationGracePeriodSeconds")) < _number(was.get("terminationGracePeriodSeconds")):
+        yield "it shortens the grace period"
+    others = {each["name"]: each for each in becomes["containers"]}
+    for container in was["containers"]:
+        name, other = container["name"], others.get(container["name"], {})
+        if name not in others:
+            yield f"it takes container {name} away"
+        for probe in _PROBES:
+            if _handlers(container.get(probe)) - _handlers(other.get(probe)):
+                yield f"it takes the handler of {name}'s {probe} away"
+        if not keeps_hook(container, other):
+            yield f"it takes away what {name}'s preStop hook does"
+
+
+def _handlers(probe: Mapping[str, Any] | None) -> set[str]:
+    return {each for each in _HANDLERS if each in (probe or {})}
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,222 @@
+"""Advice keeps what the manifest has, changes no more than it must, and is checked before anybody sees it."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.resources import DEPLOYMENTS
+from lastcall.traffic.account import account
+from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.advice_check import why_not
+from lastcall.traffic.hooks import own_sleep, waiting_hook
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+
+POD = {"name": "web-1", "ip": "10.244.0.2"}
+
+
+def deployment(container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    app = {"name": "app", "image": "app:1", "ports": [{"name": "http", "containerPort": 8080}], **(container or {})}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [app, {"name": "log", "image": "log:1"}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template, **spec},
+    }
+
+
+def lost(number: int, at: float, how: str = "refused", served_by: str = "10.244.0.2") -> Outcome:
+    return Outcome(number, "fresh", at, at, at, 0, 0.0, 0, served_by, how)  # type: ignore[arg-type]
+
+
+def good(number: int, at: float) -> Outcome:
+    return Outcome(number, "fresh", at, at, at + 0.01, 1, 0.0, 200, "10.244.0.2", "")
+
+
+def not_listening(owner: dict[str, Any]) -> Judgement:
+    """A Pod that is Ready at 20 and answers from 21 on."""
+    new = PodLife("n", **POD, ready=20.0, routed=20.1)
+    found = account([good(1, 5.0), lost(2, 20.5), good(3, 21.0)], [new], [], 10.0)
+    assert [each.cause for each in found.lost] == ["not listening yet"]
+    return judge(found, [new], owner, 8080)
+
+
+def too_late(owner: dict[str, Any], hook: float | None = None) -> Judgement:
+    """A Pod that is deleted at 10, gets its signal at 11, exits at once, and is routed to until 12."""
+    ending = PodLife("e", **POD, ready=0.5, routed=1.0, deleted=10.0, hook=hook, term=11.0, exited=11.1, unrouted=12.0)
+    return judge(account([good(1, 9.0), lost(2, 11.5)], [ending], [], 5.0), [ending], owner, 8080)
+
+
+def patched(owner: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
+    assert why_not(owner, judgement.patch) == ""
+    return strategic_merge_patch(DEPLOYMENTS, owner, judgement.patch)["spec"]["template"]["spec"]
+
+
+def test_a_container_without_a_readiness_probe_gets_one() -> None:
+    owner = deployment()
+    app, log = patched(owner, not_listening(owner))["containers"]
+    assert app["readinessProbe"] == {"tcpSocket": {"port": 8080}, "periodSeconds": 1} and "readinessProbe" not in log
+
+
+PROBES = [
+    ("of the same port", {"httpGet": {"path": "/", "port": 8080}}, "and the port then refused requests", None),
+    ("of the same port by its name", {"httpGet": {"path": "/", "port": "http"}}, "then refused requests", None),
+    ("that asks a program", {"exec": {"command": ["true"]}}, "succeeded before port 8080 listened", None),
+    ("of another port", {"httpGet": {"path": "/up", "port": 9000}, "periodSeconds": 7}, "asks port 9000",
+     {"httpGet": {"path": "/up", "port": 8080}, "periodSeconds": 7}),
+    ("of another port by TCP", {"tcpSocket": {"port": 9000}}, "asks port 9000", {"tcpSocket": {"port": 8080}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("probe", "words", "after"), [row[1:] for row in PROBES], ids=[row[0] for row in PROBES])
+def test_a_probe_that_is_there_never_gets_a_second_handler(
+    probe: dict[str, Any], words: str, after: dict[str, Any] | None
+) -> None:
+    owner = deployment({"readinessProbe": probe})
+    judgement = not_listening(owner)
+    assert words in judgement.sentence
+    if after is None:
+        assert judgement.patch == {}
+    else:
+        assert patched(owner, judgement)["containers"][0]["readinessProbe"] == after
+
+
+SH = ["/bin/sh", "-c"]
+HOOKS = [
+    ("none", None, 0, {"sleep": {"seconds": 4}}),
+    ("a short sleep", {"sleep": {"seconds": 1}}, 1, {"sleep": {"seconds": 4}}),
+    ("the image's sleep", {"exec": {"command": ["sleep", "1"]}}, 1, {"sleep": {"seconds": 4}}),
+    ("the shell's sleep", {"exec": {"command": [*SH, "exec sleep 1"]}}, 1, {"sleep": {"seconds": 4}}),
+    ("a script", {"exec": {"command": [*SH, "nginx -s quit"]}}, None,
+     {"exec": {"command": [*SH, "sleep 4; nginx -s quit"]}}),
+    ("a script that sleeps first", {"exec": {"command": [*SH, "sleep 1 && nginx -s quit", "x"]}}, None,
+     {"exec": {"command": [*SH, "sleep 4; nginx -s quit", "x"]}}),
+    ("a program", {"exec": {"command": ["nginx", "-s", "quit"]}}, None, None),
+    ("a request", {"httpGet": {"path": "/drain", "port": 8080}}, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("hook", "sleeps", "after"), [row[1:] for row in HOOKS], ids=[row[0] for row in HOOKS])
+def test_a_hook_that_waits_does_what_it_did_before(
+    hook: dict[str, Any] | None, sleeps: int | None, after: dict[str, Any] | None
+) -> None:
+    owner = deployment({"lifecycle": {"preStop": hook}} if hook else None)
+    container = owner["spec"]["template"]["spec"]["containers"][0]
+    assert own_sleep(container) == sleeps
+    judgement = too_late(owner)
+    if after is None:
+        assert judgement.patch == {} and "has a preStop hook already" in judgement.sentence
+        assert "would have saved" not in judgement.sentence
+        return
+    # 2 s from the DELETE until the rules had changed, 1 s to spare: 3 s
+    text = str(after).replace("4", "3")
+    assert str(patched(owner, judgement)["containers"][0]["lifecycle"]["preStop"]) == text
+
+
+def test_a_hook_that_is_kept_has_its_own_time_in_the_grace_period() -> None:
+    owner = deployment({"lifecycle": {"preStop": {"exec": {"command": [*SH, "drain"]}}}})
+    owner["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 5
+    # 3 s of sleep, 1 s of the hook as it was, 0.1 s until the exit, 1 s to spare
+    assert patched(owner, too_late(owner, hook=10.0))["terminationGracePeriodSeconds"] == 6
+    assert "terminationGracePeriodSeconds: 6" in too_late(owner, hook=10.0).sentence
+
+
+def test_a_grace_period_that_is_long_enough_is_left_alone() -> None:
+    owner = deployment()
+    assert "terminationGracePeriodSeconds" not in too_late(owner).patch["spec"]["template"]["spec"]
+
+
+def nobody(owner: dict[str, Any], disrupt: str) -> Judgement:
+    found = account([good(1, 5.0), lost(2, 11.0, served_by="")], [], [], 10.0)
+    return judge(found, [], owner, 8080, disrupt=disrupt)
+
+
+def test_an_update_keeps_its_surge_and_a_deletion_asks_for_replicas() -> None:
+    rolling = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}}
+    update = nobody(deployment(**rolling), "rollout").patch["spec"]["strategy"]["rollingUpdate"]
+    assert update == {"maxUnavailable": 0, "maxSurge": 2}
+    assert nobody(deployment(), "rollout").patch["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 1
+    assert nobody(deployment(replicas=1), "drain").patch == {"spec": {"replicas": 2}}
+
+
+def test_what_would_change_nothing_is_no_patch() -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    judgement = nobody(deployment(strategy=rolling), "rollout")
+    assert judgement.patch == {} and judgement.advice[0].refused == "it changes nothing"
+    assert "It cannot be tried here: it changes nothing." in judgement.sentence
+
+
+def in_app(**fields: Any) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": "app", **fields}]}}}}
+
+
+PROBED = {"readinessProbe": {"httpGet": {"path": "/", "port": 8080}}}
+SLOW = {"lifecycle": {"preStop": {"sleep": {"seconds": 9}}}}
+REFUSED = [
+    ("a second handler", PROBED, in_app(readinessProbe={"tcpSocket": {"port": 8080}}), "may not specify more than 1"),
+    ("another handler", PROBED,
+     in_app(readinessProbe={"$retainKeys": ["tcpSocket"], "tcpSocket": {"port": 8080}}), "handler of app's readiness"),
+    ("less grace", {}, {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 2}}}}, "shortens the grace"),
+    ("fewer replicas", {}, {"spec": {"replicas": 1}}, "it takes replicas away"),
+    ("a shorter sleep", SLOW, in_app(lifecycle={"preStop": {"sleep": {"seconds": 2}}}), "app's preStop hook does"),
+    ("no hook", SLOW, in_app(lifecycle={"preStop": None}), "app's preStop hook does"),
+    ("a port that is none", {}, in_app(readinessProbe={"tcpSocket": {"port": 0}}), "must be between 1 and 65535"),
+    ("a container less", {}, {"spec": {"template": {"spec": {"containers": [{"name": "log", "$patch": "delete"}]}}}},
+     "it takes container log away"),
+    ("nothing", {}, {"spec": {"replicas": 3}}, "it changes nothing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("container", "patch", "why"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_a_patch_that_takes_away_or_is_invalid_is_none(
+    container: dict[str, Any], patch: dict[str, Any], why: str
+) -> None:
+    assert why in why_not(deployment(container), patch)
+
+
+def test_what_was_wrong_before_is_not_the_patchs() -> None:
+    owner = deployment({"image": ""})
+    assert why_not(owner, {"spec": {"replicas": 4}}) == ""
+
+
+def test_where_hooks_cannot_sleep_the_images_sleep_is_written() -> None:
+    hook = waiting_hook({"name": "app"}, 4, sleep_hooks=False)
+    assert hook.patch == {"$retainKeys": ["exec"], "exec": {"command": ["sleep", "4"]}}
+
+
+def started_slowly(after: float) -> tuple[list[Outcome], list[PodLife]]:
+    """Ready at 1, answers from 3 on; disrupted at 10."""
+    outcomes = [lost(1, 1.5, served_by=""), lost(2, 2.0, served_by=""), *(good(n, n) for n in range(3, 9))]
+    new = PodLife("n", name="web-2", ip="10.244.0.3", ready=after, routed=after, probed=None)
+    return outcomes, [PodLife("o", **POD, ready=1.0, routed=1.0), new]
+
+
+def test_pods_that_are_ready_before_they_listen_are_the_cause_of_what_was_lost_at_the_start() -> None:
+    outcomes, lives = started_slowly(11.0)
+    late = Outcome(20, "fresh", 11.5, 11.5, 11.5, 0, 0.0, 0, "10.244.0.3", "refused")
+    found = account([*outcomes, late], lives, [], 10.0)
+    assert (found.control_lost, found.not_listening_yet) == (2, 2)
+    owner = deployment()
+    told = judge(found, lives, owner, 8080)
+    assert told.verdict == "requests lost" and "2 more were before the disruption" in told.sentence
+    assert "readinessProbe" in patched(owner, told)["containers"][0]
+
+
+def test_without_a_loss_after_the_disruption_they_are_told_with_the_advice_and_leave_the_verdict_open() -> None:
+    outcomes, lives = started_slowly(11.0)
+    found = account(outcomes, lives, [], 10.0)
+    told = judge(found, lives, deployment(), 8080)
+    assert told.verdict == "inconclusive" and "all of them sent to a Pod" in told.sentence
+    assert "A readinessProbe would keep requests away" in told.sentence and told.patch
+
+
+def test_losses_of_another_kind_before_the_disruption_stay_a_reason_to_look_first() -> None:
+    outcomes, lives = started_slowly(11.0)
+    found = account([*outcomes, lost(30, 5.0, "truncated")], lives, [], 10.0)
+    told = judge(found, lives, deployment(), 8080)
+    assert told.verdict == "inconclusive" and "2 of them sent to a Pod" in told.sentence
