@@ -61,7 +61,7 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
         exe=str((state.record.facts.get("exe") if state else "") or start.get("exe") or ""),
         command=str(state.record.facts.get("name") or "") if state else "",
         argv=tuple(str(word) for word in start.get("argv") or ()),
-        disposition=_disposition(state.record.facts) if state else "",
+        disposition=_disposition(state.record.facts, kill) if state else "",
         caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),
         restarts=max(0, len(starts) - 1),
         oom_kills=_whole(exit_.record.facts.get("oomKills")) if exit_ else None,
@@ -87,9 +87,14 @@ def _is_for_container(entry: Entry, pid: int | None) -> bool:
     return entry.record.facts.get("why") not in _EXEC_SIGNALS
 
 
-def _disposition(state: dict[str, Any]) -> str:
-    """ "" for a process without a handler that is not PID 1 of its namespace: the default action ends it as usual."""
+def _disposition(state: dict[str, Any], kill: Entry | None) -> str:
+    """ "" for a process without a handler that is not PID 1 of its namespace: the default action ends it as usual.
+
+    What was blocked when the signal came, and was no longer pending at SIGKILL, has been taken.
+    """
     disposition = str(state.get("disposition") or "")
+    if disposition == "blocked" and kill is not None and kill.record.facts.get("stopSignalPending") is False:
+        return "handled"
     return "" if disposition == "default" and state.get("containerPid", 1) != 1 else disposition
 
 

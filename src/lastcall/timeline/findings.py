@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lastcall.timeline import findings_children as children
 from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.timeline.finalizers import claim_held, held_by_finalizers
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
+from lastcall.timeline.pid1 import is_shell
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
 
@@ -16,6 +18,8 @@ _TRAP_DELAY_SECONDS = 0.1
 """A shell that was free to run its trap prints within this time of the signal."""
 
 _NOT_HANDLED = ("default", "ignored", "blocked")
+_SOON_SECONDS = 1.0
+"""What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""
 
 
 def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
@@ -152,11 +156,14 @@ def _hook_outlived(c: ContainerEnding, ending: Ending, version: str) -> Iterator
 def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if c.disposition not in _NOT_HANDLED or c.term_at is None:
         return
+    # A blocked signal may have been taken after the look; one that is dropped, or ignored, is so for good.
+    heard = c.disposition == "blocked" or c.signal == c.stop_signal or c.drain_seconds < _SOON_SECONDS
+    if heard and c.exited_at is not None and not c.sigkilled:
+        return
     program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
-    killed = c.sigkilled and c.exited_at is not None
     text = said(
         "stopSignalNotHandled",
-        "untilKill" if killed else "",
+        "" if c.exited_at is None else "untilKill" if c.sigkilled else "untilExit",
         container=c.name,
         program=f" ({program})" if program else "",
         disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
@@ -166,7 +173,7 @@ def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Itera
 
 
 def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.disposition != "handled" or c.term_at is None or not why.is_shell(c):
+    if c.disposition != "handled" or c.term_at is None or not is_shell(c):
         return
     after = [line.at for line in ending.output if line.container == c.name and line.at >= c.term_at]
     delay = after[0] - c.term_at if after else 0.0
@@ -233,7 +240,7 @@ _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Findin
     _hook_failed,
     _hook_outlived,
     _term_not_handled,
-    why.not_signalled,
+    children.not_signalled,
     _shell_trap,
     _killed,
     why.held_by_connections,
@@ -241,7 +248,7 @@ _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Findin
     why.exit_code_137,
     why.listener_closed_early,
     why.connections_cut,
-    why.zombies,
+    children.zombies,
     _hook_time_not_counted,
     _exit_code,
 )

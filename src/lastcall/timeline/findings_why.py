@@ -3,59 +3,17 @@
 Each is a condition on what was seen, a sentence, and the smallest change of the manifest that would help. Pure.
 """
 
-import posixpath
-import re
 from collections.abc import Iterator
 
 from lastcall.timeline.catalogue.lookup import fix, said
-from lastcall.timeline.node_facts import ProcessesLeft
-from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
-
-_SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
-_PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
-"""A command line that a shell only splits into words."""
+from lastcall.timeline.pid1 import forwards, is_shell
+from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
 _SOON_SECONDS = 1.0
 """An endpoint's change has not reached every proxy and client of a real cluster before this."""
-_MOST_NAMES = 4
 
 
 # -- why does it take so long ----------------------------------------------------------------------------------------
-
-
-def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    """Processes beside PID 1 that lived on: StopContainer signals PID 1 and nobody else."""
-    left = c.processes_left
-    if left is None or not left.alive or c.term_at is None:
-        return
-    if not left.more and all(each.after_signal for each in left.processes):
-        return  # begun on the signal, by what PID 1 does then: there was nothing to pass on to them
-    names, several = _names(left), left.alive > 1
-    were, it = ("were", "they") if several else ("was", "it")
-    untold = [each for each in left.processes if each.disposition == "default" and not each.after_signal]
-    told = f", so {it} never got {c.stop_signal} (inferred)" if len(untold) == left.alive else ""
-    killed = left.when == "SIGKILL" and c.sigkilled
-    until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
-    facts = {"container": c.name, "by_name": _by_name(c), "signal": c.stop_signal, "names": names, "until": until}
-    facts["untold"] = told
-    if is_shell(c):
-        text = said("shellKeepsSignal", **facts)
-        yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _exec_advice(c))
-        return
-    severity: Severity = "problem" if killed else "warning"
-    yield Finding(
-        "childrenNotSignalled", severity, said("childrenNotSignalled", **facts), c.name, fix("childrenNotSignalled")
-    )
-
-
-def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    """Children that had ended and that nobody waited for."""
-    left = c.processes_left
-    if left is None or not left.zombies:
-        return
-    count = "a child that had ended" if left.zombies == 1 else f"{left.zombies} children that had ended"
-    text = said("zombies", container=c.name, by_name=_by_name(c), count=count)
-    yield Finding("zombies", "info", text, c.name, fix("zombies"))
 
 
 def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -124,6 +82,8 @@ def killed_advice(c: ContainerEnding, ending: Ending) -> str:
     left = c.processes_left
     if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
         return ""
+    if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
+        return ""  # findings_children.not_signalled says it
     if ending.grace_seconds is None:
         return ""
     variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
@@ -200,37 +160,6 @@ def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
-
-
-def is_shell(c: ContainerEnding) -> bool:
-    """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
-    if c.command:
-        return c.command in _SHELLS or c.command.endswith(".sh") or posixpath.basename(c.exe) in _SHELLS
-    names = {posixpath.basename(c.exe), posixpath.basename(c.argv[0]) if c.argv else ""}
-    return any(name in _SHELLS for name in sorted(names))
-
-
-def _exec_advice(c: ContainerEnding) -> str:
-    """The same command with `exec`, so that the program takes the shell's place."""
-    words = list(c.argv)
-    if len(words) >= 3 and words[1] == "-c" and len(words) == 3:
-        script = words[2].strip()
-        if _PLAIN_COMMAND.match(script) and not script.startswith("exec "):
-            return fix("shellKeepsSignal", "command", command=f'["{words[0]}", "-c", "exec {script}"]')
-    return fix("shellKeepsSignal")
-
-
-def _by_name(c: ContainerEnding) -> str:
-    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
-    return f" ({name})" if name else ""
-
-
-def _names(left: ProcessesLeft) -> str:
-    told = [f"{each.name} (pid {each.container_pid})" for each in left.processes[:_MOST_NAMES]]
-    others = left.alive - len(told)
-    if others:
-        told.append(f"{others} more")
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def _connections(count: int) -> str:

@@ -87,9 +87,9 @@ WORKER_FINISHED = "WorkerFinished"
 # runtime
 PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv, uid, gid, seccomp (the filter's name)
 PRIVILEGE_CALL_ANSWERED = "PrivilegeCallAnswered"  # containerId, call (chown|setuid|…), id (who it asked to be): answered with success without being done, for the cluster has one user id; the first of each call
-PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, containerPid (in its PID namespace: only 1 is deaf to default), name, exe, signal, disposition (handled|ignored|blocked|default), caught, ignored, blocked (lists of names); read from /proc right before the signal
+PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, containerPid (in its PID namespace: only 1 is deaf to default), name, exe, signal, disposition (handled|ignored|blocked|default), taken (how a handled one is: handler|sigwait|signalfd), caught, ignored, blocked (lists of names); read from /proc right before the signal
 OUT_OF_MEMORY = "OutOfMemory"  # containerId, pid, machineKills: without a control group, inferred from the machine's counter and a SIGKILL that nobody here sent
-SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died), oomKills (for SIGKILL: how many there had been in the container, None: nobody counts)
+SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died), oomKills (for SIGKILL: how many there had been in the container, None: nobody counts), stopSignalPending (for SIGKILL: the stop signal that was sent before had not been taken by then, None: not known)
 PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled, oomKills (since the start, None: nobody counts), memoryLimit (bytes, None without)
 SOCKETS_AT_STOP = "SocketsAtStop"  # signal, listeners (list of address, port, backlog: connections not accepted yet), connections (established, of either direction), scope (container|pod: whose connections are counted); right after the stop signal
 LISTENER_CLOSED = (
@@ -99,7 +99,7 @@ CONNECTIONS_CLOSED = (
     "ConnectionsClosed"  # seconds, notBefore, scope: no listener and no connection is left, and it still runs
 )
 SOCKETS_AT_EXIT = "SocketsAtExit"  # listeners, connections, unread (connections with data that the program had not read), unreadBytes, backlog, scope: at the last look, secondsBefore ago; resets (connections that ended by a reset since that look), closedUnread (closed with data not read, since the stop signal)
-PROCESSES_LEFT = "ProcessesLeft"  # when (SIGKILL: they lived right before it|exit: the kernel killed them when PID 1 exited), signal, processes (list of pid, containerPid, name, state, disposition to that signal, afterSignal: True when it did not run yet at that signal), more (how many others), zombies, secondsBefore (age of that look; for SIGKILL it is right before it)
+PROCESSES_LEFT = "ProcessesLeft"  # when (SIGKILL: they lived right before it|exit: the kernel killed them when PID 1 exited), signal, processes (list of pid, containerPid, name, state, disposition to that signal, child (of PID 1 itself), afterSignal: True when it did not run yet at that signal), more (how many others), zombies (children of PID 1 that it has not reaped), secondsBefore (age of that look; for SIGKILL it is right before it)
 EXEC_STARTED = "ExecStarted"  # execId, pid, argv
 EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
 OUTPUT = "Output"  # stream (stdout|stderr), text, attempt, dropped (lines before this one that were too many to tell)

@@ -19,13 +19,18 @@ Reaction = Literal["output", "listenerClosed", "connectionsClosed", "exit"]
 @dataclass(frozen=True, slots=True)
 class ProcessLeft:
     """`container_pid` is its number inside; `disposition` what it would do with the stop signal; `after_signal` whether
-    it was begun only after that signal."""
+    it was begun only after that signal; `child` whether PID 1 is its parent (None: not known)."""
 
     pid: int
     container_pid: int
     name: str
     disposition: str
     after_signal: bool = False
+    child: bool | None = None
+
+    @property
+    def deaf(self) -> bool:
+        return self.disposition in ("ignored", "blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,7 @@ def processes_left_of(entries: "Sequence[Entry]") -> ProcessesLeft | None:
             str(each.get("name") or ""),
             str(each.get("disposition") or ""),
             bool(each.get("afterSignal")),
+            each.get("child"),
         )
         for each in found.facts.get("processes") or ()
     )

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim.dispositions import describe
 from lastcall.cri.sandbox.shim.sockets import (
     CLOSE_WAIT,
     ESTABLISHED,
@@ -134,12 +135,12 @@ def test_descendants_are_children_of_any_thread_and_their_children() -> None:
         while len(found := procfs.descendants(process.pid)) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert len(found) == 2
-        facts = procfs.describe(found[0], signal.SIGTERM)
+        facts = describe(found[0], signal.SIGTERM)
         assert facts is not None
         assert (facts["disposition"], facts["parent"]) == ("default", process.pid)
         assert procfs.descendants(found[1]) == []
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert procfs.describe(process.pid, signal.SIGTERM) is None
+    assert describe(process.pid, signal.SIGTERM) is None
     assert procfs.descendants(process.pid) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim import dispositions, procfs
 from lastcall.cri.sandbox.shim.loop import Timer
 from lastcall.cri.sandbox.shim.witness import Watched, Witness
 
@@ -20,8 +20,9 @@ class Kernel:
         self.family = [self.child]
         self.exiting = False
         told = {"pid": self.child, "containerPid": 2, "name": "worker", "state": "S", "disposition": "default"}
+        told["parent"] = 1
         monkeypatch.setattr(procfs, "descendants", lambda root: list(self.family))
-        monkeypatch.setattr(procfs, "describe", lambda pid, number: told)
+        monkeypatch.setattr(dispositions, "describe", lambda pid, number: told)
         monkeypatch.setattr(procfs, "exiting", lambda pid: self.exiting)
         monkeypatch.setattr(procfs, "wait_status", lambda pidfd: int(signal.SIGKILL))
 

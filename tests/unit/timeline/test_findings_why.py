@@ -210,7 +210,70 @@ def claim_held_before(tape: Any) -> None:
     exited(tape)
 
 
+DEAF = {"pid": 33, "containerPid": 7, "name": "app", "state": "S", "disposition": "ignored", "child": True}
+TINI = ("tini", "--", "app")
+
+
+def tini_whose_child_ignores_it(tape: Any) -> None:
+    begin(tape, TINI, "handled", "/usr/bin/tini")
+    left(tape, DEAF, {**SLEEP, "child": False})
+    killed(tape)
+
+
+def tini_that_signals_the_group(tape: Any) -> None:
+    begin(tape, ("tini", "-g", "--", "app"), "handled", "/usr/bin/tini")
+    left(tape, {**SLEEP, "child": False})
+    killed(tape)
+
+
+def tini_whose_child_drains_too_long(tape: Any) -> None:
+    begin(tape, TINI, "handled", "/usr/bin/tini")
+    left(tape, {**NODE, "child": True}, {**NODE, "containerPid": 10, "child": False}, zombies=1)
+    killed(tape)
+
+
+def tini_that_was_not_seen_to_wait(tape: Any) -> None:
+    """Between two of its waits, or on a kernel that does not say where a process sleeps."""
+    begin(tape, TINI, "default", "/usr/bin/tini")
+    exited(tape, at=0.022, code=143)
+
+
+def ends_long_after_a_signal_that_it_did_not_get(tape: Any) -> None:
+    begin(tape, disposition="default")
+    exited(tape, at=4.005)
+
+
+def blocked_and_taken_later(tape: Any) -> None:
+    begin(tape, disposition="blocked")
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", stopSignalPending=False)
+    tape.exit(10.011, 137, 9)
+    tape.over(10.012, "Failed", endpoint=False)
+
+
+def blocked_and_pending(tape: Any) -> None:
+    begin(tape, disposition="blocked")
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", stopSignalPending=True)
+    tape.exit(10.011, 137, 9)
+    tape.over(10.012, "Failed", endpoint=False)
+
+
+def blocked_and_ended(tape: Any) -> None:
+    begin(tape, disposition="blocked")
+    exited(tape, at=4.0)
+
+
 TABLE = [
+    (tini_whose_child_ignores_it, "childIgnoresSignal", "problem",
+     "(tini) passes SIGTERM on, but app (pid 7) ignores SIGTERM", "Let app stop ignoring SIGTERM"),
+    (tini_whose_child_ignores_it, "childrenNotSignalled", "problem",
+     "(tini) passes SIGTERM on to its child alone: sleep (pid 8) still ran at SIGKILL, and never got it", "`tini -g`"),
+    (tini_that_signals_the_group, "childrenNotSignalled", "problem", "to the process group of its child alone",
+     "process group"),
+    (tini_whose_child_drains_too_long, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),
+    (ends_long_after_a_signal_that_it_did_not_get, "stopSignalNotHandled", "problem", "ended by itself 4.0 s later",
+     "handler for SIGTERM"),
+    (blocked_and_taken_later, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),
+    (blocked_and_pending, "stopSignalNotHandled", "problem", "blocks SIGTERM", "Unblock SIGTERM"),
     (claim_held, "claimHeldByPod", "info", "by finalizer kubernetes.io/pvc-protection, because Pod web uses it", ""),
     (claim_held_before, "claimHeldByPod", "info", "deleted 12.0 s before this end began", ""),
     (shell_with_child, "shellKeepsSignal", "problem", "sleep (pid 8) still ran at SIGKILL, so it never got SIGTERM",
@@ -262,6 +325,12 @@ def test_what_was_seen_becomes_a_sentence_and_a_change_of_the_manifest(
 
 
 NOT = [
+    (tini_whose_child_drains_too_long, "childrenNotSignalled"),
+    (tini_whose_child_drains_too_long, "childIgnoresSignal"),
+    (tini_whose_child_drains_too_long, "zombies"),
+    (tini_that_was_not_seen_to_wait, "stopSignalNotHandled"),
+    (blocked_and_taken_later, "stopSignalNotHandled"),
+    (blocked_and_ended, "stopSignalNotHandled"),
     (child_out_of_memory_then_sigkill, "outOfMemory"),
     (memory_limit, "killed"),
     (memory_limit, "childOutOfMemory"),

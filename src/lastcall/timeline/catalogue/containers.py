@@ -76,6 +76,7 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "PID 1 of $container$program $disposition.",
             "untilKill": "PID 1 of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
+            "untilExit": "PID 1 of $container$program $disposition; it ended by itself $seconds later.",
             "default": "has no handler for $signal: the kernel drops a signal with its default action when PID 1 of a "
             "PID namespace gets it, so it did nothing",
             "ignored": "ignores $signal (SigIgn in /proc), so it did nothing",
@@ -109,8 +110,31 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$signal goes to PID 1 of $container$by_name alone: $names $until$untold. What they had begun was "
             "lost.",
+            "child": "PID 1 of $container$by_name passes $signal on to its child alone: $names $until, and never got "
+            "it (inferred). What they had begun was lost.",
+            "group": "PID 1 of $container$by_name passes $signal on to the process group of its child alone: $names "
+            "$until, and never got it (inferred). What they had begun was lost.",
         },
-        fixes={"": "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does."},
+        fixes={
+            "": "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does.",
+            "child": "Let the init signal the whole process group (`tini -g`), or its child pass the signal on.",
+            "group": "Keep the processes in the child's process group, or let the child pass the signal on.",
+        },
+    ),
+    "childIgnoresSignal": Cause(
+        title="The init passes the stop signal on, and the program that it started does nothing on it.",
+        remedy="Install a handler for the stop signal in the program: an init passes a signal on, no more.",
+        texts={
+            "": "PID 1 of $container$by_name passes $signal on, but $names $how; it took the full time until SIGKILL, "
+            "$seconds.",
+            "ignored": "ignores $signal (SigIgn in /proc)",
+            "blocked": "blocks $signal (SigBlk in /proc)",
+        },
+        fixes={
+            "ignored": "Let $name stop ignoring $signal: install a handler that finishes what is under way and exits "
+            "(a shell that starts the program: `trap - TERM`).",
+            "blocked": "Let $name unblock $signal.",
+        },
     ),
     "shellRunsTrapLate": Cause(
         title="A shell runs its trap only when the command that it waits for has ended.",

@@ -189,9 +189,12 @@ def _volumes_unmounted(facts: Facts) -> Words:
     return Words(f"volumes unmounted{f': {volumes}' if volumes else ''}{_took(facts)}")
 
 
+_TAKEN = {"sigwait": "is waited for", "signalfd": "is read from a signalfd"}
+
+
 def _signal_state(facts: Facts) -> Words:
     what = {
-        "handled": "is handled",
+        "handled": _TAKEN.get(str(facts.get("taken")), "is handled"),
         "ignored": "is ignored",
         "blocked": "is blocked",
         "default": "has no handler: PID 1 does not get it",

@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 
-from lastcall.cri.sandbox.shim import child, filters, identity, procfs
+from lastcall.cri.sandbox.shim import child, dispositions, filters, identity, procfs
 from lastcall.cri.sandbox.shim.limits import Limits, MachineKills
 from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
@@ -338,9 +338,10 @@ class Container:
         witness = self._watch(process, number) if self.running else None
         state = None
         if number != signal.SIGKILL and self.running:
-            state = procfs.signal_state(process.pid, number)
+            state = dispositions.signal_state(process.pid, number)
         elif witness is not None:
             facts["oomKills"] = self.limits.oom_kills()
+            facts["stopSignalPending"] = witness.stop_signal_pending()
             witness.before_kill()
         sent = process.signal(number)
         if number == signal.SIGKILL:

@@ -8,10 +8,6 @@ import os
 import signal
 import struct
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _MOST_THREADS = 64
 _MOST_DESCENDANTS = 256
 _MOST_FILES = 1024
@@ -88,48 +84,6 @@ def executable(pid: int) -> str:
         return ""
 
 
-def signal_state(pid: int, number: int) -> dict[str, Any] | None:
-    """How the process would meet signal `number` right now; None when it is gone.
-
-    `disposition` is blocked (by every thread: pending until someone takes it), ignored, handled, or default. A PID 1
-    without a handler is deaf to every signal of its own namespace's kind except SIGKILL and SIGSTOP from outside, so
-    for it `default` means ignored (pid_namespaces(7)). `containerPid` is its number in its own PID namespace: in a
-    namespace that is shared (with the Pod, the node, a target) it is not 1, and `default` is what the signal does.
-    """
-    status = read(f"/proc/{pid}/status")
-    masks = _masks(status)
-    if masks is None:
-        return None
-    blocked, ignored, caught = masks
-    for thread in threads(pid):
-        if thread != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
-            blocked &= other[0]
-    return {
-        "pid": pid,
-        "containerPid": _container_pid(status, pid),
-        "name": status[6 : status.find("\n")],
-        "exe": executable(pid),
-        "signal": signal_name(number),
-        "disposition": _disposition(number, blocked, ignored, caught),
-        "caught": mask_names(caught),
-        "ignored": mask_names(ignored),
-        "blocked": mask_names(blocked),
-    }
-
-
-def _container_pid(status: str, pid: int) -> int:
-    return int((_field(status, "NSpid") or str(pid)).split()[-1])
-
-
-def _disposition(number: int, blocked: int, ignored: int, caught: int) -> str:
-    bit = 1 << (number - 1)
-    if blocked & bit:
-        return "blocked"
-    if ignored & bit:
-        return "ignored"
-    return "handled" if caught & bit else "default"
-
-
 def threads(pid: int) -> list[int]:
     """The ids of its threads; of very many only some."""
     try:
@@ -152,25 +106,6 @@ def descendants(root: int) -> list[int]:
                     found[child] = None
                     ahead.append(child)
     return list(found)
-
-
-def describe(pid: int, number: int) -> dict[str, Any] | None:
-    """A process for a person, and how it would meet signal `number`; None when it is gone.
-
-    `containerPid` is its number in its own PID namespace, `state` one letter (proc_pid_status(5): Z is a zombie).
-    """
-    status = read(f"/proc/{pid}/status")
-    masks = _masks(status)
-    if masks is None:
-        return None
-    return {
-        "pid": pid,
-        "containerPid": _container_pid(status, pid),
-        "parent": int(_field(status, "PPid") or 0),
-        "name": status[6 : status.find("\n")],
-        "state": _field(status, "State")[:1],
-        "disposition": _disposition(number, *masks),
-    }
 
 
 def wait_status(pidfd: int) -> int | None:
@@ -202,12 +137,7 @@ def socket_inodes(pids: list[int]) -> set[int]:
     return found
 
 
-def _masks(status: str) -> tuple[int, int, int] | None:
-    found = [_field(status, name) for name in ("SigBlk", "SigIgn", "SigCgt")]
-    return (int(found[0], 16), int(found[1], 16), int(found[2], 16)) if all(found) else None
-
-
-def _field(status: str, name: str) -> str:
+def field(status: str, name: str) -> str:
     """A field of /proc/<pid>/status but the first; "" when it is not there. Of sixty lines four are wanted."""
     head = f"\n{name}:\t"
     start = status.find(head)

@@ -13,7 +13,7 @@ import os
 import signal
 import time
 
-from lastcall.cri.sandbox.shim import procfs
+from lastcall.cri.sandbox.shim import dispositions, procfs
 from lastcall.cri.sandbox.shim.procfs import signal_name, signal_number
 from lastcall.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag
 from lastcall.timeline import kinds
@@ -66,6 +66,7 @@ class Witness:
         self._shared = False
         self._signal = "SIGTERM"
         self._signalled = 0
+        self._stop_sent = False
         self._watching = False
         self._looks = 0
         self._looked = self._detailed = 0
@@ -96,7 +97,7 @@ class Witness:
     def after_signal(self) -> None:
         """Who listens, which processes there are; from now on a look now and then."""
         Witness._active += 1
-        self._watching = True
+        self._watching = self._stop_sent = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
             self._at_signal = {each["pid"] for each in self._family}
@@ -117,6 +118,10 @@ class Witness:
             self._look_at_processes()
             self._tell_processes("SIGKILL", "observed")
             self._look_at_sockets(details=False)
+
+    def stop_signal_pending(self) -> bool | None:
+        """Whether nobody has taken the stop signal that was sent; None when none was."""
+        return dispositions.is_pending(self._watched.pid, signal_number(self._signal)) if self._stop_sent else None
 
     def after_exit(self, *, killed: bool) -> None:
         """What the end did to the connections, and who died with PID 1 (with one that was `killed` all do)."""
@@ -160,7 +165,7 @@ class Witness:
 
     def _look_at_processes(self) -> None:
         seen, number = time.monotonic_ns(), signal_number(self._signal)
-        found = [procfs.describe(pid, number) for pid in procfs.descendants(self._watched.pid)]
+        found = [dispositions.describe(pid, number) for pid in procfs.descendants(self._watched.pid)]
         if procfs.exiting(self._watched.pid):
             return  # who is not there any more may have ended with it
         self._seen, self._family = seen, [each for each in found if each is not None]
@@ -261,13 +266,14 @@ class Witness:
             "signal": self._signal,
             "processes": [self._told(each) for each in alive[:_MOST_TOLD]],
             "more": max(0, len(alive) - _MOST_TOLD),
-            "zombies": len(self._family) - len(alive),
+            "zombies": sum(each["state"] in _DEAD and each["parent"] == self._watched.pid for each in self._family),
             "secondsBefore": (time.monotonic_ns() - self._seen) / 1e9,
         }
         self._watched.record(kinds.PROCESSES_LEFT, facts, evidence)
 
     def _told(self, process: dict[str, Any]) -> dict[str, Any]:
         told = {key: process[key] for key in _TOLD}
+        told["child"] = process["parent"] == self._watched.pid
         if self._at_signal is not None and process["pid"] not in self._at_signal:
             told["afterSignal"] = True
         return told

@@ -1,0 +1,94 @@
+"""Findings about the processes beside PID 1: who was not signalled, who does not hear, who was not reaped. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.node_facts import ProcessesLeft, ProcessLeft
+from lastcall.timeline.pid1 import Forwards, by_name, forwards, is_shell
+from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
+
+_PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
+"""A command line that a shell only splits into words."""
+
+_MOST_NAMES = 4
+
+
+def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """Processes beside PID 1 that lived on: StopContainer signals PID 1 and nobody else."""
+    left = c.processes_left
+    if left is None or not left.alive or c.term_at is None:
+        return
+    if not left.more and all(each.after_signal for each in left.processes):
+        return  # begun on the signal, by what PID 1 does then: there was nothing to pass on to them
+    if to := forwards(c):
+        yield from _not_passed_on(c, left, to)
+        return
+    names, several = _names(left.processes, left.more), left.alive > 1
+    were, it = ("were", "they") if several else ("was", "it")
+    untold = [each for each in left.processes if each.disposition == "default" and not each.after_signal]
+    told = f", so {it} never got {c.stop_signal} (inferred)" if len(untold) == left.alive else ""
+    killed = left.when == "SIGKILL" and c.sigkilled
+    until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
+    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal, "names": names, "until": until}
+    facts["untold"] = told
+    if is_shell(c):
+        text = said("shellKeepsSignal", **facts)
+        yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _exec_advice(c))
+        return
+    severity: Severity = "problem" if killed else "warning"
+    yield Finding(
+        "childrenNotSignalled", severity, said("childrenNotSignalled", **facts), c.name, fix("childrenNotSignalled")
+    )
+
+
+def _not_passed_on(c: ContainerEnding, left: ProcessesLeft, to: Forwards) -> Iterator[Finding]:
+    """PID 1 is an init: its child got the signal, and what others got is known of those that it would have ended."""
+    killed = left.when == "SIGKILL" and c.sigkilled
+    mine = [each for each in left.processes if not each.after_signal]
+    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal}
+    deaf = [each for each in mine if each.deaf and each.child]
+    if deaf and killed:
+        how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal)
+        text = said("childIgnoresSignal", **facts, names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
+        advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal, name=deaf[0].name)
+        yield Finding("childIgnoresSignal", "problem", text, c.name, advice)
+    untold = [each for each in mine if each.disposition == "default" and each.child is False]
+    if untold:
+        were = "were" if len(untold) > 1 else "was"
+        until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
+        text = said("childrenNotSignalled", to, **facts, names=_names(untold), until=until)
+        severity: Severity = "problem" if killed else "warning"
+        yield Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to))
+
+
+def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
+    """Children that had ended and that nobody waited for."""
+    left = c.processes_left
+    if left is None or not left.zombies or forwards(c):
+        return  # an init reaps; what it had not at that moment is gone in the next
+    count = "a child that had ended" if left.zombies == 1 else f"{left.zombies} children that had ended"
+    text = said("zombies", container=c.name, by_name=by_name(c), count=count)
+    yield Finding("zombies", "info", text, c.name, fix("zombies"))
+
+
+def _exec_advice(c: ContainerEnding) -> str:
+    """The same command with `exec`, so that the program takes the shell's place."""
+    words = list(c.argv)
+    if len(words) >= 3 and words[1] == "-c" and len(words) == 3:
+        script = words[2].strip()
+        if _PLAIN_COMMAND.match(script) and not script.startswith("exec "):
+            return fix("shellKeepsSignal", "command", command=f'["{words[0]}", "-c", "exec {script}"]')
+    return fix("shellKeepsSignal")
+
+
+def _names(those: Sequence[ProcessLeft], more: int = 0) -> str:
+    told = [f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES]]
+    others = len(those) + more - len(told)
+    if others:
+        told.append(f"{others} more")
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"
