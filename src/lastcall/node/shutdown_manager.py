@@ -122,6 +122,7 @@ class NodeShutdown:
                 "observedResourceVersion": pod["metadata"].get("resourceVersion", ""),
                 "priority": priority_of(pod),
                 "gracePeriodSeconds": override,
+                "ownGracePeriodSeconds": pod["spec"].get("terminationGracePeriodSeconds"),
             },
         )
         try:

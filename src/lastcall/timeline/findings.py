@@ -8,6 +8,7 @@ from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.timeline.finalizers import claim_held, held_by_finalizers
+from lastcall.timeline.findings_around import around, failed_hook_advice, reloads_on_signal
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.pid1 import is_shell
@@ -53,6 +54,7 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             text = said("graceShortened", before=facts.get("from"), after=facts.get("to"))
             yield Finding("graceShortened", "info", text)
     yield from held_by_finalizers(ending)
+    yield from around(ending)
     late = [c for c in ending.containers if c.exited_at is not None and ending.gone is not None]
     last = max((c.exited_at or 0.0 for c in late), default=0.0)
     if ending.gone is not None and last > ending.gone + 0.001:
@@ -138,7 +140,7 @@ def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[F
     text = said("hookFailed", variant, container=c.name, seconds=_s(hook.seconds), because=because)
     if output := hook.output.strip().splitlines():
         text = f"{text} {said('hookFailed', 'said', line=output[-1].strip())}"
-    yield Finding("hookFailed", "problem", text, c.name)
+    yield Finding("hookFailed", "problem", text, c.name, failed_hook_advice(c, hook, ending))
 
 
 def _hook_outlived(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
@@ -193,7 +195,7 @@ def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
         return  # findings_why.out_of_memory
     if c.killed_by == "unknown sender":
         text = said("killedByOther", container=c.name, when=when)
-        yield Finding("killedByOther", "problem", text, c.name)
+        yield Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
     elif c.killed_by in ("grace over", "StopContainer"):
         yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
     else:
@@ -243,6 +245,7 @@ _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Findin
     children.not_signalled,
     _shell_trap,
     _killed,
+    reloads_on_signal,
     why.held_by_connections,
     why.out_of_memory,
     why.exit_code_137,

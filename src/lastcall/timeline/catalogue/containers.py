@@ -167,6 +167,24 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container ended by SIGKILL$when, and lastcall did not send it: somebody else did, or the kernel for "
             "want of memory (inferred).",
         },
+        fixes={
+            "": "Look who sends signals in the Pod or on the node: a supervisor, a script, `kill -9` by `kubectl "
+            "exec`, another container with shareProcessNamespace.",
+        },
+    ),
+    "reloadsOnSignal": Cause(
+        title="The program takes the stop signal for a reload: it begins new processes in place of ending.",
+        remedy="Tell it to end on SIGTERM (uWSGI: die-on-term), or name the signal that ends it as STOPSIGNAL.",
+        texts={
+            "": "PID 1 of $container$by_name takes $signal for a reload: after it, $names began anew, and it still "
+            "listened when it was killed.",
+        },
+        fixes={
+            "uwsgi": "die-on-term = true in uWSGI's configuration (--die-on-term): SIGTERM then ends it.",
+            "": "Tell the program to end on $signal, or name the signal that ends it: STOPSIGNAL in the image, or "
+            "`lifecycle: {stopSignal: …}`.",
+        },
+        lint=("stopSignalReloads",),
     ),
     "connectionsOpenAtKill": Cause(
         title="The program waited for open connections until it was killed.",

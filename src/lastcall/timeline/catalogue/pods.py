@@ -95,4 +95,53 @@ PODS: Mapping[str, Cause] = {
         },
         lint=("finalizerOnPods",),
     ),
+    "nodePressure": Cause(
+        title="The kubelet evicted the Pod because its node was short of memory, disk or process numbers.",
+        remedy="Requests that say what the Pod needs, limits for emptyDir (sizeLimit), and nodes with room.",
+        texts={
+            "": "The node was short of something, and the kubelet evicted the Pod: $why. Pods above their requests, "
+            "and of lower priority, go first.",
+        },
+        fixes={
+            "": "Request what the Pod needs ($what in resources.requests), bound what it writes (sizeLimit of an "
+            "emptyDir, limits of ephemeral-storage), or give the node more.",
+        },
+    ),
+    "nodeShutdown": Cause(
+        title="The node was shut down, and gave the Pod less time than its own grace period.",
+        remedy="shutdownGracePeriod of the kubelet above the longest grace period of its Pods.",
+        texts={
+            "": "The node was shut down and gave the Pod $given s in place of the $wanted s of its grace period; "
+            "killed: $names.",
+        },
+        fixes={
+            "": "shutdownGracePeriod of the kubelet (or shutdownGracePeriodByPodPriority) of at least $wanted s for "
+            "this priority, where the machine's notice allows it; else an end of the application within $given s.",
+        },
+    ),
+    "nodeUnreachable": Cause(
+        title="The Pod's node does not answer: its object stays Terminating, and nobody knows whether it still runs.",
+        remedy="Bring the node back; when the machine is certainly off, taint it node.kubernetes.io/out-of-service.",
+        texts={
+            "": "Pod $pod was deleted $seconds s ago ($why), and node $node has not seen it: the object stays, and "
+            "its containers may still run there.",
+        },
+        fixes={
+            "": "Bring node $node back. When the machine is certainly off: `kubectl taint node $node "
+            "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`; `--force` only then, or the Pod may run twice.",
+        },
+    ),
+    "sidecarHoldsJob": Cause(
+        title="A container beside the Job's own runs on when the work is done: the Job never completes.",
+        remedy="A native sidecar: the container under initContainers with restartPolicy: Always.",
+        texts={
+            "": "$done ended with exit code 0 $before before the DELETE, and $left still ran: a Job is complete only "
+            "when every ordinary container of its Pod has ended.",
+        },
+        fixes={
+            "": "Move $left to initContainers with restartPolicy: Always (a native sidecar): it is stopped when the "
+            "work is done.",
+        },
+        lint=("sidecarHoldsJob",),
+    ),
 }

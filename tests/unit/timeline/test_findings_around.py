@@ -1,0 +1,180 @@
+"""What surrounds a Pod's containers: a node that goes, a Job with a sidecar, a hook's own command, a reload."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lastcall.timeline import kinds as k
+from lastcall.timeline.story import ContainerFacts, Finding
+
+SHUTDOWN = "pkg/kubelet/nodeshutdown/nodeshutdown_manager.go:killPods"
+PRESSURE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"
+TAINT = "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode"
+
+
+def found(tape: Any, id_: str) -> Finding | None:
+    return next((each for each in tape.ending().findings if each.id == id_), None)
+
+
+def by_kubelet(tape: Any, rule: str, **facts: Any) -> None:
+    tape.started()
+    tape.add(-0.1, "kubelet", k.DELETION_DECIDED, rule=rule, **facts)
+    tape.add(-0.05, "kubelet", k.TERMINATION_OBSERVED, cause="kill", gracePeriodSeconds=2)
+    tape.stop(-0.04, 2)
+
+
+def shut_down(tape: Any, given: int, wanted: int, *, killed: bool) -> None:
+    by_kubelet(
+        tape, SHUTDOWN, why="the node is shutting down", priority=0, gracePeriodSeconds=given,
+        ownGracePeriodSeconds=wanted, ownerKind="Node", owner="node-1",
+    )  # fmt: skip
+    if killed:
+        tape.signal(2.0, "SIGKILL", "grace over")
+    tape.exit(2.01, 137 if killed else 0, 9 if killed else None)
+
+
+def test_a_node_that_gives_less_than_the_grace_period_is_named_when_that_killed_the_container(new_tape: Any) -> None:
+    tape = new_tape()
+    shut_down(tape, 2, 30, killed=True)
+    finding = found(tape, "nodeShutdown")
+    assert finding is not None and finding.severity == "problem"
+    assert "2 s in place of the 30 s" in finding.text and "at least 30 s" in finding.advice
+
+
+@pytest.mark.parametrize(("given", "wanted", "killed"), [(2, 30, False), (30, 30, True)])
+def test_a_shutdown_is_no_finding_where_the_time_was_enough_or_the_pods_own(
+    new_tape: Any, given: int, wanted: int, killed: bool
+) -> None:
+    tape = new_tape()
+    shut_down(tape, given, wanted, killed=killed)
+    assert found(tape, "nodeShutdown") is None
+
+
+def test_an_eviction_for_want_of_memory_asks_for_requests(new_tape: Any) -> None:
+    tape = new_tape()
+    by_kubelet(tape, PRESSURE, why="The node was low on resource: memory. Threshold quantity: 100Mi")
+    tape.exit(0.5, 0)
+    finding = found(tape, "nodePressure")
+    assert finding is not None and "low on resource: memory" in finding.text
+    assert "memory in resources.requests" in finding.advice
+
+
+def deleted_by_controller(tape: Any) -> None:
+    user = "system:kube-controller-manager"
+    tape.add(0.0, "apiserver", k.DELETE_ACCEPTED, user=user, userAgent="", gracePeriodSeconds=30)
+
+
+def lost(tape: Any, *, seen: bool) -> None:
+    tape.add(-9.0, "scheduler", k.POD_BOUND, node="node-1")
+    tape.started()
+    tape.add(
+        -0.01, "taint-eviction-controller", k.DELETION_DECIDED, rule=TAINT,
+        why="evicted from node-1 by its taint node.kubernetes.io/unreachable:NoExecute",
+    )  # fmt: skip
+    deleted_by_controller(tape)
+    if seen:
+        tape.observed(30)
+
+
+def test_a_pod_of_a_lost_node_is_told_as_one_of_which_nobody_knows_whether_it_runs(new_tape: Any) -> None:
+    tape = new_tape()
+    lost(tape, seen=False)
+    finding = found(tape, "nodeUnreachable")
+    assert finding is not None and "may still run" in finding.text
+    assert "out-of-service" in finding.advice and "node-1" in finding.advice
+
+
+def test_a_node_that_has_seen_the_delete_is_not_lost(new_tape: Any) -> None:
+    tape = new_tape()
+    lost(tape, seen=True)
+    assert found(tape, "nodeUnreachable") is None
+
+
+def job(tape: Any, kind: str, code: int) -> None:
+    both = (ContainerFacts("work"), ContainerFacts("logs", kind="container"))
+    tape.pod = replace(tape.pod, containers=both)
+    tape.started("work", 7, -5.0)
+    tape.started("logs", 8, -5.0)
+    tape.exit(-3.0, code, container="work", pid=7)
+    tape.add(
+        -0.01, "garbage-collector", k.DELETION_DECIDED, rule="garbagecollector.go:attemptToDeleteItem",
+        why="its owner is gone", ownerKind=kind, owner="report", ownerUid="j",
+    )  # fmt: skip
+    deleted_by_controller(tape)
+    tape.observed(10)
+    tape.stop(0.005, 10, container="logs", pid=8)
+    tape.exit(0.2, 0, container="logs", pid=8)
+
+
+@pytest.mark.parametrize(("kind", "code", "told"), [("Job", 0, True), ("Job", 1, False), ("ReplicaSet", 0, False)])
+def test_a_sidecar_that_outlives_the_work_of_a_job_is_named(new_tape: Any, kind: str, code: int, told: bool) -> None:
+    tape = new_tape()
+    job(tape, kind, code)
+    finding = found(tape, "sidecarHoldsJob")
+    assert (finding is not None) is told
+    if finding is not None:
+        assert "work ended with exit code 0 3.0 s before the DELETE, and logs still ran" in finding.text
+        assert "Move logs to initContainers" in finding.advice
+
+
+def reloads(tape: Any, *, after_signal: bool, listeners: bool) -> None:
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/usr/bin/uwsgi-core", argv=["uwsgi"])
+    tape.accepted(3)
+    tape.observed(3)
+    tape.stop(0.005, 3)
+    child = {"pid": 31, "containerPid": 8, "name": "uwsgi", "state": "S", "disposition": "handled"}
+    sockets = {"listeners": [{"address": "0.0.0.0", "port": 8080, "backlog": 0}] if listeners else [], "connections": 0}
+    tape.add(0.0071, "runtime", k.SOCKETS_AT_STOP, "app", signal="SIGTERM", scope="container", **sockets)
+    process = child | {"afterSignal": after_signal}
+    tape.add(
+        2.99, "runtime", k.PROCESSES_LEFT, "app", more=0, zombies=0, secondsBefore=0.0, when="SIGKILL",
+        signal="SIGTERM", processes=[process],
+    )  # fmt: skip
+    tape.add(
+        2.995, "runtime", k.SOCKETS_AT_EXIT, "app", unread=0, unreadBytes=0, backlog=0, resets=0, closedUnread=0,
+        secondsBefore=0.01, scope="container", **sockets,
+    )  # fmt: skip
+    tape.signal(3.0, "SIGKILL", "grace over")
+    tape.exit(3.01, 137, 9)
+
+
+@pytest.mark.parametrize(
+    ("after_signal", "listeners", "told"), [(True, True, True), (False, True, False), (True, False, False)]
+)
+def test_a_program_that_begins_anew_on_its_stop_signal_reloads(
+    new_tape: Any, after_signal: bool, listeners: bool, told: bool
+) -> None:
+    tape = new_tape()
+    reloads(tape, after_signal=after_signal, listeners=listeners)
+    finding = found(tape, "reloadsOnSignal")
+    assert (finding is not None) is told
+    if finding is not None:
+        assert "die-on-term" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("facts", "detail", "advice"),
+    [
+        ({"exitCode": 127}, "sh -c sleep 5", "preStop: {sleep: {seconds: 5}}"),
+        ({"message": 'failed - error: exec: "sleep": executable file not found in $PATH'}, "sleep 7", "{seconds: 7}"),
+        ({"exitCode": 127}, "/hooks/stop", "Put the program into the image"),
+        ({"exitCode": 126}, "/hooks/stop.sh", "chmod +x"),
+        ({"exitCode": 1}, "sleep 5", "see why it fails"),
+    ],
+)
+def test_a_failed_hook_is_advised_by_how_it_failed(
+    new_tape: Any, facts: dict[str, Any], detail: str, advice: str
+) -> None:
+    tape = new_tape()
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    tape.hook(0.01, 0.05, "failed", **facts)
+    for record in tape.records:
+        if record.kind == k.PRE_STOP_STARTED:
+            record.facts["detail"] = detail
+    tape.stop(0.1, 10)
+    tape.exit(0.2, 0)
+    finding = found(tape, "hookFailed")
+    assert finding is not None and advice in finding.advice
