@@ -323,7 +323,9 @@ class APIServer:
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
         face = HTTPFace(self._world, self.operations, self._authenticator, self._catalog, self._issuer, hosts)
-        http = web.Server(face.handle, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER)
+        http = web.Server(
+            face.handle, logger=web.log, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER
+        )
         loop = asyncio.get_running_loop()
         listening: list[asyncio.AbstractServer] = []
         try:

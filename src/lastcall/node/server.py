@@ -92,11 +92,12 @@ class KubeletServer:
         from aiohttp import web
 
         from lastcall.streaming.upgrade import LONGEST_HEADER
+        from lastcall.streaming.web import log
 
         if tls is not None:
             tls.verify_mode = ssl.CERT_REQUIRED
         app = self._application(authenticate=tls is not None)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, max_line_size=LONGEST_HEADER)
+        runner = web.AppRunner(app, logger=log, access_log=None, shutdown_timeout=0.1, max_line_size=LONGEST_HEADER)
         await runner.setup()
         await web.SockSite(runner, listening, ssl_context=tls).start()
         return runner

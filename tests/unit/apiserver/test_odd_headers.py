@@ -1,5 +1,6 @@
 """What headers and queries hold that is no text, no number, or asks for half a user (asked of Kubernetes 1.36)."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -20,8 +21,6 @@ def raw(running: RunningServer, request: bytes) -> tuple[int, Any]:
 
 
 async def ask_raw(running: RunningServer, path: str, *headers: bytes, token: bool = True, body: bytes = b"") -> Any:
-    import asyncio
-
     lines = [
         f"{'POST' if body else 'GET'} {path} HTTP/1.1".encode(),
         b"Host: localhost",
@@ -103,3 +102,14 @@ async def test_a_watch_for_less_than_no_time_ends_at_once_and_without_events() -
         for wrong in ("x", "", "1.5", str(2**63)):
             assert (await ask("GET", f"{CONFIGMAPS}?watch=1&timeoutSeconds={wrong}"))[0] == 400
         assert (await ask("GET", f"{CONFIGMAPS}?watch=1&continue=x"))[0] == 422
+
+
+async def test_what_is_not_http_is_a_line_in_the_log_and_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async with running_server() as running:
+        headers = (b"Transfer-Encoding: chunked", b"Content-Length: 5")
+        lines = (b"POST /version HTTP/1.1", b"Host: localhost", *headers, b"", b"")
+        answer = await asyncio.to_thread(raw_answer, running, b"\r\n".join(lines))
+        assert answer.split()[1] == b"400"
+    (record,) = [each for each in caplog.records if each.name == "lastcall.http"]
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert record.getMessage().startswith("Error handling request from 127.0.0.1: ")
