@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from lastcall.apiserver.pki import new_key_pem
-from lastcall.cli.errors import WorldError
+from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.rollout_options import RolloutOptions
 from lastcall.cli.rollout_result import Result
 from lastcall.cli.rollout_session import RolloutSession
 from lastcall.cli.rollout_target import find_target
+from lastcall.cli.why_not_ready import is_crash_looping
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.cluster.virtual import VirtualRolloutCluster
 from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
+from lastcall.traffic.advice import Judgement, judge
+from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
@@ -24,7 +27,7 @@ KEY = new_key_pem()
 
 
 def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any) -> Result:
-    manifests = load_manifests((str(EXAMPLES / f"{name}.yaml"),))
+    manifests = load_manifests((name if name.endswith(".yaml") else str(EXAMPLES / f"{name}.yaml"),))
     plan = parse_propagation([propagation])
     options = replace(RolloutOptions(rates={"fresh": 200.0}, propagation=plan), **changed)
     target = find_target(manifests, options)
@@ -33,7 +36,7 @@ def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any
         template = target.workload.obj["spec"]["template"]
         nodes = 2 if options.disrupt == "drain" else 1
         async with VirtualRolloutCluster(world, template, behaviour, plan, KEY, nodes=nodes) as cluster:
-            return await RolloutSession(cluster, options, target, world).run(manifests)
+            return await RolloutSession(cluster, options, target, world, nodes=nodes).run(manifests)
 
     return run_virtual(main)
 
@@ -110,48 +113,169 @@ def with_spec(tmp_path: Path, old: str, new: str) -> str:
     return str(path)
 
 
+def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) -> tuple[str, list[str], float]:
+    """What a rollout of POLITE with a changed field ends with, what was shown meanwhile, and after how many seconds."""
+    path = Path(with_spec(tmp_path, old, new))
+    path.write_text(f"{path.read_text()}\n---\n{more}" if more else path.read_text())
+    options = replace(RolloutOptions(rates={"fresh": 10.0}, timeout=40), **changed)
+    manifests = load_manifests((str(path),))
+    target = find_target(manifests, options)
+    shown: list[str] = []
+    took: list[float] = []
+
+    async def main(world: World) -> None:
+        template = target.workload.obj["spec"]["template"]
+        nodes = 2 if options.disrupt == "drain" else 1
+        async with VirtualRolloutCluster(world, template, LEAVES, options.propagation, KEY, nodes=nodes) as cluster:
+            began = monotonic(world.clock)
+            session = RolloutSession(cluster, options, target, world, show=lambda now, waited, text: shown.append(text))
+            try:
+                await session.run(manifests)
+            finally:
+                took.append(monotonic(world.clock) - began)
+
+    with pytest.raises(WorldError) as error:
+        run_virtual(main)
+    return str(error.value), shown, took[0]
+
+
+PULL = "imagePullPolicy: IfNotPresent\n"
+SPEC = "    spec:\n      containers:\n"
 NEVER_READY = [
     (
-        "imagePullPolicy: IfNotPresent\n",
-        "imagePullPolicy: IfNotPresent\n          resources: {requests: {cpu: 1k}}\n",
-        [
-            "3 Pods are available",
-            "Event FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu",
-            "fix: Insufficient cpu: lower resources.requests",
-        ],
+        "no node has the processors",
+        (PULL, f"{PULL}          resources: {{requests: {{cpu: 1k}}}}\n"),
+        6,
+        "giving up waiting for Pods to become available: 0 of 3 Pods are available",
+        "Event FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu",
+        "fix: Insufficient cpu: lower resources.requests",
     ),
     (
-        "    spec:\n      containers:\n",
-        "    spec:\n      serviceAccountName: nobody\n      containers:\n",
-        [
-            "Deployment default/polite: 0 of its 3",
-            'serviceaccount "nobody" not found',
-            "fix: add ServiceAccount nobody to the manifests",
-        ],
+        "no node has the label",
+        (SPEC, "    spec:\n      nodeSelector: {disk: ssd}\n      containers:\n"),
+        6,
+        "giving up waiting for Pods to become available",
+        "fix: no node has the labels that nodeSelector or nodeAffinity ask for",
+    ),
+    (
+        "there is no such claim",
+        ("volumes:\n  ", "volumes:\n        - {name: d, persistentVolumeClaim: {claimName: data}}\n  "),
+        6,
+        "giving up waiting for Pods to become available",
+        "fix: add PersistentVolumeClaim data to the manifests",
+    ),
+    (
+        "the API server refuses them",
+        (SPEC, "    spec:\n      serviceAccountName: nobody\n      containers:\n"),
+        41,
+        "timed out after 40 s (--timeout) waiting for Pods to become available: 0 of 3 Pods are available",
+        "Deployment default/polite: 0 of its 3",
+        'serviceaccount "nobody" not found',
+        "fix: add ServiceAccount nobody to the manifests",
+    ),
+    (
+        "the Service's port has another name",
+        ("targetPort: 8080", "targetPort: httpp"),
+        6,
+        "Service polite sends to the port named httpp, and no container of the Pods has a port of that name",
+        "fix: correct targetPort of Service polite, or name the container's port httpp",
     ),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "words"), NEVER_READY, ids=["cannot be scheduled", "cannot be created"])
-def test_pods_that_never_get_ready_are_named_with_the_reason(
-    tmp_path: Path, old: str, new: str, words: list[str]
+@pytest.mark.parametrize(
+    ("change", "seconds", "words"), [(row[1], row[2], row[3:]) for row in NEVER_READY], ids=[r[0] for r in NEVER_READY]
+)
+def test_what_waiting_cannot_change_is_given_up_and_named_with_the_reason(
+    tmp_path: Path, change: tuple[str, str], seconds: float, words: tuple[str, ...]
 ) -> None:
-    manifests = load_manifests((with_spec(tmp_path, old, new),))
-    options = RolloutOptions(rates={"fresh": 10.0}, timeout=40)
-    target = find_target(manifests, options)
-    said: list[str] = []
-
-    async def main(world: World) -> None:
-        template = target.workload.obj["spec"]["template"]
-        async with VirtualRolloutCluster(world, template, LEAVES, options.propagation, KEY) as cluster:
-            await RolloutSession(cluster, options, target, world, say=said.append).run(manifests)
-
-    with pytest.raises(WorldError) as error:
-        run_virtual(main)
-    text = str(error.value)
-    assert "waited 40 s (--timeout) in vain until its Pods are Ready" in text
+    text, shown, took = failure(tmp_path, *change)
     assert [word for word in words if word not in text] == []
-    waited = [line for line in said if line.startswith("still waiting after ")]
-    assert len(waited) == 2 and waited[0].startswith(
-        "still waiting after 15 s until its Pods are Ready: 0 of 3 Pods are"
+    assert took <= seconds and "minReadySeconds" not in text
+    assert not shown or shown[0].startswith("Pods to become available: 0 of 3 Pods are available")
+
+
+BUDGET = """\
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: whole}
+spec: {minAvailable: 3, selector: {matchLabels: {app: polite}}}
+"""
+
+
+@pytest.mark.parametrize("disrupt", ["evict", "drain"])
+def test_a_budget_that_never_allows_an_eviction_is_named_with_the_fix(tmp_path: Path, disrupt: str) -> None:
+    text, shown, took = failure(tmp_path, PULL, PULL, BUDGET, disrupt=disrupt, timeout=300)
+    assert "cannot be evicted: PodDisruptionBudget whole wants 3 healthy Pods and has 3 of 3" in text
+    assert "fix: maxUnavailable: 1 in PodDisruptionBudget whole" in text and took < 30
+    assert any("to be evicted: PodDisruptionBudget whole wants 3" in each for each in shown)
+
+
+def test_a_budget_that_allows_one_at_a_time_only_slows_a_drain_down(tmp_path: Path) -> None:
+    path = Path(with_spec(tmp_path, PULL, PULL))
+    path.write_text(f"{path.read_text()}\n---\n{BUDGET.replace('minAvailable: 3', 'maxUnavailable: 1')}")
+    found = experiment(str(path), LEAVES, "1s", disrupt="drain")
+    assert found.account.lost == () and (found.node, found.nodes) == ("node-1", 2)
+    assert sum(life.deleted is not None for life in found.lives) >= 2
+
+
+def test_a_drained_node_is_named_and_an_updates_is_not() -> None:
+    assert experiment("polite", LEAVES, "1s", disrupt="drain").node.startswith("node-")
+    assert experiment("polite", LEAVES, "1s").node == ""
+
+
+def test_advice_was_taken_by_the_server_of_the_experiment() -> None:
+    found = experiment("naive", LEAVES, "1s")
+    (advice,) = found.judgement.advice
+    assert advice.patch and not advice.refused and found.judgement.sentence.endswith(advice.sentence)
+
+
+def test_advice_that_the_server_refuses_is_told_without_its_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bad(*arguments: Any, **options: Any) -> Judgement:
+        judgement = judge(*arguments, **options)
+        advice = [
+            replace(each, patch={"spec": {"selector": {"matchLabels": {"app": "other"}}}}) for each in judgement.advice
+        ]
+        return replace(judgement, advice=tuple(advice))
+
+    monkeypatch.setattr("lastcall.cli.rollout_session.judge", bad)
+    found = experiment("naive", LEAVES, "1s").judgement
+    assert found.patch == {} and "It cannot be tried here: the API server refuses it" in found.sentence
+    assert "is immutable" in found.advice[0].refused or "`selector` does not match" in found.advice[0].refused
+
+
+def crashing(times: int, code: int) -> dict[str, Any]:
+    """A container that has ended so often, the last time with this exit code."""
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container=app"}
+    last = {"terminated": {"exitCode": code, "reason": "Error"}}
+    state = {"name": "app", "ready": False, "restartCount": times - 1, "state": {"waiting": waiting}, "lastState": last}
+    return {"phase": "Running", "containerStatuses": [state]}
+
+
+@pytest.mark.parametrize(("times", "code", "given_up"), [(3, 1, True), (2, 1, False), (3, 0, False)])
+def test_a_container_that_crashes_again_and_again_ends_the_wait_with_status_3(
+    times: int, code: int, given_up: bool
+) -> None:
+    pod = {"metadata": {"name": "web-1", "namespace": "default"}, "status": crashing(times, code)}
+    assert is_crash_looping(pod) is given_up
+    assert Crashed("").exit_status == 3
+
+
+@pytest.mark.parametrize("probe", [True, False])
+def test_nothing_is_disrupted_when_nobody_answers(probe: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The Service's port is another one than the program's: refused, from the first request on."""
+    monkeypatch.setattr(VirtualRolloutCluster, "_serving", lambda self, ip: [])
+    text = (EXAMPLES / "naive.yaml").read_text().replace("targetPort: 8080", "targetPort: 9090")
+    if not probe:
+        begin, end = text.index("          readinessProbe:"), text.index("          volumeMounts:")
+        text = text[:begin] + text[end:]
+    (tmp_path / "other.yaml").write_text(text)
+    found = experiment(str(tmp_path / "other.yaml"), LEAVES, "0s")
+    assert found.unheard and found.judgement.verdict == "inconclusive" and found.account.total == 0
+    assert not any(life.deleted for life in found.lives)
+    assert "fresh requests was answered (refused)" in found.judgement.sentence
+    assert "nothing listens on their port 9090; correct targetPort of Service naive: the containers declare 8080" in (
+        found.judgement.sentence
     )
+    lasted = found.began - min(each.sent for each in found.outcomes)
+    assert 1.9 < lasted < 2.5 if probe else 29.9 < lasted < 31

@@ -168,11 +168,13 @@ class InProcessClient:
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
+        dry_run: bool = False,
     ) -> Object:
         resource = self._operations.served(resource)
         if not self._may_everything:
             await self._check("patch", resource, namespace, name, subresource)
         context = self._context()
+        context.dry_run = dry_run
         answer = await self._operations.patch(
             context, resource, patch, namespace, name, content_type=content_type, subresource=subresource
         )

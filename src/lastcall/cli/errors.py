@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from lastcall.cli.exit_status import INTERRUPTED, USAGE, WORLD
+from lastcall.cli.exit_status import INTERRUPTED, NOT_GRACEFUL, USAGE, WORLD
 
 
 class CommandError(Exception):
@@ -29,6 +29,12 @@ class UserError(CommandError):
 
 class WorldError(CommandError):
     """The world's: the kernel, the network, the runtime, a Pod that does not do what it should."""
+
+
+class Crashed(WorldError):
+    """A container of the manifests crashed before anything was done to it."""
+
+    exit_status = NOT_GRACEFUL
 
 
 class Interrupted(CommandError):

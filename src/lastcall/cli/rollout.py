@@ -1,10 +1,12 @@
 """`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
 
 import asyncio
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,14 +29,15 @@ from lastcall.cli.rollout_options import (
     checked_path,
     parsed_length,
     parsed_load,
+    parsed_max_lost,
+    parsed_max_p99,
     parsed_seconds,
 )
+from lastcall.cli.status_line import StatusLine
 from lastcall.world.clock import RealClock, monotonic
 
-LOSES = 3
-"""Exit status when requests were lost."""
-INCONCLUSIVE = 4
-"""Exit status when some were lost before anything was disrupted."""
+if TYPE_CHECKING:
+    from lastcall.cli.rollout_result import Result
 
 
 @click.command()
@@ -133,6 +136,27 @@ INCONCLUSIVE = 4
     callback=parsed_seconds,
     help="For the Pods to become Ready, and for the disruption to be over.",
 )
+@click.option(
+    "--runs",
+    metavar="N",
+    type=Whole(1, 1000, "runs"),
+    default=1,
+    show_default=True,
+    help="Repeat it so often, each time on a new cluster, and tell of all runs together.",
+)
+@click.option(
+    "--max-lost",
+    metavar="N|SHARE",
+    callback=parsed_max_lost,
+    help="Exit status 3 only when more requests than that are lost, over all runs: 3, or 0.1%.  [default: 0]",
+)
+@click.option(
+    "--max-p99",
+    metavar="TIME",
+    callback=parsed_max_p99,
+    help="Exit status 3 when 99 % of the good answers during the disruption took longer: 200ms, or by kind: "
+    "fresh=200ms,slow=3s.",
+)
 @click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
 @click.option(
     "--find-safe",
@@ -174,9 +198,10 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
     The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods.
-    A cluster is started for it and gone afterwards. Exit status: 0 nothing was lost, 3 requests were lost, 4 requests
-    were lost before anything was disrupted, 2 bad input, 1 anything else. With --find-safe: 0 a safe lag was found, 3
-    there is none, or the one given is beyond it.
+    A cluster is started for it and gone afterwards. Exit status: 0 nothing was lost (or no more than --max-lost), 3
+    requests were lost, --max-p99 is broken or a container crashed before anything was disrupted, 4 requests were lost
+    before anything was disrupted, or nobody answered, 2 bad input, 1 anything else. With --apply-advice the run with
+    the advice decides. With --find-safe: 0 a safe lag was found, 3 there is none, or the one given is beyond it.
 
     \b
     Kinds of load
@@ -215,6 +240,8 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     options["output"] = checked_output(options["output"], options["output_file"])
     if options["find_safe"] and (options["output"] == "html" or options["output_file"] is not None):
         raise click.UsageError("--find-safe is told as text or json, on stdout")
+    if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
+        raise click.UsageError("--find-safe has its own number of runs (--confirm) and no limits")
     raise SystemExit(run_rollout(load_manifests(manifests), RolloutOptions(**options)))
 
 
@@ -223,63 +250,110 @@ def _is_told_as(name: str) -> bool:
 
 
 def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
-    """The experiment, and a second one with the advice applied where that is asked for; the exit status."""
-    from lastcall.cli.rollout_report import as_json, tell_text
+    """The experiment, and a second one with the advice applied where that is asked for; the exit status.
+
+    What the first one found is told whatever becomes of the second."""
+    from lastcall.cli.rollout_pool import exit_status, pool
+    from lastcall.cli.rollout_report import tell_limits, tell_results
     from lastcall.cli.rollout_target import with_advice
+    from lastcall.traffic.patches import merged
 
     if options.find_safe:
         return _run_find_safe(manifests, options)
-    result = _experiment(manifests, options)
-    results = [result]
-    quiet = takes_stdout(options.output, options.output_file)
-    if not quiet:
-        tell_text(stdout_console(), result)
-    patch = result.judgement.patch
-    if options.apply_advice and patch:
+    console = None if takes_stdout(options.output, options.output_file) else stdout_console()
+    results, failure = _repeated(manifests, options)
+    last = results
+    if console is not None:
+        tell_results(console, results)
+    patch = merged(each.judgement.patch for each in results)
+    if options.apply_advice and patch and failure is None:
+        if options.output_file is not None:
+            _write(options, results)
         click.echo("\nonce more, with the advice applied", err=True)
-        results.append(_experiment(with_advice(manifests, result.owner, patch), options))
-    document = ""
-    if options.output == "json":
-        import json
-
-        document = json.dumps(as_json(results), indent=1) + "\n"
-    elif options.output == "html":
-        from lastcall.cli.rollout_html import html_page
-
-        document = html_page(results)
-    if quiet:
-        click.echo(document, nl=False)
-    elif len(results) > 1:
-        tell_text(stdout_console(), results[1], with_advice=True)
-    _write(options.output_file, document, results)
-    return {"nothing lost": 0, "requests lost": LOSES, "inconclusive": INCONCLUSIVE}[results[-1].judgement.verdict]
+        changed = with_advice(manifests, results[0].owner, patch)
+        last, failure = _repeated(changed, options, advised=True, known=results)
+        if last and console is not None:
+            tell_results(console, last)
+        results = [*results, *last]
+    if console is not None and last:
+        tell_limits(console, last, options.thresholds)
+    _write(options, results)
+    if failure is not None:
+        raise failure
+    return exit_status(pool(last), options.thresholds)
 
 
-def _write(file: Path | None, document: str, results: Sequence[Any]) -> None:
-    """The document, or the text where there is none, into the file that was asked for. Raises WorldError."""
-    if file is None:
+def _repeated(
+    manifests: Sequence[Manifest],
+    options: RolloutOptions,
+    *,
+    advised: bool = False,
+    known: "Sequence[Result]" = (),
+) -> "tuple[list[Result], Exception | None]":
+    """As many runs as were asked for, each on a cluster of its own; and what cut them short, which is raised where
+    nothing else is known that could be told."""
+    results: list[Result] = []
+    for number in range(1, options.runs + 1):
+        if options.runs > 1:
+            click.echo(f"run {number} of {options.runs}", err=True)
+        try:
+            result = _experiment(manifests, options)
+        except Exception as error:
+            if results or known:
+                return results, error
+            raise
+        results.append(replace(result, run=number, advised=advised))
+        if options.runs > 1:
+            click.echo(f"run {number} of {options.runs}: {result.judgement.verdict}", err=True)
+    return results, None
+
+
+def _write(options: RolloutOptions, results: "Sequence[Result]") -> None:
+    """The document, where one was asked for: into the file, or to stdout. Raises WorldError."""
+    file = options.output_file
+    if file is None and options.output == "text":
         return
-    if not document:
-        from io import StringIO
-
-        from rich.console import Console
-
-        from lastcall.cli.rollout_report import tell_text
-
-        console = Console(file=StringIO(), width=PIPED_WIDTH, highlight=False)
-        for index, each in enumerate(results):
-            tell_text(console, each, with_advice=index > 0)
-        document = console.file.getvalue()  # type: ignore[attr-defined]
+    document = _document(options, results)
+    if file is None:
+        click.echo(document, nl=False)
+        return
     try:
         write_file(file, document)
     except OSError as error:
         raise WorldError(f"{file} cannot be written: {error.strerror}") from error
-    click.echo(f"It is in {file}", err=True)
+    click.echo(f"Report written to {file}", err=True)
+
+
+def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
+    if options.output == "json":
+        import json
+
+        from lastcall.cli.rollout_report import as_json
+
+        return json.dumps(as_json(results, options.thresholds), indent=1) + "\n"
+    if options.output == "html":
+        from lastcall.cli.rollout_html import html_page
+
+        return html_page(results, options.thresholds)
+    from io import StringIO
+
+    from rich.console import Console
+
+    from lastcall.cli.rollout_report import tell_limits, tell_results
+
+    console = Console(file=StringIO(), width=PIPED_WIDTH, highlight=False)
+    groups = [[each for each in results if each.advised is advised] for advised in (False, True)]
+    for group in filter(None, groups):
+        tell_results(console, group)
+    tell_limits(console, next(filter(None, reversed(groups))), options.thresholds)
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
 
 
 def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     from lastcall.cli import rollout_find_safe_report as report
     from lastcall.cli.rollout_find_safe import exit_is_good, find_safe
+    from lastcall.cli.rollout_pool import INCONCLUSIVE, LOSES
     from lastcall.cli.rollout_report import as_json
 
     found = find_safe(manifests, options, _experiment)
@@ -295,14 +369,31 @@ def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> in
     return 0 if exit_is_good(found) else LOSES
 
 
-def _progress() -> Callable[[str], None]:
-    """Lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence."""
-    clock = RealClock()
-    began = monotonic(clock)
-    return lambda text: click.echo(f"{monotonic(clock) - began:7.3f}s  {text}", err=True)
+class _Progress:
+    """Lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence. What is
+    waited for changes in place on a terminal, and is told once in a log."""
+
+    def __init__(self) -> None:
+        self._clock = RealClock()
+        self._began = monotonic(self._clock)
+        terminal = sys.stderr if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" else None
+        self._status = StatusLine(self._line, terminal)
+
+    def say(self, text: str) -> None:
+        self._status.clear()
+        self._line(text)
+
+    def show(self, now: float, waited: float, text: str) -> None:
+        self._status.show(now, waited, text)
+
+    def end(self) -> None:
+        self._status.clear()
+
+    def _line(self, text: str) -> None:
+        click.echo(f"{monotonic(self._clock) - self._began:7.3f}s  {text}", err=True)
 
 
-def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
+def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Result":
     if sys.platform != "linux":
         raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
     from lastcall.cli.rollout_session import RolloutSession
@@ -333,9 +424,10 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
             interrupts.check()
             cluster.start()
             interrupts.check()
-            session = RolloutSession(cluster, options, target, say=_progress())
+            progress = _Progress()
+            session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show, nodes=nodes)
 
-            async def run() -> Any:
+            async def run() -> "Result":
                 task, loop = asyncio.current_task(), asyncio.get_running_loop()
                 assert task is not None
 
@@ -348,6 +440,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> Any:
                     return await session.run(manifests)
                 finally:
                     interrupts.on_first = None
+                    progress.end()
 
             return asyncio.run(run())
         except ClusterStartError as error:

@@ -12,7 +12,16 @@ from importlib import resources
 
 from lastcall import __version__
 from lastcall.cli.rollout_lost import alike, tell_lost
-from lastcall.cli.rollout_report import FROM, tell_balance, tell_left, tell_moves, yaml_lines
+from lastcall.cli.rollout_pool import pool
+from lastcall.cli.rollout_report import (
+    LATENCY_HEAD,
+    latency_rows,
+    tell_balance,
+    tell_left,
+    tell_moves,
+    told_head,
+    yaml_lines,
+)
 from lastcall.cli.rollout_result import Result
 from lastcall.cli.rollout_scale import Scale
 from lastcall.cli.rollout_strips import Strip, strips
@@ -21,6 +30,7 @@ from lastcall.traffic.account import WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LOST_MEANS
+from lastcall.traffic.thresholds import Thresholds, check
 
 MOST_LOST = 300
 """Rows of lost requests, those that are alike in one; the JSON has all."""
@@ -63,7 +73,7 @@ td, th { text-align: left; vertical-align: top; }
 """  # noqa: E501
 
 
-def html_page(results: Sequence[Result]) -> str:
+def html_page(results: Sequence[Result], thresholds: Thresholds | None = None) -> str:
     """The whole page, a section for each experiment."""
     story = (resources.files("lastcall.timeline.render") / "assets" / "story.css").read_text("utf-8")
     title = f"{results[0].what}: {results[0].judgement.verdict}"
@@ -85,7 +95,7 @@ def html_page(results: Sequence[Result]) -> str:
             tag("p", f"rollout under load · lastcall {__version__}"),
             class_="top",
         ),
-        tag("main", [_experiment(each, index > 0) for index, each in enumerate(results)]),
+        tag("main", [_limits(results, thresholds or Thresholds()), [_experiment(each) for each in results]]),
     ]
     return f"<!doctype html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
 
@@ -94,28 +104,42 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-def _experiment(result: Result, with_advice: bool) -> Markup:
+def _limits(results: Sequence[Result], thresholds: Thresholds) -> Markup | None:
+    """What several runs have in common, and what the limits say of those that decide."""
+    last = [each for each in results if each.advised is results[-1].advised]
+    found = pool(last)
+    lines = [each.sentence for each in check(thresholds, found)]
+    if len(last) > 1:
+        told = f"{found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
+        left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
+        lines.insert(0, f"{len(last)} runs together: {told}{left_out}")
+    return tag("section", [tag("p", line, class_="note") for line in lines]) if lines else None
+
+
+def _experiment(result: Result) -> Markup:
     found, judgement = result.account, result.judgement
     rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
     about = (
-        f"{result.disrupt}, requests {FROM[result.source]}, endpoint lag {result.propagation}; "
-        f"{found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s; "
-        f"control period: {found.control_lost} of {found.control_total} lost"
+        f"{told_head(result)}; {found.total} requests to Service {result.service} from the disruption on ({rates}); it "
+        f"took {result.seconds:.1f} s; control period before: {found.control_lost} of {found.control_total} lost"
     )
     patch = judgement.patch
+    which = f"{' with the advice applied' if result.advised else ''}{f', run {result.run}' if result.run > 1 else ''}"
     return tag(
         "section",
         tag(
             "h1",
-            f"{result.what}{' with the advice applied' if with_advice else ''} ",
+            f"{result.what}{which} ",
             tag("span", judgement.verdict, class_=f"badge {_BADGES[judgement.verdict]}"),
         ),
         tag("p", prose(judgement.sentence), class_="verdict"),
         tag("p", about, class_="about"),
+        [tag("p", note.text, class_="note") for note in result.notes],
         [tag("p", line, class_="note") for line in (*tell_moves(found), *tell_balance(found))],
         [tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note") for each in judgement.advice[1:]],
         _picture(result),
         [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
+        None if result.unheard else _latencies(result),
         _causes(found) if found.lost else None,
         _pods(found, result.lives) if found.lost else None,
         _lost(found.lost) if found.lost else None,
@@ -154,6 +178,8 @@ def _picture(result: Result) -> Markup:
 
 
 def _is_shown(key: str, result: Result) -> bool:
+    if key == "b-preStop":
+        return any(life.hook is not None for life in result.lives)
     return key != "k-moved" or bool(result.account.moved)
 
 
@@ -162,7 +188,8 @@ def _row(name: str, content: object, height: int, strip: Strip | None = None) ->
     many = None
     if strip is not None:
         lost = tag("b", f", {strip.lost} lost") if strip.lost else None
-        many = tag("span", f"{strip.total}", lost, class_="many")
+        before = f", and {strip.before} in the control period" if strip.before else None
+        many = tag("span", f"{strip.total}", lost, before, class_="many")
     return tag("div", tag("div", name, many), picture, class_="strip-row")
 
 
@@ -172,11 +199,12 @@ def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: Scale
 
     end = at(life.exited, scale.end)
     drain = at(life.signalled, end)
-    deleted = min(at(life.deleted, drain), drain)
+    # Without a hook there is nothing between the DELETE and the stop signal but the kubelet's way to it.
+    hook = min(at(life.hook, drain), drain)
     drawn = [
         *(scale.line(tick, _LANE, "grid-line") for tick in scale.ticks()),
-        scale.rect(at(life.ready, scale.start), deleted, 7, 16, "b-object", "ready"),
-        scale.rect(deleted, drain, 7, 16, "b-preStop", f"preStop hook, {drain - deleted:.2f} s"),
+        scale.rect(at(life.ready, scale.start), hook, 7, 16, "b-object", "ready"),
+        scale.rect(hook, drain, 7, 16, "b-preStop", f"preStop hook, {drain - hook:.2f} s"),
         scale.rect(drain, end, 7, 16, "b-drain", f"{end - drain:.2f} s from the stop signal to its exit"),
     ]
     if life.routed is not None:
@@ -229,6 +257,14 @@ def _causes(found: Account) -> Markup:
         for (kind, how, cause), count in counts.most_common()
     ]
     return _table("Why they were lost", ("lost", "at most (95 %)", "kind of request", "how", "why"), rows)
+
+
+def _latencies(result: Result) -> Markup | None:
+    rows = [
+        tag("tr", [tag("td", cell, class_="num" if index > 1 else None) for index, cell in enumerate(row)])
+        for row in latency_rows(result)
+    ]
+    return _table("How long good answers took", LATENCY_HEAD, rows) if rows else None
 
 
 def _pods(found: Account, lives: Sequence[PodLife]) -> Markup:

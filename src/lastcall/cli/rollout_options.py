@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from lastcall.cluster.propagation import PropagationPlan
-from lastcall.traffic.outcome import KINDS, Kind
+from lastcall.traffic.outcome import KINDS, LONG_LIVED, Kind
+from lastcall.traffic.thresholds import MaxLost, Thresholds
 from lastcall.world.delays import parse_seconds
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
@@ -42,11 +43,18 @@ class RolloutOptions:
     apply_advice: bool = False
     find_safe: bool = False
     confirm: int = 5
+    runs: int = 1
+    max_lost: MaxLost | None = None
+    max_p99: dict[str, float] = field(default_factory=dict)
     kubernetes_version: str = "1.36"
     max_pods: int = 110
     seccomp_default: bool = True
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return Thresholds(self.max_lost, self.max_p99)
 
     @property
     def sleep_hooks(self) -> bool:
@@ -74,6 +82,35 @@ def parsed_load(context: click.Context, parameter: click.Parameter, value: str) 
             )
         rates[kind] = number
     return rates
+
+
+def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: str | None) -> MaxLost | None:
+    """`3`, or a share as `0.1%`."""
+    if value is None:
+        return None
+    number = value.removesuffix("%")
+    with suppress(ValueError):
+        limit = float(number)
+        if value.endswith("%") and 0 <= limit <= 100:
+            return MaxLost(limit / 100, share=True)
+        if not value.endswith("%") and limit >= 0 and limit == int(limit):
+            return MaxLost(limit)
+    raise click.BadParameter(f"{value!r}: write how many requests may be lost (3), or which share of them (0.1%)")
+
+
+def parsed_max_p99(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, float]:
+    """`200ms` for all kinds, or `fresh=200ms,slow=3s`."""
+    found: dict[str, float] = {}
+    for part in (value or "").split(",") if value else ():
+        name, equals, time = part.partition("=")
+        kind, time = (name.strip(), time) if equals else ("", part)
+        if kind and (kind not in KINDS or kind in LONG_LIVED):
+            kinds = ", ".join(each for each in KINDS if each not in LONG_LIVED)
+            raise click.BadParameter(
+                f"{part!r}: write a time (200ms), or by kind (fresh=200ms,slow=3s); kinds: {kinds}"
+            )
+        found[kind] = parsed_seconds(context, parameter, time.strip())
+    return found
 
 
 def checked_path(context: click.Context, parameter: click.Parameter, value: str) -> str:

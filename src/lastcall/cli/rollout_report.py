@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
 from lastcall.cli.rollout_lost import alike, tell_lost
+from lastcall.cli.rollout_pool import latency_json, pool, pooled_json, worst
 from lastcall.cli.rollout_result import Result
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
+from lastcall.traffic.latency import PHASES, Latencies, When, latencies, told_seconds
 from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import MOVED_MEANS
+from lastcall.traffic.outcome import MOVED_MEANS, Kind
+from lastcall.traffic.thresholds import Thresholds, check
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,18 +33,63 @@ SHOWN = 12
 """Lost requests in the text that are not like others; the JSON has all."""
 
 
-def tell_text(console: "Console", result: Result, *, with_advice: bool = False) -> None:
+def tell_results(console: "Console", results: Sequence[Result]) -> None:
+    """Runs of one manifest for people: all in a line each where there are several, and the story of the worst one."""
+    if len(results) > 1:
+        _tell_runs(console, results)
+    tell_text(console, worst(results))
+
+
+def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thresholds) -> None:
+    """What the limits say of the runs that decide."""
+    from rich.text import Text
+
+    checked = check(thresholds, pool(results))
+    if checked:
+        console.print()
+    for each in checked:
+        console.print(Text(each.sentence, style="red" if each.broken else "green"))
+
+
+def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    found, advised = pool(results), " · with the advice applied" if results[0].advised else ""
+    console.print()
+    console.print(Text(f"{results[0].what} · {len(results)} runs{advised}", style="bold"))
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    for name in ("run", "lost", "of", "p99 during", "verdict"):
+        table.add_column(name, justify="left" if name == "verdict" else "right")
+    for each in results:
+        during = latencies([(each.outcomes, each.span)])["during"]
+        p99 = ", ".join(f"{kind} {told_seconds(took.p99)}" for kind, took in during.items())
+        table.add_row(str(each.run), str(len(each.account.lost)), str(each.account.total), p99, each.judgement.verdict)
+    console.print(table)
+    told = (
+        f"  all together: {found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
+    )
+    left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
+    console.print(Text(f"{told}{left_out}"))
+    if len(results) > found.inconclusive:
+        console.print(Text(f"  the story of run {worst(results).run}, which lost the most:", style="dim"))
+
+
+def tell_text(console: "Console", result: Result) -> None:
     """One experiment for people."""
     from rich.table import Table
     from rich.text import Text
 
     found = result.account
-    head = f"{result.what} · {result.disrupt} under load · {FROM[result.source]} · endpoint lag {result.propagation}"
     console.print()
-    console.print(Text(f"{head} · with the advice applied" if with_advice else head, style="bold"))
-    rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
-    console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
+    console.print(Text(f"{told_head(result)}{' · with the advice applied' if result.advised else ''}", style="bold"))
+    if not result.unheard:
+        rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
+        console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
+    for note in result.notes:
+        text = Text(f"  {'note' if note.id == 'generatorLate' else 'not simulated'}: {note.text}", style="yellow")
+        console.print(Text("\n    ").join(text.wrap(console, max(console.width - 4, 20))))
     for line in (*tell_moves(found), *tell_balance(found)):
         console.print(Text("\n    ").join(Text(f"  {line}").wrap(console, max(console.width - 4, 20))))
     for line in _books(found):
@@ -73,6 +121,7 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
             console.print(at + Text("\n" + " " * 13, style="dim").join(lines))
         if hidden := sum(each.count for each in groups[SHOWN:]):
             console.print(Text(f"  … and {hidden} more (--output json has all)", style="dim"))
+    _tell_latencies(console, result)
     console.print()
     style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
@@ -82,6 +131,47 @@ def tell_text(console: "Console", result: Result, *, with_advice: bool = False) 
         console.print()
         console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
         console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.patch))))
+
+
+def told_head(result: Result) -> str:
+    """What was done to what, and how it was asked for."""
+    where = f" of {result.node} (of {result.nodes} nodes)" if result.node else ""
+    what = "nothing disrupted" if result.unheard else f"{result.disrupt}{where} under load"
+    return f"{result.what} · {what} · {FROM[result.source]} · endpoint lag {result.propagation}"
+
+
+LATENCY_HEAD = ("good answers", "when", "how many", "p50", "p95", "p99", "max")
+
+
+def latency_rows(result: Result) -> list[tuple[str, ...]]:
+    """Kind by kind, before, during and after the disruption."""
+    found = latencies([(result.outcomes, result.span)])
+    kinds = dict.fromkeys(kind for phase in PHASES for kind in found[phase])
+    return [
+        (kind if first else "", phase, str(took.count), *map(told_seconds, (took.p50, took.p95, took.p99, took.most)))
+        for kind in kinds
+        for first, phase in ((phase == _phases(found, kind)[0], phase) for phase in _phases(found, kind))
+        for took in (found[phase][kind],)
+    ]
+
+
+def _phases(found: Latencies, kind: Kind) -> list[When]:
+    return [phase for phase in PHASES if kind in found[phase]]
+
+
+def _tell_latencies(console: "Console", result: Result) -> None:
+    from rich.table import Table
+
+    rows = latency_rows(result)
+    if not rows or result.unheard:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in LATENCY_HEAD:
+        table.add_column(name, justify="left" if name in ("good answers", "when") else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print()
+    console.print(table)
 
 
 def tell_left(life: PodLife) -> str:
@@ -137,17 +227,34 @@ def yaml_lines(patch: dict[str, Any]) -> list[str]:
     return text.rstrip().splitlines()
 
 
-def as_json(results: Sequence[Result]) -> dict[str, Any]:
-    """The document; `experiments` has a second entry when the advice was tried."""
-    return {"schema": SCHEMA, "lastcall": __version__, "experiments": [_experiment(each) for each in results]}
+def as_json(results: Sequence[Result], thresholds: Thresholds | None = None) -> dict[str, Any]:
+    """The document; `experiments` has more entries when it was repeated, and when the advice was tried. `pooled` are
+    the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together."""
+    limits = thresholds or Thresholds()
+    groups = {
+        name: pooled_json(pool(those), limits)
+        for name, advised in (("manifest", False), ("withAdvice", True))
+        if (those := [each for each in results if each.advised is advised])
+    }
+    return {
+        "schema": SCHEMA,
+        "lastcall": __version__,
+        "experiments": [_experiment(each) for each in results],
+        "pooled": groups,
+    }
 
 
 def _experiment(result: Result) -> dict[str, Any]:
     found = result.account
     return {
         "workload": result.what,
+        "run": result.run,
+        "withAdvice": result.advised,
         "service": result.service,
         "disrupt": result.disrupt,
+        "disrupted": not result.unheard,
+        "node": result.node or None,
+        "nodes": result.nodes,
         "from": result.source,
         "propagation": result.propagation,
         "seconds": round(result.seconds, 6),
@@ -178,8 +285,11 @@ def _experiment(result: Result) -> dict[str, Any]:
         "applicationOutput": {"requests": found.seen, "whole": found.whole_output},
         "during": _during(result),
         "lateness": _lateness(result),
+        "latency": latency_json(latencies([(result.outcomes, result.span)])),
+        "notSimulated": [{"id": each.id, "what": each.what, "text": each.text} for each in result.notes],
         "advice": [
-            {"id": a.id, "sentence": a.sentence, "saves": a.saves, "patch": a.patch} for a in result.judgement.advice
+            {"id": a.id, "sentence": a.sentence, "saves": a.saves, "patch": a.patch, "refused": a.refused or None}
+            for a in result.judgement.advice
         ],
         "patch": result.judgement.patch,
         "lostRequests": [_lost(each) for each in found.lost],
@@ -210,9 +320,8 @@ def _experiment(result: Result) -> dict[str, Any]:
 
 def _during(result: Result) -> dict[str, int]:
     """Of the requests that were planned between the begin of the disruption and the last change of rules."""
-    changed = [life.unrouted for life in result.lives if life.unrouted is not None]
-    end = max([result.began + result.seconds, *changed])
-    during = [each for each in result.outcomes if result.began <= each.planned <= end]
+    span = result.span
+    during = [each for each in result.outcomes if span.began <= each.planned <= span.over]
     unmeasured = {each.id for each in result.account.unmeasured}
     measured = [each for each in during if each.id not in unmeasured]
     return {"total": len(measured), "lost": sum(1 for each in measured if each.lost)}

@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object
+from lastcall.cli.not_simulated import Note
 from lastcall.traffic.account import Account
 from lastcall.traffic.advice import Judgement
+from lastcall.traffic.latency import Span
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one experiment found. `began` is the moment of the disruption, seconds of the monotonic clock."""
+    """What one experiment found. `began` is the moment of the disruption, `over` that of its last change of rules, both
+    seconds of the monotonic clock. `node` is the one that was drained, of `nodes`. `unheard`: no request of some kind
+    was answered, so nothing was disrupted. `run` counts from 1; `advised`: with the advice applied."""
 
     account: Account
     judgement: Judgement
@@ -26,3 +30,14 @@ class Result:
     source: str
     began: float
     seconds: float
+    over: float = 0.0
+    node: str = ""
+    nodes: int = 1
+    unheard: bool = False
+    notes: Sequence[Note] = ()
+    run: int = 1
+    advised: bool = False
+
+    @property
+    def span(self) -> Span:
+        return Span(self.began, max(self.over, self.began + self.seconds))

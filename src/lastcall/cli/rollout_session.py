@@ -1,32 +1,36 @@
 """One experiment of `lastcall rollout`: apply, wait, control period, disrupt under load, account."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import DAEMONSETS, NODES, PODS, SERVICES
+from lastcall.api.resources import PODS, SERVICES
 from lastcall.cli.apply import apply_manifests
-from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.not_simulated import of_images, of_load, of_manifests
+from lastcall.cli.rollout_advice import checked_by_server
 from lastcall.cli.rollout_balancer import Balancer
+from lastcall.cli.rollout_disruption import Disruption
 from lastcall.cli.rollout_result import Result
-from lastcall.cli.rollout_target import Target
+from lastcall.cli.rollout_target import Target, check_target_port, never_heard, serving_container
 from lastcall.cli.rollout_waiting import LOOK_SECONDS, Waiting
-from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost
+from lastcall.client.api import ConnectionLost
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
-from lastcall.traffic.account import account, answered_unseen, ids_printed
-from lastcall.traffic.advice import judge
+from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
+from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.container_runs import serving_containers
+from lastcall.traffic.control import Control
 from lastcall.traffic.generator import Load
-from lastcall.traffic.lives import pod_lives
+from lastcall.traffic.lives import PodLife, pod_lives
 from lastcall.traffic.outcome import Outcome
-from lastcall.world.clock import Clock, monotonic, now, rfc3339
+from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -41,18 +45,20 @@ if TYPE_CHECKING:
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name
 _LAST_OUTPUT_SECONDS = 5.0
-_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
 @dataclass(slots=True)
 class RolloutSession:
-    """`run` once, on a cluster that was started with a load generator."""
+    """`run` once, on a cluster of `nodes` that was started with a load generator. `say` gets how far it is, `show` what
+    is waited for: now, the seconds so far, and the words."""
 
     cluster: "EmbeddedCluster | VirtualRolloutCluster"
     options: "RolloutOptions"
     target: Target
     world: World = field(default_factory=World)
     say: Callable[[str], None] = lambda text: None
+    show: Callable[[float, float, str], None] = lambda now, waited, text: None
+    nodes: int = 1
     records: list[Record] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     _death: str = ""
@@ -62,15 +68,14 @@ class RolloutSession:
     def clock(self) -> Clock:
         return self.world.clock
 
-    @property
-    def _waiting(self) -> Waiting:
+    def _make_waiting(self) -> Waiting:
         return Waiting(
             client=lambda: self.cluster.client,
             clock=self.clock,
             workload=self.target.workload,
             records=self.records,
             limit=self.options.timeout,
-            say=self.say,
+            show=self.show,
             died=self._died,
             death=lambda: self._death,
         )
@@ -82,8 +87,14 @@ class RolloutSession:
         await self.cluster.connect()
         try:
             return await self._run(manifests)
-        except ConnectionLost as error:
-            raise WorldError(self._death or f"the API server cannot be reached: {error}") from error
+        except Exception as error:
+            # What happened first in a task group is what happened.
+            first = error
+            while isinstance(first, ExceptionGroup):
+                first = first.exceptions[0]
+            if isinstance(first, ConnectionLost):
+                raise WorldError(self._death or f"the API server cannot be reached: {first}") from error
+            raise first from error.__cause__
         finally:
             with suppress(ConnectionLost, OSError):
                 await self.cluster.client.close()
@@ -100,64 +111,59 @@ class RolloutSession:
             other = "--from balancer" if self.options.source != "balancer" else "--from node"
             self.say(f"note: --propagation {plan.text} delays nothing for these requests; {other} sends others")
         self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {name_of(owner)} to be Ready")
-        waiting = self._waiting
-        await waiting.until(waiting.settled, "its Pods are Ready")
-        await waiting.until(waiting.routed, "the node's rules name them")
+        waiting = self._make_waiting()
+        await waiting.until(waiting.settled, "Pods to become available")
+        check_target_port(self.target, name_of(service))
+        await waiting.until(waiting.routed, "the node's rules to name every Pod")
+        disruption = self._disruption()
         async with AsyncExitStack() as stack, Tasks() as tasks:
             address, carried = (service["spec"]["clusterIP"], self.target.port["port"]), None
             if self.options.source == "published":
                 address, carried = await stack.enter_async_context(self._published(service))
             load = await self._load(namespace_of(service))
             stack.callback(load.close)
-            load.start(
-                Load(
-                    target=address,
-                    rates=self.options.rates,
-                    host=f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local",
-                    path=self.options.path,
-                    slow_path=self.options.slow_path,
-                    stream_path=self.options.stream_path,
-                    websocket_path=self.options.websocket_path,
-                    length=self.options.length,
-                    http2_connections=self.options.http2_connections,
-                    timeout=self.options.request_timeout,
-                )
-            )
+            load.start(self._load_of(service, address))
             balancer = self._balancer(service, load)
             balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
             self.say(f"Ready; {self.options.control:g} s of requests before anything is disrupted")
-            await self.clock.sleep(self.options.control)
-            self.say(f"{self.options.disrupt} begins")
+            unheard = await self._control(owner)
             began = monotonic(self.clock)
-            await self._disrupt()
-            await waiting.until(waiting.over, "the disruption is over")
+            if not unheard:
+                self.say(f"{self.options.disrupt} begins")
+                await disruption.begin(await waiting.pods())
+                await waiting.until(waiting.over, f"the {self.options.disrupt} to be over")
             seconds = monotonic(self.clock) - began
-            self.say(f"{self.options.disrupt} is over; the last requests")
-            await self.clock.sleep(self.options.propagation.most + self.options.settle)
+            if not unheard:
+                what = f"{self.options.disrupt} of {disruption.node}" if disruption.node else self.options.disrupt
+                self.say(f"{what} is over; the last requests")
+                await self.clock.sleep(self.options.propagation.most + self.options.settle)
             load.stop()
             await collecting
             if balancing is not None:
                 balancing.cancel()
         if carried is not None:
             self.outcomes[:] = [carried.completed(each) for each in self.outcomes]
-        await self._read_to_the_end()
+        if not unheard:
+            await self._read_to_the_end()
         template = owner["spec"]["template"]["spec"]
         lives = pod_lives(self.records, *serving_containers(template, self.target.container_port))
         if balancer is not None:
             balancer.note(lives)
         output, whole = self._output()
-        found = account(self.outcomes, lives, output, began, begun=load.begun, whole_output=whole)
+        # Nothing was disrupted where nobody was heard: then all of it is the control period's.
+        moment = math.inf if unheard else began
+        found = account(self.outcomes, lives, output, moment, begun=load.begun, whole_output=whole)
+        if unheard:
+            judgement = Judgement("inconclusive", unheard, ())
+        else:
+            judgement = await checked_by_server(
+                client, self._judge(found, lives, owner), owner, self.target.workload.resource
+            )
+        changed = [life.unrouted for life in lives if life.unrouted is not None]
         return Result(
             account=found,
-            judgement=judge(
-                found,
-                lives,
-                owner,
-                self.target.container_port,
-                sleep_hooks=self.options.sleep_hooks,
-                longest_lag=self.options.propagation.most_to(self.options.source),
-            ),
+            judgement=judgement,
             lives=lives,
             outcomes=self.outcomes,
             owner=owner,
@@ -168,6 +174,61 @@ class RolloutSession:
             source=self.options.source,
             began=began,
             seconds=seconds,
+            over=max([began + seconds, *changed]),
+            node=disruption.node,
+            nodes=self.nodes,
+            unheard=bool(unheard),
+            notes=(*of_manifests(manifests), *of_images(self.records), *of_load(self.outcomes)),
+        )
+
+    def _load_of(self, service: Object, address: tuple[str, int]) -> Load:
+        return Load(
+            target=address,
+            rates=self.options.rates,
+            host=f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local",
+            path=self.options.path,
+            slow_path=self.options.slow_path,
+            stream_path=self.options.stream_path,
+            websocket_path=self.options.websocket_path,
+            length=self.options.length,
+            http2_connections=self.options.http2_connections,
+            timeout=self.options.request_timeout,
+        )
+
+    def _disruption(self) -> Disruption:
+        return Disruption(
+            client=self.cluster.client,
+            clock=self.clock,
+            workload=self.target.workload,
+            how=self.options.disrupt,
+            timeout=self.options.timeout,
+            waiting=lambda waited, text: self.show(monotonic(self.clock), waited, text),
+        )
+
+    async def _control(self, owner: Object) -> str:
+        """Requests before anything is disrupted. Answers "" when they have shown enough, else why they never will."""
+        container = serving_container(owner["spec"]["template"]["spec"], self.target.container_port)
+        probed = "readinessProbe" in container or "startupProbe" in container
+        control = Control(monotonic(self.clock), self.options.control, probed)
+        await self.clock.sleep(self.options.control)
+        while (decision := control.decide(self.outcomes, at := monotonic(self.clock))) == "wait":
+            if self._died.is_set():
+                raise WorldError(self._death)
+            self.show(at, at - control.began, "answers: the Pods are marked Ready, and requests are still lost")
+            await self.clock.sleep(LOOK_SECONDS)
+        if decision == "go":
+            return ""
+        return never_heard(self.outcomes, monotonic(self.clock) - control.began, self.target, container)
+
+    def _judge(self, found: Account, lives: Sequence[PodLife], owner: Object) -> Judgement:
+        return judge(
+            found,
+            lives,
+            owner,
+            self.target.container_port,
+            sleep_hooks=self.options.sleep_hooks,
+            longest_lag=self.options.propagation.most_to(self.options.source),
+            disrupt=self.options.disrupt,
         )
 
     async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":
@@ -210,9 +271,9 @@ class RolloutSession:
         async def running() -> str:
             started = [r for r in self.records if r.kind == kinds.PROCESS_STARTED and r.pod_uid == uid_of(made)]
             pids.extend(record.facts["pid"] for record in started)
-            return "" if pids else "it does not run yet"
+            return "" if pids else "it has not started"
 
-        await self._waiting.until(running, f"the Pod {CLIENT_POD} runs")
+        await self._make_waiting().until(running, f"the Pod {CLIENT_POD} to run")
         return pids[0]
 
     async def _collect(self, load: "LoadClient | VirtualLoad") -> None:
@@ -232,56 +293,6 @@ class RolloutSession:
         lines = [record for record in self.records if record.kind == kinds.OUTPUT]
         whole = not self.cluster.records_overwritten and not any(record.facts.get("dropped") for record in lines)
         return [str(record.facts.get("text")) for record in lines], whole
-
-    # -- what is done --------------------------------------------------------------------------------------------------
-
-    async def _disrupt(self) -> None:
-        client, workload = self.cluster.client, self.target.workload
-        name, namespace = name_of(workload.obj), namespace_of(workload.obj)
-        pods = sorted(await self._waiting.pods(), key=name_of)
-        match self.options.disrupt:
-            case "rollout":
-                annotations = {_RESTARTED_AT: rfc3339(now(self.clock))}
-                patch: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-                await client.patch(workload.resource, name, patch, namespace, content_type=STRATEGIC_MERGE_PATCH)
-            case "scale-in":
-                if workload.resource == DAEMONSETS:
-                    raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
-                replicas = {"spec": {"replicas": max(1, len(pods) // 2)}}
-                await client.patch(workload.resource, name, replicas, namespace)
-            case "delete":
-                await client.delete(PODS, name_of(pods[0]), namespace)
-            case "evict":
-                await self._evict(pods[0])
-            case "drain":
-                await self._drain(pods)
-
-    async def _drain(self, pods: Sequence[Object]) -> None:
-        """`kubectl drain` of the node that has the most of the Pods."""
-        nodes = [str(pod["spec"].get("nodeName")) for pod in pods]
-        node = max(sorted(dict.fromkeys(nodes)), key=nodes.count)
-        await self.cluster.client.patch(NODES, node, {"spec": {"unschedulable": True}})
-        for pod in pods:
-            if pod["spec"].get("nodeName") == node:
-                await self._evict(pod)
-
-    async def _evict(self, pod: Object) -> None:
-        """As kubectl does it: asked again every while that a budget says no."""
-        eviction = {"metadata": {"name": name_of(pod), "namespace": namespace_of(pod)}}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", **eviction}
-        deadline = monotonic(self.clock) + self.options.timeout
-        while True:
-            try:
-                await self.cluster.client.create(
-                    PODS, body, namespace_of(pod), name=name_of(pod), subresource="eviction"
-                )
-                return
-            except StatusError as error:
-                if is_not_found(error):
-                    return
-                if error.code != 429 or monotonic(self.clock) > deadline:
-                    raise WorldError(f"{name_of(pod)} cannot be evicted: {error.message}") from error
-            await self.clock.sleep(LOOK_SECONDS)
 
     def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
         if role == "orphan" or self._death:

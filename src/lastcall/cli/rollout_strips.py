@@ -32,13 +32,15 @@ _WORDS: dict[Became, str] = {"lost": "lost", "moved": "carried on elsewhere", "a
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """The requests of a kind: what is drawn, its height in pixels, and how many there were."""
+    """The requests of a kind: what is drawn, its height in pixels, how many there were and were lost as the header
+    counts them, and `before` in the control period."""
 
     label: str
     content: Sequence[Markup | None]
     height: int
     total: int
     lost: int
+    before: int = 0
 
 
 def strips(result: Result, scale: Scale) -> list[Strip]:
@@ -53,7 +55,8 @@ def strips(result: Result, scale: Scale) -> list[Strip]:
     rows = []
     for kind in kinds:
         those = [each for each in result.outcomes if each.kind == kind]
-        how_many = len(those), sum(became[each.id] == "lost" for each in those)
+        total, lost_of_it = found.totals.get(kind, 0), found.losses.get(kind, 0)
+        how_many = total, lost_of_it, len(those) - total - sum(each.kind == kind for each in found.unmeasured)
         tracks = _tracks(those) if kind in LONG_LIVED else []
         if 0 < len(tracks) <= MOST_TRACKS:
             pitch = min(max((STRIP - 6) // len(tracks), 3), 10)

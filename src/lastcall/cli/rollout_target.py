@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.patch import strategic_merge_patch
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS
-from lastcall.cli.errors import UserError
+from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.traffic.advice import ASKS
+from lastcall.traffic.container_runs import serving_containers
+from lastcall.traffic.control import unanswered
+from lastcall.traffic.outcome import Outcome
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout_options import RolloutOptions
@@ -51,6 +56,53 @@ def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Tar
             )
         raise UserError(_none_selects(manifests, workload))
     return Target(workload, services[0], _port(services[0].obj, options))
+
+
+def check_target_port(target: Target, service: str) -> None:
+    """Raises WorldError for a named port that no container has: no rule will ever lead to the Pods."""
+    port = target.container_port
+    spec = target.workload.obj["spec"]["template"]["spec"]
+    ports = [own for each in _containers(spec) for own in each.get("ports") or ()]
+    if isinstance(port, int) or port in (own.get("name") for own in ports):
+        return
+    names = ", ".join(str(own["name"]) for own in ports if own.get("name")) or "none"
+    facts = {"service": service, "port": port}
+    why = said("targetPortUnresolved", names=names, **facts)
+    raise WorldError(f"{why}\n  fix: {fix('targetPortUnresolved', **facts)}")
+
+
+def serving_container(pod_spec: Object, port: int | str) -> Object:
+    """The container that declares the port, else the first one."""
+    _, names = serving_containers(pod_spec, port)
+    found: Object = next((each for each in _containers(pod_spec) if each["name"] in names), pod_spec["containers"][0])
+    return found
+
+
+def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, container: Object) -> str:
+    """Why nothing was disrupted: kinds of requests that nobody answered, in sentences."""
+    sentences = []
+    port, service = target.container_port, name_of(target.service.obj)
+    declared = ", ".join(str(own["containerPort"]) for own in container.get("ports") or ())
+    for kind, ways in unanswered(outcomes).items():
+        facts = {"kind": kind, "count": sum(ways.values()), "how": ", ".join(ways), "seconds": f"{seconds:.3g}"}
+        if set(ways) != {"refused"}:
+            sentences.append(f"{said('neverAnswered', **facts)}: {fix('neverAnswered', ask=ASKS[kind])}")
+            continue
+        number, _ = serving_containers({"containers": [container]}, port)
+        elsewhere = declared and str(number) not in declared.split(", ")
+        what = fix(
+            "neverAnswered", "declared" if elsewhere else "refused", **_port_facts(service, port, declared, elsewhere)
+        )
+        sentences.append(f"{said('neverAnswered', 'refused', port=port, **facts)}; {what}")
+    return "; ".join(sentences)
+
+
+def _port_facts(service: str, port: int | str, declared: str, elsewhere: object) -> dict[str, object]:
+    return {"service": service, "port": port, **({"declared": declared} if elsewhere else {})}
+
+
+def _containers(pod_spec: Object) -> list[Object]:
+    return [*(pod_spec.get("initContainers") or ()), *pod_spec["containers"]]
 
 
 def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> list[Manifest]:

@@ -2,19 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, PODS, REPLICASETS
-from lastcall.cli.errors import WorldError
+from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.object_events import events_of, last_events_of
+from lastcall.cli.waiting_causes import waiting_helps
 from lastcall.cli.why_not_ready import (
     HOPELESS,
-    PATIENCE_SECONDS,
     hopeless_reason,
     in_short,
+    is_crash_looping,
     is_ready,
+    unschedulable_message,
     why_no_pods,
     why_not_ready,
     why_still_there,
@@ -25,27 +27,31 @@ from lastcall.timeline.record import Record
 from lastcall.world.clock import Clock, monotonic
 
 LOOK_SECONDS = 0.05
+SURE_SECONDS = 3.0
+"""What the scheduler has said for so long, and nothing that goes on can change, it will say for ever."""
 
 
 @dataclass(slots=True)
 class Waiting:
     """`limit` is seconds for each thing that is waited for. `records` grow meanwhile; `died` is set, and `death` tells
-    why, when a process of the cluster has ended."""
+    why, when a process of the cluster has ended. `show` gets now, the seconds so far, and what is waited for and why.
+    """
 
     client: Callable[[], Client]
     clock: Clock
     workload: Manifest
     records: Sequence[Record]
     limit: float
-    say: Callable[[str], None]
+    show: Callable[[float, float, str], None]
     died: asyncio.Event
     death: Callable[[], str]
+    _stuck: dict[str, float] = field(default_factory=dict)
+    """Uid of a Pod that no node can take → since when."""
 
     async def until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
-        """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or a Pod will
-        never be Ready; it names the Pods and says why."""
+        """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
+        changes nothing; it names the Pods and says why. `Crashed` where a container keeps crashing."""
         began = monotonic(self.clock)
-        next_line = began + PATIENCE_SECONDS
         next_look = began + 1.0
         while missing := await condition():
             now = monotonic(self.clock)
@@ -54,18 +60,58 @@ class Waiting:
             if now >= began + self.limit:
                 why = await self._why()
                 raise WorldError(
-                    "\n".join([f"waited {self.limit:g} s (--timeout) in vain until {what}: {missing}", *why])
+                    "\n".join([f"timed out after {self.limit:g} s (--timeout) waiting for {what}: {missing}", *why])
                 )
             if now >= next_look:
                 next_look = now + 1.0
+                pods = await self.pods()
                 # A Pod that the node refused is replaced: that is no reason to give up.
-                if hopeless := [pod for pod in await self.pods() if hopeless_reason(pod) in HOPELESS]:
+                hopeless = [pod for pod in pods if hopeless_reason(pod) in HOPELESS] or await self._unschedulable(
+                    pods, now
+                )
+                if hopeless:
                     why = await self._why_not_ready(hopeless)
-                    raise WorldError("\n".join([f"it makes no sense to wait until {what}: {missing}", *why]))
-            if now >= next_line:
-                next_line = now + PATIENCE_SECONDS
-                self.say(f"still waiting after {now - began:.0f} s until {what}: {await self._in_short(missing)}")
+                    raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                if crashing := await self._crashing(pods):
+                    why = await self._why_not_ready(crashing)
+                    raise Crashed("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                self.show(now, now - began, f"{what}: {await self._in_short(missing)}")
             await self.clock.sleep(LOOK_SECONDS)
+
+    async def _unschedulable(self, pods: Sequence[Object], now: float) -> list[Object]:
+        """Those that no node will ever take: the scheduler has said so for a while, and nothing goes on that may
+        change it."""
+        refused = {uid_of(pod): pod for pod in pods if unschedulable_message(pod)}
+        self._stuck = {uid: self._stuck.get(uid, now) for uid in refused}
+        late = [refused[uid] for uid, since in self._stuck.items() if now - since >= SURE_SECONDS]
+        if not late:
+            return []
+        going = await self._goes_on()
+        return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
+
+    async def _goes_on(self) -> bool:
+        """Whether some Pod of the cluster may still go, or become available and let its owner end another one."""
+        others = (await self.client().list(PODS)).items
+        for pod in others:
+            ends = pod["spec"].get("restartPolicy") in ("Never", "OnFailure")
+            if "deletionTimestamp" in pod["metadata"] or ends:
+                return True
+            if pod["spec"].get("nodeName") and not is_ready(pod):
+                return True
+        return bool(self.workload.obj["spec"].get("minReadySeconds"))
+
+    async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
+        """Those that crash again and again, with nothing else left to come up that they may be waiting for."""
+        crashing = [pod for pod in pods if is_crash_looping(pod)]
+        if not crashing:
+            return []
+        of_it = {uid_of(pod) for pod in pods}
+        others = [pod for pod in (await self.client().list(PODS)).items if uid_of(pod) not in of_it]
+        waits = any(
+            not is_ready(pod) and (pod.get("status") or {}).get("phase") in (None, "Pending", "Running")
+            for pod in others
+        )
+        return [] if waits else crashing
 
     async def settled(self) -> str:
         """Every replica is of the newest template and Ready, and nothing older is left."""
@@ -93,7 +139,7 @@ class Waiting:
             if record.kind == kinds.ENDPOINT_RULES_WRITTEN and record.facts.get("receives")
         }
         missing = [name_of(pod) for pod in pods if pod["metadata"]["uid"] not in routed]
-        return f"not {', '.join(missing)}" if missing or not pods else ""
+        return f"{', '.join(missing) or 'no Pod'} not yet" if missing or not pods else ""
 
     async def over(self) -> str:
         """Settled, and no Pod is ending."""

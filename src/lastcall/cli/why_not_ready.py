@@ -36,6 +36,30 @@ def hopeless_reason(pod: Object) -> str:
     return ""
 
 
+CRASHES = 3
+"""So many ends in a row, each with a failure, are no bad luck."""
+
+
+def is_crash_looping(pod: Object) -> bool:
+    """Whether a container has crashed again and again, and the kubelet holds its next start back."""
+    status = pod.get("status") or {}
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        last = (container.get("lastState") or {}).get("terminated") or {}
+        crashed = waiting.get("reason") == "CrashLoopBackOff" and last.get("exitCode")
+        if crashed and (container.get("restartCount") or 0) >= CRASHES - 1:
+            return True
+    return False
+
+
+def unschedulable_message(pod: Object) -> str:
+    """What the scheduler says of a Pod that no node takes; "" for others."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return str(condition.get("message") or "") if condition.get("status") == "False" else ""
+    return ""
+
+
 def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     """Lines for a person: what each condition, container and Warning Event says, and the fix where one is known."""
     status = pod.get("status") or {}

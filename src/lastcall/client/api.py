@@ -84,7 +84,10 @@ class Client(Protocol):
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
-    ) -> Object: ...
+        dry_run: bool = False,
+    ) -> Object:
+        """PATCH. `dry_run`: everything but the write (`dryRun=All`)."""
+        ...
 
     async def delete(
         self,

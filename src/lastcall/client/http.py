@@ -135,9 +135,11 @@ class HTTPClient:
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
+        dry_run: bool = False,
     ) -> Object:
         path = _path(resource, namespace, name, subresource)
-        return await self._json("PATCH", path, body=patch, content_type=content_type)
+        query = [("dryRun", "All")] if dry_run else []
+        return await self._json("PATCH", path, query=query, body=patch, content_type=content_type)
 
     async def delete(
         self,

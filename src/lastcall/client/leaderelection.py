@@ -262,10 +262,11 @@ class FencedClient:
         *,
         content_type: str = MERGE_PATCH,
         subresource: str = "",
+        dry_run: bool = False,
     ) -> Object:
         self._check()
         return await self._client.patch(
-            resource, name, patch, namespace, content_type=content_type, subresource=subresource
+            resource, name, patch, namespace, content_type=content_type, subresource=subresource, dry_run=dry_run
         )
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", **options: Any) -> Object:

@@ -14,7 +14,8 @@ from typing import Literal
 
 from lastcall.timeline.catalogue.lookup import said
 from lastcall.traffic.bounds import upper_bound
-from lastcall.traffic.lives import SKEW_SECONDS, Phase, PodLife, by_address
+from lastcall.traffic.container_runs import SKEW_SECONDS
+from lastcall.traffic.lives import Phase, PodLife, by_address
 from lastcall.traffic.outcome import TIMEOUTS, Kind, Lost, Moved, Outcome
 
 Cause = Literal[

@@ -111,7 +111,7 @@ def refused(advice: Advice, why: str) -> Advice:
     return replace(advice, sentence=f"{advice.sentence} It cannot be tried here: {why}.", patch={}, refused=why)
 
 
-_ASKS: dict[Kind, str] = {
+ASKS: dict[Kind, str] = {
     "fresh": "--path says what they ask for, --port where",
     "keep-alive": "--path says what they ask for, --port where",
     "slow": "--slow-path says what they ask for",
@@ -128,7 +128,7 @@ def _never_answered(never: NeverAnswered) -> str:
     )
     return (
         f"{all_} answered ({never.lost}), not even by Pods that nothing ended: does the application speak that kind? "
-        f"({_ASKS[never.kind]})"
+        f"({ASKS[never.kind]})"
     )
 
 

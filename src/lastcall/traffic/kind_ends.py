@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lastcall.traffic.account import REUSED, Cause, led_to
+from lastcall.traffic.container_runs import SKEW_SECONDS
 from lastcall.traffic.find_safe import MeasuredEnd, deaf_seconds
-from lastcall.traffic.lives import SKEW_SECONDS, PodLife, by_address
+from lastcall.traffic.lives import PodLife, by_address
 from lastcall.traffic.outcome import Kind, Outcome
 
 QUICK_SECONDS = 0.1

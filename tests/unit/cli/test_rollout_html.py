@@ -4,6 +4,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
+from lastcall.cli.not_simulated import Note
 from lastcall.cli.rollout_html import html_page
 from lastcall.cli.rollout_result import Result
 from lastcall.timeline.render.markup import svg, tag
@@ -11,6 +12,7 @@ from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.thresholds import MaxLost, Thresholds
 
 VOID = {"meta"}
 
@@ -79,11 +81,33 @@ def test_a_mark_stands_in_the_lane_of_the_pod_that_was_sent_to_not_in_that_of_it
 
 
 def test_the_page_has_no_script_no_address_and_no_style_of_an_element() -> None:
-    page = html_page([result(), result()])
+    page = html_page([result(), result(advised=True)])
     seen = read(page).seen
     assert "script" not in {name for name, _ in seen} and "http" not in page.replace("http-equiv", "")
     assert not any("style" in attributes or "src" in attributes or "href" in attributes for _, attributes in seen)
     assert sum(name == "section" for name, _ in seen) == 2
+
+
+def bars(page: str) -> list[str | None]:
+    names = ("b-object", "b-preStop", "b-drain")
+    return [each["class"] for name, each in read(page).seen if name == "rect" and each.get("class") in names]
+
+
+def test_a_pod_without_a_hook_has_no_bar_of_one_and_no_key_to_it() -> None:
+    page = html_page([result()])
+    assert bars(page) == ["b-object", "b-drain"] and "preStop hook" not in page
+    life = replace(result().lives[0], hook=10.0)
+    with_hook = html_page([result(lives=[life])])
+    assert bars(with_hook) == ["b-object", "b-preStop", "b-drain"] and "preStop hook, 2.00 s" in with_hook
+
+
+def test_what_was_not_simulated_how_long_answers_took_and_the_limits_are_on_the_page() -> None:
+    note = Note("ingressIgnored", "Ingress shop", "Ingress shop is kept and no ingress controller acts on it")
+    drained = result(notes=(note,), disrupt="drain", node="node-1", nodes=2)
+    page = html_page([drained, result(run=2)], Thresholds(MaxLost(1)))
+    assert "Ingress shop is kept" in page and "drain of node-1 (of 2 nodes) under load" in page
+    assert "How long good answers took" in page and "100 ms" in page
+    assert "2 runs together: 4 of 4 requests lost" in page and "limit 1 — broken" in page and ", run 2" in page
 
 
 def test_names_become_text_and_never_tags() -> None:
@@ -132,7 +156,9 @@ def test_a_few_lost_ones_among_thousands_are_seen_and_counted() -> None:
         attributes for name, attributes in read(page).seen if attributes.get("class") == "k-lost" and name == "rect"
     ]
     assert len(lost) == 5 and all(int(each["height"] or 0) >= 7 for each in lost)
-    assert "20000<b>, 5 lost</b>" in page
+    # As the header counts them: what was sent in the control period stands beside, lost or not.
+    assert "15001<b>, 4 lost</b>, and 4999 in the control period" in page
+    assert "15001 requests to Service web from the disruption on (15001 fresh)" in page
 
 
 def test_thousands_of_lost_ones_are_as_many_marks_as_can_be_told_apart() -> None:

@@ -73,6 +73,22 @@ REQUESTS: Mapping[str, Cause] = {
         },
         lint=("noReadinessProbe", "unreadyPodsPublished"),
     ),
+    "neverAnswered": Cause(
+        title="No request of a kind is answered, before anything is disrupted.",
+        remedy="Correct the Service's targetPort, or ask for what the application speaks (--load, --path).",
+        texts={
+            "": "none of $count $kind requests was answered ($how) in $seconds s before the disruption",
+            "refused": "none of $count $kind requests was answered ($how) in $seconds s before the disruption: the "
+            "Pods are Ready and nothing listens on their port $port",
+        },
+        fixes={
+            "": "does the application speak that kind? ($ask)",
+            "refused": "correct targetPort of Service $service, or let the program listen on $port (on 0.0.0.0, not on "
+            "127.0.0.1)",
+            "declared": "correct targetPort of Service $service: the containers declare $declared; or let the program "
+            "listen on $port (on 0.0.0.0, not on 127.0.0.1)",
+        },
+    ),
     "crashedUnderLoad": Cause(
         title="A container crashed while it served requests.",
         remedy="See its exit code and its last log lines: no change of the manifest is known to help.",

@@ -137,8 +137,27 @@ WAITING: Mapping[str, Cause] = {
     ),
     "budgetBlocks": Cause(
         title="A PodDisruptionBudget allows no eviction: a drain waits for ever.",
-        remedy="minAvailable below the number of replicas, or maxUnavailable: 1.",
+        remedy="The budget's maxUnavailable: 1 in place of minAvailable, or more replicas than it wants healthy.",
+        texts={
+            "": "PodDisruptionBudget $name wants $desired healthy Pods and has $healthy of $expected: it allows no "
+            "eviction",
+            "several": "more than one PodDisruptionBudget selects it, which the Eviction API does not support",
+        },
+        fixes={
+            "": "maxUnavailable: 1 in PodDisruptionBudget $name (in place of minAvailable), or more than $desired "
+            "replicas",
+            "several": "let only one PodDisruptionBudget select the Pods",
+        },
         lint=("budgetNeverAllows", "budgetsOverlap"),
+    ),
+    "targetPortUnresolved": Cause(
+        title="A Service sends to a named port that no container of its Pods has.",
+        remedy="Correct the Service's targetPort, or name the container's port so.",
+        texts={
+            "": "Service $service sends to the port named $port, and no container of the Pods has a port of that name "
+            "(named are: $names)",
+        },
+        fixes={"": "correct targetPort of Service $service, or name the container's port $port"},
     ),
     "notAvailableYet": Cause(
         title="Pods are Ready and do not count as available yet: minReadySeconds.",

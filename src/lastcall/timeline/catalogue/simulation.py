@@ -1,0 +1,36 @@
+"""What a cluster of lastcall keeps and does not act on, or does otherwise than a real one: worth knowing, no fault."""
+
+from collections.abc import Mapping
+
+from lastcall.timeline.catalogue.cause import Cause
+
+SIMULATION: Mapping[str, Cause] = {
+    "autoscalerIgnored": Cause(
+        title="Nothing scales by a HorizontalPodAutoscaler here.",
+        texts={"": "$what is kept and nothing scales by it: replicas stay as they are"},
+    ),
+    "ingressIgnored": Cause(
+        title="There is no ingress controller here.",
+        texts={"": "$what is kept and no ingress controller acts on it: requests go to the Service itself"},
+    ),
+    "networkPolicyIgnored": Cause(
+        title="NetworkPolicies are not enforced here.",
+        texts={"": "$what is kept and not enforced: every Pod reaches every other"},
+    ),
+    "customResourceIgnored": Cause(
+        title="No operator acts on custom resources here.",
+        texts={"": "$what is kept and no operator acts on it"},
+    ),
+    "pullSecretMissing": Cause(
+        title="An imagePullSecret is not among the manifests.",
+        texts={"": "imagePullSecret $name of $what is not in the manifests: images were looked for without it"},
+    ),
+    "generatorLate": Cause(
+        title="The load generator sent requests later than planned: the machine was busy.",
+        remedy="A machine that is less busy, or a lower --load.",
+        texts={
+            "": "the load generator was late: $share of the requests were sent $limit or more after their time, the "
+            "latest $most (the machine was busy)",
+        },
+    ),
+}

@@ -1,0 +1,54 @@
+"""Whether the control period has shown enough to disrupt something: that requests are answered at all. Pure.
+
+A rollout under load that nobody answers would tell nothing, and take minutes to do so.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lastcall.traffic.outcome import Kind, Outcome
+
+SLOW_START_SECONDS = 30.0
+"""So long Pods without a readiness probe may take until they answer: they were marked Ready as soon as they ran."""
+ENOUGH = 3
+"""Lost requests of a kind, from which on it counts as one that nobody answers."""
+
+Decision = Literal["wait", "go", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """`began` is the moment of the first request, `seconds` how long the period was to be. `probed`: a readiness or
+    startup probe had said that the Pods serve."""
+
+    began: float
+    seconds: float
+    probed: bool
+
+    def decide(self, outcomes: Sequence[Outcome], now: float) -> Decision:
+        """`wait` for more outcomes, `go` on, or `stop`: a kind has no good answer, and none is to be expected."""
+        passed = now - self.began
+        if passed < self.seconds:
+            return "wait"
+        late = passed >= max(self.seconds, SLOW_START_SECONDS)
+        if unanswered(outcomes):
+            return "stop" if self.probed or late else "wait"
+        if self.probed or late:
+            return "go"
+        # What was refused while they started is over when nothing was lost for a whole period.
+        last = max((each.finished for each in outcomes if each.lost), default=self.began)
+        return "go" if now - last >= self.seconds else "wait"
+
+
+def unanswered(outcomes: Iterable[Outcome]) -> dict[Kind, dict[str, int]]:
+    """Kinds without a good answer → how they were lost, and how often."""
+    lost: dict[Kind, dict[str, int]] = {}
+    good: set[Kind] = set()
+    for each in outcomes:
+        if not each.lost:
+            good.add(each.kind)
+        else:
+            ways = lost.setdefault(each.kind, {})
+            ways[each.lost] = ways.get(each.lost, 0) + 1
+    return {kind: ways for kind, ways in lost.items() if kind not in good and sum(ways.values()) >= ENOUGH}

@@ -1,0 +1,69 @@
+"""How long good answers took, before, while and after something was disrupted. Pure.
+
+Measured from the moment a request was sent to its last byte, in seconds, of requests that were planned in that phase
+(what was under way when the disruption began counts to it). The rate does not depend on answers, so none is left out
+because another one was slow. Streams and WebSockets last as long as their client wants: they have no latency.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from lastcall.traffic.outcome import LONG_LIVED, Kind, Outcome
+
+When = Literal["before", "during", "after"]
+PHASES: tuple[When, ...] = get_args(When)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Of `count` good answers, in seconds."""
+
+    count: int
+    p50: float
+    p95: float
+    p99: float
+    most: float
+
+
+Latencies = Mapping[When, Mapping[Kind, Latency]]
+"""Phase → kind of request → how long its good answers took; without those of which there were none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From when to when something was disrupted, seconds of the monotonic clock."""
+
+    began: float
+    over: float
+
+    def phase(self, outcome: Outcome) -> When:
+        if outcome.finished < self.began:
+            return "before"
+        return "during" if outcome.planned <= self.over else "after"
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that at least `share` of them do not exceed (nearest rank). `ordered` is not empty."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def latencies(runs: Iterable[tuple[Sequence[Outcome], Span]]) -> Latencies:
+    """Of one run or of several together."""
+    took: dict[When, dict[Kind, list[float]]] = {phase: {} for phase in PHASES}
+    for outcomes, span in runs:
+        for each in outcomes:
+            if not each.lost and each.kind not in LONG_LIVED:
+                took[span.phase(each)].setdefault(each.kind, []).append(each.finished - each.sent)
+    return {phase: {kind: _latency(sorted(those)) for kind, those in kinds.items()} for phase, kinds in took.items()}
+
+
+def _latency(ordered: Sequence[float]) -> Latency:
+    p50, p95, p99 = (percentile(ordered, share) for share in (0.5, 0.95, 0.99))
+    return Latency(len(ordered), p50, p95, p99, ordered[-1])
+
+
+def told_seconds(seconds: float) -> str:
+    """As people read it: `3.2 ms`, `1.04 s`."""
+    return f"{seconds * 1000:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

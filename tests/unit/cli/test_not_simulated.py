@@ -1,0 +1,85 @@
+"""What was not simulated is said: objects that nobody acts on, substitutes, missing secrets, a late generator."""
+
+from pathlib import Path
+
+from lastcall.cli.manifests import load_manifests
+from lastcall.cli.not_simulated import of_images, of_load, of_manifests
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.traffic.outcome import Outcome
+
+MANIFESTS = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      imagePullSecrets: [{name: regcred}, {name: there}]
+      containers: [{name: app, image: app}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: there}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: closed}
+spec: {podSelector: {}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: lamps, kind: Lamp}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+---
+apiVersion: example.com/v1
+kind: Lamp
+metadata: {name: red}
+"""
+
+
+def test_what_nobody_acts_on_is_named_object_by_object(tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(MANIFESTS)
+    found = list(of_manifests(load_manifests([str(tmp_path / "all.yaml")])))
+    assert {(each.id, each.what) for each in found} == {
+        ("autoscalerIgnored", "HorizontalPodAutoscaler web"),
+        ("ingressIgnored", "Ingress shop"),
+        ("networkPolicyIgnored", "NetworkPolicy closed"),
+        ("customResourceIgnored", "Lamp red"),
+        ("pullSecretMissing", "regcred"),
+    }
+    assert all(each.what in each.text for each in found)
+
+
+def test_a_substituted_image_is_told_once() -> None:
+    facts = {"image": "nginx:1.29", "substitute": "busybox:1.36"}
+    records = [Record(str(n), n, 0, "kubelet", kinds.IMAGE_SUBSTITUTED, f"u{n}", facts=facts) for n in range(3)]
+    (note,) = of_images(records)
+    assert "nginx:1.29 is not available: busybox:1.36 ran in its place" in note.text and note.what == "nginx:1.29"
+
+
+def sent(late: float) -> Outcome:
+    return Outcome(1, "fresh", 5.0, 5.0 + late, 6.0, 1, 0.0, 200, "10.1", "")
+
+
+def test_a_generator_that_was_late_says_so_and_one_that_was_not_does_not() -> None:
+    (note,) = of_load([sent(0.001)] * 95 + [sent(0.29)] * 5)
+    assert "5 % of the requests were sent 50 ms or more after their time, the latest 290 ms" in note.text
+    assert not list(of_load([sent(0.001)] * 999 + [sent(0.29)])) and not list(of_load([]))

@@ -1,0 +1,201 @@
+"""`lastcall rollout` around its experiments: several runs, limits, advice that fails, and what is told of each."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from lastcall.cli import rollout as command
+from lastcall.cli.errors import CommandError, WorldError
+from lastcall.cli.manifests import load_manifests
+from lastcall.cli.not_simulated import Note
+from lastcall.cli.rollout_options import RolloutOptions
+from lastcall.cli.rollout_report import as_json, tell_results
+from lastcall.cli.rollout_result import Result
+from lastcall.traffic.account import account
+from lastcall.traffic.advice import judge
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.thresholds import MaxLost
+
+NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.yaml"
+MANIFESTS = load_manifests([str(NAIVE)])
+OWNER = next(each.obj for each in MANIFESTS if each.resource.kind == "Deployment")
+
+
+def found(lost: int, *, control: int = 0, took: float = 0.01, **more: Any) -> Result:
+    """100 requests while a Pod is deleted at 10, so many of them refused by it."""
+    life = PodLife(
+        "u", name="web-1", ip="10.1", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2, unrouted=14.0
+    )
+    outcomes = [Outcome(n, "fresh", 5.0, 5.0, 5.01, 1, 0.0, 200, "10.1", "truncated" if n <= control else "")
+                for n in range(1, 21)]  # fmt: skip
+    outcomes += [
+        Outcome(20 + n, "fresh", 12.0, 12.0, 12.0 + took, 1, 0.0, 200, "10.1", "refused" if n <= lost else "")
+        for n in range(1, 101)
+    ]
+    counted = account(outcomes, [life], [], 10.0)
+    values = {
+        "account": counted, "judgement": judge(counted, [life], OWNER, 8080), "lives": [life], "outcomes": outcomes,
+        "owner": OWNER, "what": "Deployment naive", "service": "naive", "disrupt": "rollout", "propagation": "0s",
+        "source": "node", "began": 10.0, "seconds": 4.0, "over": 14.0,
+    }  # fmt: skip
+    return Result(**{**values, **more})
+
+
+Scripted = list[Result | CommandError]
+
+
+@pytest.fixture
+def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Runs the command with results that are made up in place of experiments; they have to be used up."""
+    left: Scripted = []
+
+    def experiment(manifests: Any, options: RolloutOptions) -> Result:
+        next_one = left.pop(0)
+        if isinstance(next_one, CommandError):
+            raise next_one
+        return next_one
+
+    def run(results: Scripted, **options: Any) -> int:
+        left[:] = results
+        return command.run_rollout(MANIFESTS, RolloutOptions(rates={"fresh": 1.0}, **options))
+
+    monkeypatch.setattr(command, "_experiment", experiment)
+    yield run
+    assert left == []
+
+
+STATUS = [
+    ("nothing lost", [found(0)], {}, 0),
+    ("some lost", [found(1)], {}, 3),
+    ("no more than may be", [found(1)], {"max_lost": MaxLost(1)}, 0),
+    ("more than may be", [found(2)], {"max_lost": MaxLost(1)}, 3),
+    ("inconclusive", [found(1, control=1)], {}, 4),
+    ("slower than may be", [found(0, took=0.3)], {"max_p99": {"": 0.2}}, 3),
+    ("quick enough", [found(0, took=0.3)], {"max_p99": {"fresh": 0.31}}, 0),
+    ("of several runs one lost some", [found(0), found(1), found(0)], {"runs": 3}, 3),
+    ("all runs together are within the share", [found(0), found(1), found(0)],
+     {"runs": 3, "max_lost": MaxLost(0.004, share=True)}, 0),
+    ("one run told nothing", [found(0), found(0, control=1)], {"runs": 2}, 4),
+    ("and another one lost some", [found(1), found(0, control=1)], {"runs": 2}, 3),
+    ("the advice decides", [found(5), found(0)], {"apply_advice": True}, 0),
+    ("advice, each run several times", [found(5), found(4), found(0), found(1)], {"apply_advice": True, "runs": 2}, 3),
+    ("there is no advice to try", [found(0)], {"apply_advice": True}, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("results", "options", "status"), [row[1:] for row in STATUS], ids=[row[0] for row in STATUS])
+def test_the_exit_status_is_that_of_all_runs_and_limits(
+    rollout: Any, results: Scripted, options: dict[str, Any], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rollout(results, **options) == status
+
+
+@pytest.mark.parametrize("output", ["text", "json", "html"])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_what_the_first_experiment_found_is_told_whatever_becomes_of_the_second(
+    rollout: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, in_file: bool
+) -> None:
+    file = tmp_path / "report" if in_file else None
+    failure = WorldError("the second one fails")
+    with pytest.raises(WorldError, match="the second one fails"):
+        rollout([found(5), failure], apply_advice=True, output=output, output_file=file)
+    told = file.read_text() if file is not None else capsys.readouterr().out
+    assert "5 of 100 requests were lost" in told
+    if output == "json":
+        assert [each["lost"] for each in json.loads(told)["experiments"]] == [5]
+
+
+def test_runs_that_were_made_before_one_failed_are_told(rollout: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(WorldError, match="the third one fails"):
+        rollout([found(1), found(2), WorldError("the third one fails")], runs=5, apply_advice=True)
+    assert "all together: 3 of 200 requests lost" in capsys.readouterr().out
+    with pytest.raises(WorldError, match="at once"):
+        rollout([WorldError("at once")], runs=5)
+
+
+def test_the_report_of_the_first_is_in_its_file_before_the_second_begins(
+    rollout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, seen = tmp_path / "report.json", []
+    original = command._repeated
+
+    def repeated(*arguments: Any, **options: Any) -> Any:
+        if options.get("advised"):
+            seen.append(len(json.loads(file.read_text())["experiments"]))
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(command, "_repeated", repeated)
+    assert rollout([found(5), found(0)], apply_advice=True, output="json", output_file=file) == 0
+    assert seen == [1] and len(json.loads(file.read_text())["experiments"]) == 2
+
+
+def test_the_document_has_latencies_pooled_runs_and_what_was_not_simulated(
+    rollout: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = Note("imageSubstituted", "nginx:1.29", "Image nginx:1.29 is not available")
+    first = replace(found(2), notes=(note,), disrupt="drain", node="node-1", nodes=2)
+    rollout([first, found(0), found(0), found(0)], runs=2, apply_advice=True, output="json", max_lost=MaxLost(9))
+    document = json.loads(capsys.readouterr().out)
+    one = document["experiments"][0]
+    assert (one["node"], one["nodes"], one["disrupted"], one["run"], one["withAdvice"]) == ("node-1", 2, True, 1, False)
+    assert one["notSimulated"] == [{"id": note.id, "what": note.what, "text": note.text}]
+    assert one["latency"]["during"]["fresh"] == {"count": 98, "p50": 0.01, "p95": 0.01, "p99": 0.01, "max": 0.01}
+    assert one["latency"]["before"]["fresh"]["count"] == 20
+    pooled = document["pooled"]["manifest"]
+    assert (pooled["runs"], pooled["total"], pooled["lost"]) == (2, 200, 2) and 0.01 < pooled["upperBound"] < 0.04
+    assert pooled["thresholds"][0] | {"value": ""} == {"name": "max-lost", "limit": "9", "value": "", "broken": False}
+    assert document["pooled"]["withAdvice"]["lost"] == 0 and [e["run"] for e in document["experiments"]] == [1, 2, 1, 2]
+
+
+def text_of(*results: Result) -> str:
+    console = Console(file=StringIO(), width=100, highlight=False)
+    tell_results(console, results)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_people_see_latencies_the_drained_node_and_what_was_not_simulated() -> None:
+    note = Note("autoscalerIgnored", "HorizontalPodAutoscaler web", "HorizontalPodAutoscaler web is kept")
+    told = text_of(replace(found(2), notes=(note,), disrupt="drain", node="node-1", nodes=2))
+    assert "drain of node-1 (of 2 nodes) under load" in told
+    assert "not simulated: HorizontalPodAutoscaler web is kept" in told
+    lines = [line.split() for line in told.splitlines()]
+    assert ["fresh", "before", "20", *["10", "ms"] * 4] in lines
+    assert ["during", "98", *["10", "ms"] * 4] in lines
+
+
+def test_of_several_runs_each_has_a_line_and_the_worst_one_its_story() -> None:
+    told = text_of(replace(found(1), run=1), replace(found(7), run=2), replace(found(0, control=1), run=3))
+    assert "all together: 8 of 200 requests lost, at most 7.1 % (95 %); 1 inconclusive, not counted" in told
+    assert "the story of run 2" in told and "7 of 100 requests were lost" in told
+    assert "1 of 100 requests was lost" not in told
+
+
+def test_an_experiment_in_which_nobody_answered_says_that_nothing_was_disrupted() -> None:
+    unheard = replace(found(0), unheard=True, judgement=replace(found(0).judgement, verdict="inconclusive"))
+    assert "nothing disrupted" in text_of(unheard) and as_json([unheard])["experiments"][0]["disrupted"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--max-lost", "-1"), "'-1': write how many requests may be lost (3), or which share of them (0.1%)"),
+        (("--max-lost", "1.5"), "'1.5': write how many requests may be lost"),
+        (("--max-lost", "200%"), "'200%': write how many"),
+        (("--max-p99", "fast"), "'fast' is not a time"),
+        (("--max-p99", "websocket=1s"), "kinds: fresh, keep-alive, slow, tcp, http2"),
+        (("--runs", "0"), "0 is too few: give a whole number of runs from 1 to 1000"),
+        (("--find-safe", "--runs", "3"), "--find-safe has its own number of runs (--confirm)"),
+        (("--find-safe", "--max-lost", "0"), "--find-safe has its own number of runs (--confirm)"),
+    ],
+)
+def test_limits_that_are_none_are_refused(arguments: tuple[str, ...], words: str) -> None:
+    result = CliRunner().invoke(command.rollout, [str(NAIVE), *arguments])
+    assert result.exit_code == 2 and words in result.output
