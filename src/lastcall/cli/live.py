@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lastcall.cli.status_line import StatusLine
 from lastcall.timeline import kinds
 from lastcall.timeline.order import by_time
 from lastcall.timeline.record import Record
@@ -59,9 +60,22 @@ class LiveTimeline:
     _pods: dict[str, _Shown] = field(default_factory=dict)
     _pending: list[Record] = field(default_factory=list)
     _live: "Live | None" = None
+    _status: StatusLine | None = None
+
+    def waiting(self, now: float, waited: float, text: str) -> None:
+        """What is waited for: in place on a terminal, else a line that is told once (`StatusLine`)."""
+        if self._status is None:
+            terminal = self.progress.file if self.progress.is_terminal and not self.progress.is_dumb_terminal else None
+            self._status = StatusLine(self._line, terminal)
+        self._status.show(now, waited, printable(text, 2000))
 
     def note(self, text: str) -> None:
         """A line on how far we are."""
+        self._line(text)
+
+    def _line(self, text: str) -> None:
+        if self._status is not None:
+            self._status.clear()
         self.progress.print(printable(text, 2000), style="dim", markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, pods: Sequence[PodFacts]) -> None:
@@ -86,6 +100,8 @@ class LiveTimeline:
 
     def end(self) -> None:
         """Show what is left; the screen is a plain one again."""
+        if self._status is not None:
+            self._status.clear()
         self._flush(None)
         if self._live is not None:
             self._live.stop()

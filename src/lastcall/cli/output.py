@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,8 @@ from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lastcall.cli.not_simulated import Note
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,6 +112,7 @@ def document(
     width: int = PIPED_WIDTH,
     error: str = "",
     with_steps: bool = True,
+    notes: "Sequence[Note] | None" = None,
 ) -> str:
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
@@ -122,6 +126,7 @@ def document(
             lastcall_version=__version__,
             exit_status=status,
             error=error,
+            not_simulated=None if notes is None else [asdict(each) for each in notes],
         )
         return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
     if output == "html":
@@ -151,6 +156,7 @@ def tell(
     explain: bool = False,
     error: str = "",
     seen_live: bool = False,
+    notes: "Sequence[Note] | None" = None,
 ) -> None:
     """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
     but for the rules of `explain`. Raises OSError."""
@@ -166,6 +172,7 @@ def tell(
             width=out.width,
             error=error,
             with_steps=with_steps,
+            notes=notes,
         )
 
     if takes_stdout(output, file):

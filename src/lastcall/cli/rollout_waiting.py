@@ -9,9 +9,9 @@ from lastcall.api.resources import DAEMONSETS, PODS, REPLICASETS
 from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.object_events import events_of, last_events_of
-from lastcall.cli.waiting_causes import waiting_helps
 from lastcall.cli.why_not_ready import (
     HOPELESS,
+    Unschedulable,
     hopeless_reason,
     in_short,
     is_crash_looping,
@@ -27,8 +27,6 @@ from lastcall.timeline.record import Record
 from lastcall.world.clock import Clock, monotonic
 
 LOOK_SECONDS = 0.05
-SURE_SECONDS = 3.0
-"""What the scheduler has said for so long, and nothing that goes on can change, it will say for ever."""
 
 
 @dataclass(slots=True)
@@ -45,8 +43,7 @@ class Waiting:
     show: Callable[[float, float, str], None]
     died: asyncio.Event
     death: Callable[[], str]
-    _stuck: dict[str, float] = field(default_factory=dict)
-    """Uid of a Pod that no node can take → since when."""
+    _stuck: Unschedulable = field(default_factory=Unschedulable)
 
     async def until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
         """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
@@ -79,26 +76,11 @@ class Waiting:
             await self.clock.sleep(LOOK_SECONDS)
 
     async def _unschedulable(self, pods: Sequence[Object], now: float) -> list[Object]:
-        """Those that no node will ever take: the scheduler has said so for a while, and nothing goes on that may
-        change it."""
-        refused = {uid_of(pod): pod for pod in pods if unschedulable_message(pod)}
-        self._stuck = {uid: self._stuck.get(uid, now) for uid in refused}
-        late = [refused[uid] for uid, since in self._stuck.items() if now - since >= SURE_SECONDS]
-        if not late:
+        if not any(map(unschedulable_message, pods)):
             return []
-        going = await self._goes_on()
-        return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
-
-    async def _goes_on(self) -> bool:
-        """Whether some Pod of the cluster may still go, or become available and let its owner end another one."""
-        others = (await self.client().list(PODS)).items
-        for pod in others:
-            ends = pod["spec"].get("restartPolicy") in ("Never", "OnFailure")
-            if "deletionTimestamp" in pod["metadata"] or ends:
-                return True
-            if pod["spec"].get("nodeName") and not is_ready(pod):
-                return True
-        return bool(self.workload.obj["spec"].get("minReadySeconds"))
+        everywhere = (await self.client().list(PODS)).items
+        more_to_come = bool(self.workload.obj["spec"].get("minReadySeconds"))
+        return self._stuck.look(pods, everywhere, now, more_to_come=more_to_come)
 
     async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
         """Those that crash again and again, with nothing else left to come up that they may be waiting for."""

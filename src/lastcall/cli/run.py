@@ -14,6 +14,7 @@ from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
+from lastcall.cli.not_simulated import Note, of_manifests
 from lastcall.cli.options import make_options, run_options
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.session import Cluster, RunOptions, Session
@@ -115,7 +116,8 @@ async def _run(
     timeline = progress if tell is not None or takes_stdout(options.output, options.output_file) else out
     session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
     try:
-        return await _tell(session, manifests, options, tell or partial(show, out, options), interrupts)
+        notes = tuple(of_manifests(manifests))
+        return await _tell(session, manifests, options, tell or partial(show, out, options, notes=notes), interrupts)
     except ClusterStartError as error:
         raise start_failure(error) from error
     finally:
@@ -160,7 +162,14 @@ def consoles(options: RunOptions) -> tuple["Console", "Console"]:
     return stdout_console(), CommandConsole(stderr=True, highlight=False)
 
 
-def show(out: "Console", options: RunOptions, endings: Sequence[Ending], status: int, error: str = "") -> None:
+def show(
+    out: "Console",
+    options: RunOptions,
+    endings: Sequence[Ending],
+    status: int,
+    error: str = "",
+    notes: Sequence[Note] = (),
+) -> None:
     """The stories as they were asked for."""
     output.tell(
         out,
@@ -172,4 +181,5 @@ def show(out: "Console", options: RunOptions, endings: Sequence[Ending], status:
         explain=options.explain,
         error=error,
         seen_live=not takes_stdout(options.output, options.output_file),
+        notes=notes,
     )

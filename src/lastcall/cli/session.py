@@ -21,9 +21,10 @@ from lastcall.cli.errors import WorldError
 from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.not_simulated import of_manifests
 from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.owners import FollowedOwner, OwnerFollower
-from lastcall.cli.why_not_ready import PATIENCE_SECONDS, hopeless_reason, in_short, why_no_pods, why_not_ready
+from lastcall.cli.why_not_ready import Unschedulable, hopeless_reason, in_short, why_no_pods, why_not_ready
 from lastcall.cli.workloads import OWNERS, Progress, progress, with_grace
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
@@ -101,6 +102,8 @@ class Session:
     _death: str = ""
     _died: asyncio.Event = field(default_factory=asyncio.Event)
     _deleted: bool = False
+    _given_up: bool = False
+    """A Pod waits for a node that never comes."""
     _resource_version: str = ""
 
     async def run(self, manifests: Sequence[Manifest]) -> list[Ending]:
@@ -156,7 +159,8 @@ class Session:
         version = (await client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, self.options.grace)) for m in manifests]
         applied, notes = await apply_manifests(client, self.clock, manifests)
-        for note in [*notes, *self._dropped(manifests)]:
+        kept = (f"not simulated: {each.text}" for each in of_manifests(manifests))
+        for note in [*notes, *self._dropped(manifests), *kept]:
             self._note(started, note)
         pods = [follower.follow(each.obj) for each in applied if each.resource == PODS]
         parents = [owners.follow(each.resource, each.obj) for each in applied if each.resource in OWNERS]
@@ -165,7 +169,7 @@ class Session:
             tasks.spawn(owners.run(version), name="follow owners")
         tasks.spawn(follower.run(version), name="follow Pods")
         self._note(started, f"created {', '.join([*(each.what for each in parents), *(pod.key for pod in pods)])}")
-        waiting = tasks.spawn(self._say_what_is_late(follower, client, started), name="what is late")
+        waiting = tasks.spawn(self._say_what_is_late(follower, client), name="what is late")
         try:
             await self._wait_ready(follower, owners, client)
         finally:
@@ -208,7 +212,7 @@ class Session:
             return not owner.gone and not state_of(owner).settled
 
         def is_decided(pods: Sequence[FollowedPod]) -> bool:
-            if any(hopeless_reason(pod.obj) for pod in pods if not pod.gone):
+            if self._given_up or any(hopeless_reason(pod.obj) for pod in pods if not pod.gone):
                 return True
             own = all(is_settled(pod) for pod in pods if not pod.owner_uid)
             return own and not any(map(waits, owners.owners.values()))
@@ -223,7 +227,9 @@ class Session:
         if not late and not rejected and not waiting:
             return
         lines = []
-        if any(hopeless_reason(pod.obj) for pod in [*late, *rejected]):
+        if self._given_up:
+            lines.append("giving up: no node takes the Pod, and nothing that goes on here changes that")
+        elif any(hopeless_reason(pod.obj) for pod in [*late, *rejected]):
             # Its siblings would have come along, had they been waited for.
             late = [pod for pod in late if not pod.owner_uid or hopeless_reason(pod.obj)]
         else:
@@ -239,14 +245,21 @@ class Session:
             lines += [head, *why] if same_as == follower.pods[pod].key else [f"{head}, as {same_as}"]
         raise WorldError("\n".join(lines))
 
-    async def _say_what_is_late(self, follower: PodFollower, client: Client, started: float) -> None:
-        """A line every while, until cancelled: nobody waits in silence for a Pod that cannot start."""
+    async def _say_what_is_late(self, follower: PodFollower, client: Client) -> None:
+        """What is waited for, until cancelled: nobody waits in silence for a Pod that cannot start."""
+        began, stuck = monotonic(self.clock), Unschedulable()
         while True:
-            await self.clock.sleep(PATIENCE_SECONDS)
-            late = [p for p in follower.pods.values() if not (p.ready or p.ended_by_itself or p.gone)]
+            await self.clock.sleep(1.0)
+            there = [pod for pod in follower.pods.values() if not pod.gone]
+            late = [pod for pod in there if not (pod.ready or pod.ended_by_itself)]
+            objects = [pod.obj for pod in there]
+            if stuck.look(objects, objects, monotonic(self.clock), more_to_come=False):
+                self._given_up = True
+                follower.changed.set()
             told = [in_short(pod.obj, await events_of(client, pod.obj)) for pod in late[:2]]
             told += [f"{len(late) - 2} more"] if len(late) > 2 else []
-            self._note(started, f"still waiting: {'; '.join(told) or 'for Pods to be made and available'}")
+            now = monotonic(self.clock)
+            self.live.waiting(now, now - began, "; ".join(told) or "for Pods to be made and available")
 
     async def _delete(
         self, pods: Sequence[FollowedPod], owners: Sequence[FollowedOwner], client: Client, tasks: Tasks

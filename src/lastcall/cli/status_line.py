@@ -4,7 +4,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TextIO
+from typing import IO
 
 LOG_SECONDS = 15.0
 """In a log a line about waiting comes so long after the last one, and only when it says something else."""
@@ -20,7 +20,7 @@ class StatusLine:
     `clear` before anything else is written to the terminal."""
 
     write: Callable[[str], None]
-    terminal: TextIO | None = None
+    terminal: IO[str] | None = None
     _shown: bool = False
     _told: str = ""
     _told_at: float = 0.0

@@ -1,14 +1,12 @@
 """Why a Pod is not Ready, in words, from its conditions, container states and Events. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.cli.waiting_causes import fixes_for
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.cli.waiting_causes import fixes_for, waiting_helps
 from lastcall.timeline.catalogue.lookup import fix
-
-PATIENCE_SECONDS = 15.0
-"""After so long, and every time again, a line says what is being waited for."""
 
 HOPELESS = (
     "ErrImageNeverPull",
@@ -50,6 +48,36 @@ def is_crash_looping(pod: Object) -> bool:
         if crashed and (container.get("restartCount") or 0) >= CRASHES - 1:
             return True
     return False
+
+
+SURE_SECONDS = 3.0
+"""What the scheduler has said for so long, and nothing that goes on can change, it will say for ever."""
+
+
+@dataclass(slots=True)
+class Unschedulable:
+    """Which Pods no node will ever take. `look` about every second, with the Pods that are waited for, all Pods of the
+    cluster, and whether something else may still end one (`more_to_come`)."""
+
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def look(
+        self, pods: Iterable[Object], everywhere: Iterable[Object], now: float, *, more_to_come: bool
+    ) -> list[Object]:
+        refused = {uid_of(pod): pod for pod in pods if unschedulable_message(pod)}
+        self._since = {uid: self._since.get(uid, now) for uid in refused}
+        late = [refused[uid] for uid, since in self._since.items() if now - since >= SURE_SECONDS]
+        if not late:
+            return []
+        going = more_to_come or any(map(_may_go, everywhere))
+        return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
+
+
+def _may_go(pod: Object) -> bool:
+    """Whether a Pod may leave its node by itself, or is on its way to Ready, upon which its owner may end another."""
+    if "deletionTimestamp" in pod["metadata"] or pod["spec"].get("restartPolicy") in ("Never", "OnFailure"):
+        return True
+    return bool(pod["spec"].get("nodeName")) and not is_ready(pod)
 
 
 def unschedulable_message(pod: Object) -> str:
@@ -157,9 +185,9 @@ def why_still_there(pod: Object) -> list[str]:
 def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
     """(container, reason, message) of every container that waits or has failed."""
     status, spec = pod.get("status") or {}, pod.get("spec") or {}
-    specs = {each.get("name"): each for field in ("initContainers", "containers") for each in spec.get(field) or []}
-    for field in ("initContainerStatuses", "containerStatuses"):
-        for container in status.get(field) or []:
+    specs = {each.get("name"): each for kind in ("initContainers", "containers") for each in spec.get(kind) or []}
+    for statuses in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(statuses) or []:
             state, name = container.get("state") or {}, str(container.get("name"))
             waiting, terminated = state.get("waiting"), state.get("terminated")
             last = (container.get("lastState") or {}).get("terminated")

@@ -58,6 +58,29 @@ def test_json_goes_to_stdout_alone(run, new_cluster, capsys):
     assert "SIGKILL → pid 7" in err
 
 
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+"""
+
+
+def test_what_nobody_acts_on_is_said_in_text_and_in_json(run, new_cluster, pod_file, tmp_path, capsys):
+    (tmp_path / "ingress.yaml").write_text(INGRESS)
+    sources = [str(pod_file), str(tmp_path / "ingress.yaml")]
+    assert run(new_cluster(), replace(FAST, output="json"), sources) == 0
+    out, err = capsys.readouterr()
+    (note,) = json.loads(out)["notSimulated"]
+    assert note["id"] == "ingressIgnored" and note["what"] == "Ingress shop"
+    assert f"not simulated: {note['text']}" in err
+
+
+def test_a_run_of_what_is_simulated_in_full_says_so_by_an_empty_list(run, new_cluster, capsys):
+    assert run(new_cluster(), replace(FAST, output="json")) == 0
+    assert json.loads(capsys.readouterr().out)["notSimulated"] == []
+
+
 def test_the_delete_carries_the_grace_that_was_asked_for(run, new_cluster, capsys):
     assert run(new_cluster(), replace(FAST, grace=7, output="json")) == 0
     assert json.loads(capsys.readouterr().out)["pods"][0]["graceSeconds"] == 7

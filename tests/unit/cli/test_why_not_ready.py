@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.cli.waiting_causes import waiting_helps
-from lastcall.cli.why_not_ready import in_short, why_no_pods, why_not_ready, why_still_there
+from lastcall.cli.why_not_ready import Unschedulable, in_short, why_no_pods, why_not_ready, why_still_there
 
 
 def pod(status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -192,3 +192,41 @@ def test_a_pod_that_is_ending_tells_what_holds_it() -> None:
     assert "finalizers hold it (example.com/held)" in held and in_short(
         pod(finalizers=["a"], **ending)
     ) in held.replace("example.com/held", "a")
+
+
+def scheduled(
+    name: str, *, ready: bool = True, refused: str = "", policy: str = "Always", **metadata: Any
+) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": "True" if ready and not refused else "False"}]
+    if refused:
+        conditions += [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": refused}]
+    spec = {"restartPolicy": policy, **({} if refused else {"nodeName": "node-1"})}
+    return {"metadata": {"name": name, "uid": name, **metadata}, "spec": spec, "status": {"conditions": conditions}}
+
+
+FULL = "0/1 nodes are available: 1 Insufficient cpu."
+LOOKS = [
+    ("nothing else goes on", [], False, True),
+    ("the others are Ready and stay", [scheduled("old")], False, True),
+    ("one is ending", [scheduled("old", deletionTimestamp="now")], False, False),
+    ("one ends by itself", [scheduled("job", policy="OnFailure")], False, False),
+    ("one is on its way to Ready", [scheduled("new", ready=False)], False, False),
+    ("another waits for a node, too", [scheduled("next", refused=FULL)], False, True),
+    ("Pods may count as available later", [scheduled("old")], True, False),
+]
+
+
+@pytest.mark.parametrize(("others", "more", "for_good"), [row[1:] for row in LOOKS], ids=[row[0] for row in LOOKS])
+def test_a_pod_that_no_node_takes_is_given_up_when_nothing_can_change_it(
+    others: list[dict[str, Any]], more: bool, for_good: bool
+) -> None:
+    pod, looked = scheduled("web", refused=FULL), Unschedulable()
+    found = [looked.look([pod], [pod, *others], at, more_to_come=more) for at in (10.0, 11.0, 12.9, 13.0)]
+    assert found == [[], [], [], [pod] if for_good else []]
+
+
+def test_a_pod_that_got_a_node_meanwhile_is_looked_at_anew() -> None:
+    refused, looked = scheduled("web", refused=FULL), Unschedulable()
+    for at, pod in ((10.0, refused), (12.0, scheduled("web")), (14.0, refused)):
+        assert looked.look([pod], [pod], at, more_to_come=False) == []
+    assert looked.look([refused], [refused], 17.0, more_to_come=False) == [refused]

@@ -14,15 +14,23 @@ Json = dict[str, Any]
 
 
 def endings_document(
-    endings: Sequence[Ending], *, kubernetes_version: str, lastcall_version: str, exit_status: int, error: str = ""
+    endings: Sequence[Ending],
+    *,
+    kubernetes_version: str,
+    lastcall_version: str,
+    exit_status: int,
+    error: str = "",
+    not_simulated: Sequence[Json] | None = None,
 ) -> Json:
-    """The whole document. `error` is the world's error that cut the story short, "" when there was none."""
+    """The whole document. `error` is the world's error that cut the story short, "" when there was none.
+    `not_simulated` are objects of the manifests that nobody acts on; None where no manifests were run."""
     return {
         "schema": SCHEMA,
         "lastcallVersion": lastcall_version,
         "kubernetesVersion": kubernetes_version,
         "exitStatus": exit_status,
         "error": error or None,
+        **({} if not_simulated is None else {"notSimulated": list(not_simulated)}),
         "pods": [ending_document(ending) for ending in endings],
     }
 
