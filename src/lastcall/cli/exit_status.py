@@ -14,7 +14,8 @@ USAGE = 2
 """The user's error: a manifest or an option."""
 
 NOT_GRACEFUL = 3
-"""Something was ended by SIGKILL, or a preStop hook failed or outlived the grace period."""
+"""Something was ended by SIGKILL, a preStop hook failed or outlived the grace period, or before the DELETE a container
+crashed or was restarted by a probe."""
 
 INTERRUPTED = 130
 """Ctrl-C (128 + SIGINT). Other signals that end lastcall give 128 plus their number."""
@@ -23,12 +24,13 @@ INTERRUPTED = 130
 def exit_status(endings: Sequence[Ending]) -> int:
     """The status that the stories alone ask for.
 
-    A container that ends with another exit code than 0 without being killed is graceful: that is the application's own
-    business. How a container ended not being known is the world's error.
+    A container that ends with another exit code than 0 on its stop signal is graceful: that is the application's own
+    business. One that does so before anything told it to stop has crashed. How a container ended not being known is
+    the world's error.
     """
     outcomes = [ending.outcome for ending in endings]
     if "unknown" in outcomes:
         return WORLD
-    if any(outcome in ("killed", "hookFailed") for outcome in outcomes):
+    if any(outcome in ("killed", "crashed", "restarted", "hookFailed") for outcome in outcomes):
         return NOT_GRACEFUL
     return OK

@@ -38,7 +38,8 @@ def run(manifests: tuple[str, ...], **options: Any) -> None:
     MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …): an
     owner is deleted as `kubectl delete` does it, and each Pod that it has then is followed. A cluster is started for it
     and gone afterwards; nothing stays on disk but the images it pulled. Exit status: 0 all ended gracefully, 3
-    something was SIGKILLed or a preStop hook failed, 2 bad input, 1 anything else.
+    something was SIGKILLed, a preStop hook failed, or a container crashed before the DELETE, 2 bad input, 1 anything
+    else.
     """
     raise SystemExit(run_manifests(load_manifests(manifests), make_options(**options)))
 

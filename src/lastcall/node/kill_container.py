@@ -99,9 +99,8 @@ class ContainerKiller:
         budget = grace.budget_before_hook(self._behaviour, period, override)
         message = message or f"Stopping container {name}"
         self._events.event(pod, "Normal", "Killing", message, field_path=container_field_path(pod, name))
-        cause_id = self._record(
-            kinds.KILLING, pod, name, "killContainer", {"message": message, "gracePeriodSeconds": budget}, cause_id
-        )
+        facts = {"message": message, "gracePeriodSeconds": budget, "reason": str(reason or "")}
+        cause_id = self._record(kinds.KILLING, pod, name, "killContainer", facts, cause_id)
         left = budget
         pre_stop = (spec.get("lifecycle") or {}).get("preStop")
         if pre_stop and budget > 0:

@@ -1,19 +1,39 @@
 """How one container ended, from its records. Pure; every record may be missing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.node_facts import first_reaction_of, processes_left_of, sockets_of
 from lastcall.timeline.signal_names import SIGKILL, signal_name
-from lastcall.timeline.story import ContainerEnding, ContainerFacts, Entry, PreStop, PreStopOutcome
+from lastcall.timeline.story import (
+    ContainerEnding,
+    ContainerFacts,
+    EndedBy,
+    Entry,
+    FailedProbe,
+    PreStop,
+    PreStopOutcome,
+)
 
 _EXEC_SIGNALS = ("exec timeout", "caller gone")
 """`why` of signals that go to an exec in the container, not to the container."""
 
 
-def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: Sequence[Entry] = ()) -> ContainerEnding:
-    """The end of the last instance of a container.
+_MOST_LINES = 10
+
+_ENDED_BY: dict[str, EndedBy] = {
+    "LivenessProbe": "livenessProbe", "StartupProbe": "startupProbe", "FailedPostStartHook": "postStartHook",
+}  # fmt: skip
+"""By the reason of the record Killing."""
+
+
+def container_runs(
+    facts: ContainerFacts, entries: Sequence[Entry], orphans: Sequence[Entry] = ()
+) -> tuple[ContainerEnding, list[ContainerEnding]]:
+    """The last run of a container, and those before it that were seen to end.
 
     `entries` are the Pod's, sorted by time. `orphans` are the ProcessDied records of role `orphan`: when the shim is
     dead, init tells how its children ended.
@@ -22,8 +42,16 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
     starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.PROCESS_STARTED]
     if not starts:
         starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
+    before = replace(facts, exit_code=None, reason=None, signal=None)  # the object tells of the last run
+    earlier = [_run(before, mine[start:end], True, orphans) for start, end in pairwise(starts)]
     last = mine[starts[-1] :] if starts else mine
-    start: dict[str, Any] = last[0].record.facts if starts else {}
+    ending = replace(_run(facts, last, bool(starts), orphans), restarts=max(0, len(starts) - 1))
+    return ending, [each for each in earlier if each.exit_code is not None]
+
+
+def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: Sequence[Entry]) -> ContainerEnding:
+    """One run: what the records from its start to the next one tell."""
+    start: dict[str, Any] = last[0].record.facts if started else {}
     pid = _whole(start.get("pid"))
     exit_ = _last(last, kinds.PROCESS_EXITED) or next(
         (o for o in orphans if pid and o.record.facts.get("pid") == pid), None
@@ -41,7 +69,7 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
     return ContainerEnding(
         name=facts.name,
         kind=facts.kind,
-        started=bool(starts) or exit_ is not None,
+        started=started or exit_ is not None,
         exit_code=code,
         reason=reason,
         signal=number,
@@ -63,13 +91,52 @@ def container_ending(facts: ContainerFacts, entries: Sequence[Entry], orphans: S
         argv=tuple(str(word) for word in start.get("argv") or ()),
         disposition=_disposition(state.record.facts, kill) if state else "",
         caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),
-        restarts=max(0, len(starts) - 1),
+        started_at=last[0].at if started else None,
+        ended_by=_ended_by(last, exit_, requested),
+        probe=_failed_probe(last),
+        last_lines=_last_lines(last),
         oom_kills=_whole(exit_.record.facts.get("oomKills")) if exit_ else None,
         memory_limit=_whole(exit_.record.facts.get("memoryLimit")) if exit_ else None,
         processes_left=processes_left_of(last),
         sockets=sockets_of(last, stops[0].at if stops else None),
         first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),
     )
+
+
+def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | None) -> EndedBy:
+    if exit_ is None:
+        return ""
+    told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
+    asked = requested is not None and requested.at <= exit_.at
+    if not told:
+        return "node" if asked else "itself"
+    first = told[0]
+    if first.record.facts.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
+        return "itself"  # it was about to be stopped, and was quicker
+    return _ENDED_BY.get(str(first.record.facts.get("reason") or ""), "node")
+
+
+def _failed_probe(entries: Sequence[Entry]) -> FailedProbe | None:
+    """The last failure of the probe for which the node ended it."""
+    told = _last(entries, kinds.KILLING)
+    probe = _PROBES.get(str(told.record.facts.get("reason") or "")) if told else None
+    failures = [
+        e.record.facts
+        for e in entries
+        if e.record.kind == kinds.PROBE_CHANGED and e.record.facts.get("probe") == probe
+        and e.record.facts.get("result") == "failure"
+    ]  # fmt: skip
+    if probe is None or not failures:
+        return None
+    return FailedProbe(str(failures[-1].get("output") or "").strip(), failures[-1].get("succeededBefore"))
+
+
+_PROBES = {"LivenessProbe": "liveness", "StartupProbe": "startup"}
+
+
+def _last_lines(entries: Sequence[Entry]) -> tuple[str, ...]:
+    lines = [str(e.record.facts.get("text") or "").rstrip() for e in entries if e.record.kind == kinds.OUTPUT]
+    return tuple(lines[-_MOST_LINES:])
 
 
 def _last(entries: Sequence[Entry], kind: str) -> Entry | None:

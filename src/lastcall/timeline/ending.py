@@ -10,7 +10,7 @@ from dataclasses import replace
 from lastcall.timeline import kinds
 from lastcall.timeline.budget import decide_budget, decide_overhead
 from lastcall.timeline.causes import join_causes
-from lastcall.timeline.containers import container_ending
+from lastcall.timeline.containers import container_runs
 from lastcall.timeline.decided import decide_decided_by
 from lastcall.timeline.findings import findings_of
 from lastcall.timeline.order import by_time
@@ -68,7 +68,7 @@ def build_ending(
 
     entries = [entry(record) for record in records]
     orphans = [entry(r) for r in deaths if r.facts.get("role") == "orphan"]
-    containers = _containers(pod, entries, orphans)
+    containers, earlier = _containers(pod, entries, orphans, zero is not None)
     gone = _gone(entries)
     endpoints = tuple(_endpoint(e) for e in entries if e.record.kind in _ENDPOINT_KINDS and e.at >= 0)
     grace = accepted.facts.get("gracePeriodSeconds") if accepted else None
@@ -83,9 +83,10 @@ def build_ending(
         zero_kind=zero.kind if zero else "",
         deleted_at_ns=accepted.wall_ns if accepted else None,
         grace_seconds=grace,
-        outcome=_outcome(containers),
+        outcome=_outcome(containers, earlier, zero is not None),
         entries=tuple(sorted([*entries, *in_story], key=lambda e: by_time(e.record))),
         containers=containers,
+        earlier=earlier,
         budget=budget,
         endpoints=endpoints,
         signals=tuple(_signal(e) for e in entries if e.record.kind == kinds.SIGNAL_SENT and e.at >= 0),
@@ -116,11 +117,21 @@ def _merged(pod: PodFacts, recorded: PodFacts) -> PodFacts:
     )
 
 
-def _containers(pod: PodFacts, entries: Sequence[Entry], orphans: Sequence[Entry]) -> tuple[ContainerEnding, ...]:
-    """All regular containers and sidecars, and the init and ephemeral containers that the DELETE caught running."""
-    endings = [container_ending(facts, entries, orphans) for facts in pod.containers]
-    passing = ("init", "ephemeral")
-    return tuple(c for c in endings if c.kind not in passing or (c.started and not c.ended_before_delete))
+def _containers(
+    pod: PodFacts, entries: Sequence[Entry], orphans: Sequence[Entry], ends: bool
+) -> tuple[tuple[ContainerEnding, ...], tuple[ContainerEnding, ...]]:
+    """The last runs of all regular containers and sidecars, of init containers that failed or that the DELETE caught
+    running, and of ephemeral ones that it caught; and every run before those. `ends`: the Pod's end has begun."""
+    endings: list[ContainerEnding] = []
+    earlier: list[ContainerEnding] = []
+    for facts in pod.containers:
+        last, before = container_runs(facts, entries, orphans)
+        earlier += before
+        caught = last.started and (not last.ended_before_delete if ends else last.exited_at is None)
+        failed = last.kind == "init" and last.failed_by_itself
+        if last.kind in ("container", "sidecar") or caught or failed:
+            endings.append(last)
+    return tuple(endings), tuple(sorted(earlier, key=lambda each: each.exited_at or 0.0))
 
 
 def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:
@@ -146,11 +157,17 @@ def _is_within(entry: Entry, entries: Sequence[Entry]) -> bool:
     return entry.at >= 0 and (gone is None or entry.at <= gone)
 
 
-def _outcome(containers: Sequence[ContainerEnding]) -> Outcome:
+def _outcome(containers: Sequence[ContainerEnding], earlier: Sequence[ContainerEnding], ends: bool) -> Outcome:
     if any(c.sigkilled for c in containers):
         return "killed"
     if any(c.started and c.exit_code is None for c in containers):
         return "unknown"
+    last = [c for c in containers if c.ended_before_delete or (not ends and c.exited_at is not None)]
+    # An init container that is tried again until it succeeds waits for something: that is no crash.
+    if any(c.failed_by_itself for c in [*last, *(c for c in earlier if c.kind != "init")]):
+        return "crashed"
+    if any(c.ended_by in ("livenessProbe", "startupProbe") for c in [*earlier, *last]):
+        return "restarted"
     if any(c.pre_stop and c.pre_stop.outcome in ("failed", "outlived") for c in containers):
         return "hookFailed"
     return "graceful"
@@ -159,10 +176,12 @@ def _outcome(containers: Sequence[ContainerEnding]) -> Outcome:
 def _not_known(ending: Ending) -> tuple[str, ...]:
     """What the records do not tell, one sentence each."""
     said: list[str] = []
+    ongoing = is_ongoing(ending)
+    if ongoing and not ending.zero_kind:
+        return ("It has not been deleted: times count from its first record.",)
     if ending.zero_kind != kinds.DELETE_ACCEPTED:
         since = f"times count from {ending.zero_kind}" if ending.zero_kind else "times count from the first record"
         said.append(f"When the API server accepted the DELETE is not known; {since}.")
-    ongoing = is_ongoing(ending)
     for container in ending.containers:
         if container.started and container.exited_at is None and not ongoing:
             if container.exit_code is None:

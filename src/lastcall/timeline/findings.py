@@ -9,6 +9,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.timeline.finalizers import claim_held, held_by_finalizers
 from lastcall.timeline.findings_around import around, failed_hook_advice, reloads_on_signal
+from lastcall.timeline.findings_restarts import is_over, restarts
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.pid1 import is_shell
@@ -26,6 +27,7 @@ _SOON_SECONDS = 1.0
 def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
     """The findings of a story, the Pod's first, then each container's in order of what happened."""
     found = [*dict.fromkeys(_about_pod(ending))]  # a restarted container tells of its image again
+    found += restarts(ending)
     for container in ending.containers:
         for rule in _CONTAINER_RULES:
             found += rule(container, ending, kubernetes_version)
@@ -107,6 +109,8 @@ def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator
 def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if c.exited_at is None or c.sigkilled:
         return
+    if is_over(c, ending) and (c.failed_by_itself or c.ended_by in ("livenessProbe", "startupProbe")):
+        return  # findings_restarts says it
     if c.ended_before_delete:
         before = _s(-c.exited_at)
         text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))

@@ -63,13 +63,13 @@ CONTAINER_STARTED = "ContainerStarted"  # containerId, attempt
 CONTAINER_START_FAILED = "ContainerStartFailed"  # reason, message
 POST_START_STARTED = "PostStartStarted"  # handler
 POST_START_FINISHED = "PostStartFinished"  # handler, outcome (succeeded|failed), seconds, message
-PROBE_CHANGED = "ProbeChanged"  # probe (readiness|liveness|startup), result (success|failure), output
+PROBE_CHANGED = "ProbeChanged"  # probe (readiness|liveness|startup), result (success|failure), output, succeededBefore (for a failure: whether a probe of this container ever had, None: not known)
 POD_RUNNING = "PodRunning"  # written when the status manager reports phase Running
 
 # kubelet: end
 TERMINATION_OBSERVED = "TerminationObserved"  # cause (deletionTimestamp|apiTerminalPhase|kill|removed|completed|runtimeOnly), gracePeriodSeconds, observedResourceVersion
 GRACE_DECIDED = "GraceDecided"  # gracePeriodSeconds, shortened, why: calculateEffectiveGracePeriod
-KILLING = "Killing"  # message, gracePeriodSeconds
+KILLING = "Killing"  # message, gracePeriodSeconds, reason (LivenessProbe|StartupProbe|FailedPostStartHook|Unknown, "" for the Pod's end)
 PRE_STOP_SKIPPED = "PreStopSkipped"  # why (one sentence)
 PRE_STOP_STARTED = "PreStopStarted"  # handler (exec|httpGet|sleep|tcpSocket), detail, budgetSeconds
 PRE_STOP_FINISHED = (

@@ -10,8 +10,10 @@ from typing import Literal
 from lastcall.timeline.node_facts import FirstReaction, ProcessesLeft, Sockets
 from lastcall.timeline.record import Record
 
-Outcome = Literal["graceful", "killed", "hookFailed", "unknown"]
+Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
 """
+crashed: a container ended by itself with a failure before anything was to end. restarted: a probe failed, and the node
+ended a container for it. Both tell of the time before the DELETE, and what came after it is no worse than hookFailed.
 graceful: every container ended by itself or on its stop signal. killed: one was ended by SIGKILL. hookFailed: nothing
 was killed, but a preStop hook failed or outlived its time. unknown: how a container ended was not seen.
 """
@@ -21,6 +23,10 @@ PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"
 
 ContainerKind = Literal["container", "sidecar", "init", "ephemeral"]
 Severity = Literal["info", "warning", "problem"]
+
+EndedBy = Literal["", "itself", "livenessProbe", "startupProbe", "postStartHook", "node"]
+"""Who ended one run of a container. itself: nothing had told it to stop. node: the Pod's end, or what the node decided
+for another reason than a probe or a hook. "": it had not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,17 @@ class PreStop:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedProbe:
+    """The probe for which the node ended a container. `succeeded_before`: whether it ever had in this run, None where
+    nobody knows; `output` what it got last."""
+
+    output: str
+    succeeded_before: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerEnding:
-    """How one container ended.
+    """How one container ended, in one of its runs.
 
     `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
     when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
@@ -108,6 +123,11 @@ class ContainerEnding:
     disposition: str = ""
     caught: tuple[str, ...] = ()
     restarts: int = 0
+    started_at: float | None = None
+    ended_by: EndedBy = ""
+    probe: FailedProbe | None = None
+    last_lines: tuple[str, ...] = ()
+    """What it printed last, of a run that did not end with its Pod."""
     oom_kills: int | None = None
     memory_limit: int | None = None
     processes_left: ProcessesLeft | None = None
@@ -124,6 +144,18 @@ class ContainerEnding:
         if self.term_at is None or self.exited_at is None:
             return 0.0
         return max(0.0, self.exited_at - self.term_at)
+
+    @property
+    def run_seconds(self) -> float | None:
+        """From its start to its end."""
+        if self.started_at is None or self.exited_at is None:
+            return None
+        return max(0.0, self.exited_at - self.started_at)
+
+    @property
+    def failed_by_itself(self) -> bool:
+        """A crash: nothing told it to stop, nobody killed it, and it was no success."""
+        return self.ended_by == "itself" and bool(self.exit_code) and self.killed_by is None
 
     @property
     def ended_before_delete(self) -> bool:
@@ -252,6 +284,8 @@ class Ending:
     outcome: Outcome
     entries: tuple[Entry, ...] = ()
     containers: tuple[ContainerEnding, ...] = ()
+    earlier: tuple[ContainerEnding, ...] = ()
+    """The runs of containers that were started again, in order of their ends."""
     budget: Budget | None = None
     endpoints: tuple[EndpointTransition, ...] = ()
     signals: tuple[SentSignal, ...] = ()

@@ -10,6 +10,8 @@ OUTCOMES = {
     "graceful": "ended gracefully",
     "killed": "was killed",
     "hookFailed": "ended, but its preStop hook failed",
+    "crashed": "had crashed before its end began",
+    "restarted": "had been restarted by a probe before its end began",
     "unknown": "how it ended is not known",
 }
 
@@ -22,7 +24,9 @@ def had_ended(ending: Ending) -> bool:
 
 def is_ongoing(ending: Ending) -> bool:
     """Whether the Pod had not ended yet when its last record was written."""
-    if ending.gone is not None or not any(c.started and c.exit_code is None for c in ending.containers):
+    runs = any(c.started and c.exit_code is None for c in ending.containers)
+    lives = not ending.zero_kind and ending.pod.phase not in ("Succeeded", "Failed")  # between two runs
+    if ending.gone is not None or not (runs or lives):
         return False
     done = any(e.record.kind in (kinds.WORKER_FINISHED, kinds.OBJECT_REMOVED) for e in ending.entries)
     died = any(e.record.kind == kinds.PROCESS_DIED and e.record.facts.get("restartsIn") is None for e in ending.entries)
@@ -32,10 +36,18 @@ def is_ongoing(ending: Ending) -> bool:
 def outcome_words(ending: Ending) -> str:
     """`was killed`, `ended gracefully`, … after the Pod's name."""
     if is_ongoing(ending):
-        return "is ending" if ending.zero_kind else "is running"
+        return "is ending" if ending.zero_kind else _lives(ending)
     if ending.outcome == "graceful" and had_ended(ending):
         return "had ended by itself"
     return OUTCOMES[ending.outcome]
+
+
+def _lives(ending: Ending) -> str:
+    """Of a Pod that nothing ends."""
+    count = len(ending.earlier)
+    if not any(c.started and c.exit_code is None for c in ending.containers):
+        return "is not running"
+    return f"is running, after {count} restart{'' if count == 1 else 's'}" if count else "is running"
 
 
 def why(ending: Ending) -> str:

@@ -22,6 +22,8 @@ class WorkerState:
     on_hold: bool = False
     last_result: ProbeResult | None = None
     result_run: int = 0
+    succeeded: bool | None = False
+    """Whether a probe of this container has ever succeeded; None: it ran before this kubelet, which cannot know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,8 @@ class ProbeWorker:
         result = await self._probe(container_id, status.get("podIP", ""))
         if result is None or self._stopped.is_set() or self.state.container_id != container_id:
             return True
+        if result == "success":
+            self.state.succeeded = True
         if take_result(self.probe_type, self.probe, self.state, result):
             self._set(result)
         return True
@@ -168,6 +170,7 @@ class ProbeWorker:
             self.results.remove(runtime_id(self.state.container_id))
         self.state.container_id = api_id
         self.state.on_hold = False
+        self.state.succeeded = None if self._ran_before_us() else False
         before = self._kept_from_before(container) if self._ran_before_us() else None
         if before is None:
             self.results.set(runtime_id(api_id), INITIAL_RESULT[self.probe_type], uid)
@@ -191,7 +194,12 @@ class ProbeWorker:
                 pod_uid=uid,
                 container=self.container["name"],
                 rule=_RULE,
-                facts={"probe": self.probe_type, "result": result, "output": self.last_output},
+                facts={
+                    "probe": self.probe_type,
+                    "result": result,
+                    "output": self.last_output,
+                    "succeededBefore": self.state.succeeded if result == "failure" else None,
+                },
             )
         self.results.set(container_id, result, uid)
 

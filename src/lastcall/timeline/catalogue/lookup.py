@@ -7,10 +7,11 @@ from lastcall.timeline.catalogue.cause import Cause
 from lastcall.timeline.catalogue.containers import CONTAINERS
 from lastcall.timeline.catalogue.pods import PODS
 from lastcall.timeline.catalogue.requests import REQUESTS
+from lastcall.timeline.catalogue.restarts import RESTARTS
 from lastcall.timeline.catalogue.simulation import SIMULATION
 from lastcall.timeline.catalogue.waiting import WAITING
 
-CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **REQUESTS, **WAITING, **SIMULATION}
+CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **RESTARTS, **REQUESTS, **WAITING, **SIMULATION}
 """Every cause by its id. Ids are part of the JSON: they stay."""
 
 

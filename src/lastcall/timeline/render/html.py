@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import resources
 
+from lastcall.timeline.findings_restarts import last_words
 from lastcall.timeline.lanes import decide_picture
 from lastcall.timeline.render.bars import budget_parts
 from lastcall.timeline.render.html_picture import SYMBOLS, draw
@@ -35,6 +36,8 @@ _BUDGET_WORDS = {
 }
 _COUNTED = {
     "killed": "killed",
+    "crashed": "crashed",
+    "restarted": "restarted by a probe",
     "hookFailed": "with a failed preStop hook",
     "unknown": "with an end that is not known",
     "ending": "still ending",
@@ -211,7 +214,7 @@ def _exit(c: ContainerEnding) -> str:
 
 def _badge(ending: Ending) -> Markup:
     words = outcome_words(ending)
-    kind = "unknown" if words in ("is ending", "is running") else ending.outcome
+    kind = "unknown" if is_ongoing(ending) else ending.outcome
     return tag("span", words, class_=f"badge o-{kind}")
 
 
@@ -258,6 +261,10 @@ def _pod(ending: Ending, page_id: str, rules: Rules, pods: int) -> Markup:
         tag("a", "Skip the timeline", href=f"#{page_id}s", class_="skip"),
         tag("div", figure, side, class_="stage"),
         _containers(ending),
+        [
+            tag("section", tag("h3", heading), tag("pre", "\n".join(lines), class_="last", tabindex="0"))
+            for heading, lines in last_words(ending)
+        ],
         tag("h3", "Steps", id=f"{page_id}s", tabindex="-1"),
         steps_table(ending, picture, page_id, rules),
         class_="pod",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lastcall.timeline.node_facts import FirstReaction, Listener, ProcessesLeft, Sockets
-from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PreStop
+from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, FailedProbe, PreStop
 from lastcall.timeline.verdict import is_ongoing
 
 SCHEMA = "lastcall/ending/v1"
@@ -50,6 +50,7 @@ def ending_document(ending: Ending) -> Json:
         "decidedBy": _decided_by(ending.decided_by),
         "records": [_record(entry) for entry in ending.entries],
         "containers": [_container(container) for container in ending.containers],
+        "earlierEnds": [_container(run) for run in ending.earlier],
         "budget": _budget(ending.budget),
         "endpoints": [
             {
@@ -146,7 +147,15 @@ def _container(container: ContainerEnding) -> Json:
         "firstReaction": _first_reaction(container.first_reaction),
         "processesLeft": _processes_left(container.processes_left),
         "sockets": _sockets(container.sockets),
+        "startedAt": _seconds(container.started_at),
+        "endedBy": container.ended_by or None,
+        "failedProbe": _failed_probe(container.probe),
+        "lastLines": list(container.last_lines),
     }
+
+
+def _failed_probe(probe: FailedProbe | None) -> Json | None:
+    return {"output": probe.output, "succeededBefore": probe.succeeded_before} if probe else None
 
 
 def _first_reaction(reaction: FirstReaction | None) -> Json | None:

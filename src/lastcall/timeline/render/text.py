@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lastcall.timeline import kinds
 from lastcall.timeline.explain import explain
+from lastcall.timeline.findings_restarts import last_words
 from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.owners import OWNER_KINDS
 from lastcall.timeline.render import bars
@@ -42,6 +43,8 @@ _OUTCOMES = {
     "graceful": "bold green",
     "killed": "bold red",
     "hookFailed": "bold yellow",
+    "crashed": "bold red",
+    "restarted": "bold yellow",
     "unknown": "bold yellow",
 }
 _MARKS = {"info": ("i", "blue"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
@@ -78,6 +81,9 @@ def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: b
     notes = _notes(ending)
     if notes is not None:
         parts += [Text(), notes]
+    for heading, lines in last_words(ending):
+        parts += [Text(), Text(f"{printable(heading)}:", style="bold")]
+        parts += [Text(f"  {printable(line, 1000)}", style="italic") for line in lines]
     return Group(*parts)
 
 

@@ -1,0 +1,116 @@
+"""Causes about ends of containers that were not the Pod's: crashes, and restarts by probes."""
+
+from collections.abc import Mapping
+
+from lastcall.timeline.catalogue.cause import Cause
+
+RESTARTS: Mapping[str, Cause] = {
+    "crashed": Cause(
+        title="A container crashed: it ended by itself with a failure, and nothing had told it to stop.",
+        remedy="See its exit code and its last log lines.",
+        texts={
+            "": "$container crashed$times$after, by itself ($end): nothing had told it to stop. $output",
+            "output": "The last line that it printed: $line",
+            "silent": "It printed nothing.",
+        },
+        fixes={
+            "": "See what it printed, and run it with the configuration that it misses.",
+            "notFound": "127 is a shell's word for a command that is not in the image: correct the command, or the "
+            "image.",
+            "notExecutable": "126 is a shell's word for a file that it may not execute: make it executable.",
+            "signal": "The program failed in its own code (or a library): a core dump or its log says where.",
+        },
+    ),
+    "initContainerFailed": Cause(
+        title="An init container fails, and the Pod's containers are not started.",
+        remedy="See its exit code and its last log lines.",
+        texts={
+            "": "Init container $container failed$times$after ($end): no container is started before it succeeds. "
+            "$output",
+            "succeeded": "Init container $container failed$times$after ($end), and succeeded when it was tried again. "
+            "$output",
+        },
+        fixes={"": "See what it printed: the Pod's containers wait for its success."},
+    ),
+    "livenessProbeKilled": Cause(
+        title="The kubelet ended a container because its livenessProbe failed (exit code 137, or 143).",
+        remedy="A startupProbe for a slow start; a timeoutSeconds and a failureThreshold that load does not exceed.",
+        texts={
+            "": "The kubelet restarted $container$times$after, for its livenessProbe failed$output$state ($end).",
+            "notYetState": ": it did not listen yet",
+            "noMoreState": ": it no longer listened",
+            "otherPortState": ": it listened on port $others",
+            "statusState": ": it listened, and answered with an error",
+            "lateState": ": it did not answer in time",
+        },
+        fixes={
+            "": "Correct the livenessProbe, or what the container answers it.",
+            "notYet": "A startupProbe with the same check, failureThreshold * periodSeconds at least $seconds s "
+            "($took were not enough; it ends with its first success): the livenessProbe waits for it.",
+            "never": "If it starts slowly, a startupProbe with the same check, failureThreshold * periodSeconds at "
+            "least $seconds s ($took were not enough); else correct the probe: it has never succeeded.",
+            "lateNever": "If it starts slowly, a startupProbe with the same check, failureThreshold * periodSeconds at "
+            "least $seconds s ($took were not enough); if it answers slowly, a longer livenessProbe.timeoutSeconds.",
+            "noMore": "It had answered before: see what it printed. If it recovers by itself, a larger "
+            "livenessProbe.failureThreshold waits for that.",
+            "otherPort": "livenessProbe port: $others, for nothing listens on $port.",
+            "status": "Correct the probe's path, or why the container answers $status.",
+            "late": "A longer livenessProbe.timeoutSeconds or a larger failureThreshold, or an endpoint that does not "
+            "wait for what the application waits for.",
+        },
+    ),
+    "startupProbeKilled": Cause(
+        title="The kubelet ended a container because its startupProbe had not succeeded in time.",
+        remedy="A larger startupProbe.failureThreshold, or a quicker start.",
+        texts={
+            "": "The kubelet restarted $container$times$after, for its startupProbe had not succeeded in its "
+            "time$output$state ($end).",
+            "notYetState": ": it did not listen yet",
+            "noMoreState": ": it no longer listened",
+            "otherPortState": ": it listened on port $others",
+            "statusState": ": it listened, and answered with an error",
+            "lateState": ": it did not answer in time",
+        },
+        fixes={
+            "": "startupProbe: a larger failureThreshold, or correct the probe: it has never succeeded.",
+            "notYet": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough; it "
+            "ends with its first success).",
+            "never": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough), or "
+            "correct the probe: it has never succeeded.",
+            "noMore": "It had answered before: see what it printed.",
+            "otherPort": "startupProbe port: $others, for nothing listens on $port.",
+            "status": "Correct the probe's path, or why the container answers $status.",
+            "late": "startupProbe: a longer timeoutSeconds; failureThreshold * periodSeconds at least $seconds s "
+            "($took were not enough).",
+        },
+    ),
+    "restartedOutOfMemory": Cause(
+        title="A container was restarted because it ran out of memory.",
+        remedy="A larger memory limit, or less memory that is used.",
+        texts={"": "$container was killed$times$after because it ran out of memory, and started again ($end)."},
+        fixes={"": "resources: {limits: {memory: …}} above what it uses, or let it use less."},
+    ),
+    "restartedAfterKill": Cause(
+        title="A container was restarted after a SIGKILL that the node did not send.",
+        remedy="Look who sends signals in the container or on the node.",
+        texts={
+            "": "$container ended by SIGKILL$times$after and was started again: lastcall did not send it, and its "
+            "memory was not the reason as far as is known.",
+        },
+        fixes={"": "Look who sends signals: a supervisor, a script, `kubectl exec … kill`."},
+    ),
+    "restartedPostStart": Cause(
+        title="A container was restarted because its postStart hook failed.",
+        remedy="Correct the hook's command.",
+        texts={"": "The kubelet restarted $container$times$after, for its postStart hook failed ($end)."},
+        fixes={"": "Correct the postStart hook: its Event FailedPostStartHook says how it failed."},
+    ),
+    "endsAndIsRestarted": Cause(
+        title="A container succeeds and is started again, since restartPolicy is Always.",
+        remedy="A Job for a program that ends; a Deployment for one that goes on.",
+        texts={
+            "": "$container ended by itself with exit code 0$times, and was started again (restartPolicy Always).",
+        },
+        fixes={"": "A Job (or CronJob) for a program that ends; else let it go on in the foreground."},
+    ),
+}

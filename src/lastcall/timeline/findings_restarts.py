@@ -1,0 +1,167 @@
+"""Findings about ends that were not the Pod's: crashes, and restarts by probes, of Pods that live on or not.
+
+Every run of a container that ended before its Pod's end began is looked at; what happened several times is told once,
+of the newest. Pure.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.story import ContainerEnding, Ending, Finding
+
+_REFUSED = re.compile(r":(\d+): connect: connection refused")
+_STATUS = re.compile(r"statuscode: (\d+)")
+_LATE = re.compile(r"deadline exceeded|i/o timeout|timed out|timeout: ")
+LEAST_STARTUP_SECONDS = 30
+"""A startupProbe ends with its first success: generous costs nothing, and what a start takes varies."""
+
+
+def restarts(ending: Ending) -> Iterator[Finding]:
+    """Of every container: how its runs ended before the Pod's own end."""
+    for name in dict.fromkeys(c.name for c in [*ending.earlier, *ending.containers]):
+        runs = [c for c in ending.earlier if c.name == name]
+        last = [c for c in ending.containers if c.name == name and is_over(c, ending)]
+        for rule in _RULES:
+            yield from rule(runs, last)
+
+
+def is_over(c: ContainerEnding, ending: Ending) -> bool:
+    """Whether a run ended before the Pod's end began; of a Pod that lives any end is one."""
+    return c.exited_at is not None and (c.exited_at < 0 or not ending.zero_kind)
+
+
+def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
+    """What containers printed last that failed before the Pod's end: a heading, and lines of the newest such run."""
+    found = {}
+    for c in [*ending.earlier, *ending.containers]:
+        probe = c.ended_by in ("livenessProbe", "startupProbe")
+        if (probe or c.failed_by_itself or c.killed_by == "out of memory") and is_over(c, ending) and c.last_lines:
+            found[c.name] = (f"what {c.name} printed last ({_end(c)})", c.last_lines)
+    return list(found.values())
+
+
+def _by_probe(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+    for by in ("livenessProbe", "startupProbe"):
+        those = [c for c in [*runs, *last] if c.ended_by == by]
+        if those:
+            yield _killed_by_probe(those[-1], len(those))
+
+
+def _killed_by_probe(c: ContainerEnding, times: int) -> Finding:
+    output = c.probe.output if c.probe else ""
+    startup = c.ended_by == "startupProbe"
+    id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
+    never = startup or (c.probe is not None and c.probe.succeeded_before is False)
+    refused, late = _REFUSED.search(output), _LATE.search(output)
+    others = sorted({each.port for each in c.sockets.listeners}) if c.sockets else []
+    took = _s(c.run_seconds) if c.run_seconds is not None else ""
+    variant, advice = "", fix(id_)
+    wanted = max(LEAST_STARTUP_SECONDS, math.ceil(2 * (c.run_seconds or 0.0)))
+    if refused and others and int(refused[1]) not in others:
+        variant = "otherPort"
+        advice = fix(id_, "otherPort", port=refused[1], others=_and(list(map(str, others))))
+    elif refused:
+        variant = "notYet" if never else "noMore"
+        advice = fix(id_, variant, seconds=wanted, took=took)
+    elif status := _STATUS.search(output):
+        variant = "status"
+        advice = fix(id_, "status", status=status[1])
+    elif late:
+        variant = "late"
+        advice = fix(id_, "lateNever" if never and not startup else "late", seconds=wanted, took=took)
+    elif never:
+        advice = fix(id_, "never", seconds=wanted, took=took)
+    text = said(
+        id_,
+        container=c.name,
+        times=_times(times),
+        after=f" {took} after its start" if took else "",
+        state=said(id_, f"{variant}State", others=_and(list(map(str, others)))) if variant else "",
+        output=f" ({output.splitlines()[-1].strip()[:200]})" if output else "",
+        end=_end(c),
+    )
+    return Finding(id_, "problem", text, c.name, advice)
+
+
+def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+    those = [c for c in [*runs, *last] if c.failed_by_itself]
+    if not those:
+        return
+    c = those[-1]
+    succeeded = c.kind == "init" and not (last and last[-1].failed_by_itself)
+    id_ = "initContainerFailed" if c.kind == "init" else "crashed"
+    variant = "succeeded" if succeeded else ""
+    lines = [line for line in c.last_lines if line.strip()]
+    text = said(
+        id_,
+        variant,
+        container=c.name,
+        times=_times(len(those)),
+        after=f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else "",
+        end=_end(c),
+        output=said("crashed", "output", line=lines[-1].strip()[:300]) if lines else said("crashed", "silent"),
+    )
+    yield Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else fix(id_, _code(c)))
+
+
+def _code(c: ContainerEnding) -> str:
+    """The variant of the advice for an exit code that says something by itself."""
+    if c.signal in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"):
+        return "signal"
+    return {126: "notExecutable", 127: "notFound"}.get(c.exit_code or 0, "") if c.kind != "init" else ""
+
+
+def _completed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+    """It succeeds, and is started again: a program that ends has no place under restartPolicy Always."""
+    those = [c for c in runs if c.ended_by == "itself" and c.exit_code == 0 and c.kind != "init"]
+    if those:
+        text = said("endsAndIsRestarted", container=those[-1].name, times=_times(len(those)))
+        yield Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
+
+
+def _killed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+    """Runs that were killed before the last one, which has findings of its own."""
+    for id_, those in (
+        ("restartedOutOfMemory", [c for c in runs if c.killed_by == "out of memory"]),
+        ("restartedAfterKill", [c for c in runs if c.ended_by == "itself" and c.killed_by == "unknown sender"]),
+        ("restartedPostStart", [c for c in runs if c.ended_by == "postStartHook"]),
+    ):
+        if those:
+            c = those[-1]
+            after = f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else ""
+            text = said(id_, container=c.name, times=_times(len(those)), after=after, end=_end(c))
+            yield Finding(id_, "problem", text, c.name, fix(id_))
+
+
+_RULES: tuple[Callable[[Sequence[ContainerEnding], Sequence[ContainerEnding]], Iterator[Finding]], ...] = (
+    _by_probe,
+    _crashed,
+    _killed,
+    _completed,
+)
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" {count} times, the last one"
+
+
+def _end(c: ContainerEnding) -> str:
+    if c.sigkilled and c.term_at is not None:
+        return f"exit code 137: SIGKILL, {_s(c.drain_seconds)} after {c.stop_signal}"
+    if c.signal:
+        return f"exit code {c.exit_code}: {c.signal}"
+    return f"exit code {c.exit_code}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def _s(seconds: float | None) -> str:
+    seconds = seconds or 0.0
+    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"

@@ -1,0 +1,228 @@
+"""Every end of a container is told: crashes and restarts by probes, of Pods that live on or were deleted later."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.cli.exit_status import exit_status
+from lastcall.timeline import kinds as k
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.render.json_v1 import ending_document
+from lastcall.timeline.render.plain import plain_text
+from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
+from lastcall.timeline.verdict import is_ongoing, outcome_words
+
+REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
+LATE = 'Get "http://10.244.0.2:8080/": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+
+
+def run(
+    tape: Any, start: float, end: float | None, code: int = 3, signal: int | None = None,
+    lines: tuple[str, ...] = (), container: str = "app", **facts: Any,
+) -> None:  # fmt: skip
+    """One run that nothing told to stop."""
+    tape.started(container, at=start)
+    for line in lines:
+        tape.add(start + 0.01, "runtime", k.OUTPUT, container, stream="stdout", text=line, attempt=0, dropped=0)
+    if end is not None:
+        more = {"oomKilled": False, "oomKills": 0, "memoryLimit": None, **facts}
+        tape.add(end, "runtime", k.PROCESS_EXITED, container, pid=7, exitCode=code, signal=signal, **more)
+
+
+def probed(
+    tape: Any, start: float, end: float, probe: str, output: str, before: bool | None, *, code: int = 137,
+    listeners: tuple[int, ...] = (),
+) -> None:  # fmt: skip
+    """One run that a probe ended."""
+    tape.started(at=start)
+    name = "Liveness" if probe == "liveness" else "Startup"
+    tape.add(end - 2.01, "kubelet", k.PROBE_CHANGED, "app", probe=probe, result="failure", output=output,
+             succeededBefore=before)  # fmt: skip
+    message = f"Container app failed {probe} probe, will be restarted"
+    tape.add(end - 2, "kubelet", k.KILLING, "app", message=message, gracePeriodSeconds=2, reason=f"{name}Probe")
+    tape.add(end - 2, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
+    tape.add(end - 1.99, "runtime", k.SIGNAL_SENT, "app", signal="SIGTERM", pid=7, why="StopContainer")
+    if listeners:
+        found = [{"address": "0.0.0.0", "port": port, "backlog": 0} for port in listeners]
+        tape.add(end - 1.98, "runtime", k.SOCKETS_AT_STOP, "app", listeners=found, connections=0, scope="container")
+    if code == 137:
+        tape.add(end - 0.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over")
+    tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=code, signal=9 if code == 137 else None,
+             oomKilled=False, oomKills=0, memoryLimit=None)  # fmt: skip
+
+
+def deleted(tape: Any) -> None:
+    tape.accepted(5)
+    tape.observed(5)
+    tape.killing(5)
+    tape.stop(0.01, 5, disposition="handled")
+    tape.exit(0.1, 0)
+    tape.over(0.2, endpoint=False)
+
+
+def finding(ending: Ending, id_: str) -> Any:
+    (found,) = [each for each in ending.findings if each.id == id_]
+    return found
+
+
+def test_a_container_that_crashed_and_was_started_again_is_a_crash_with_its_last_words(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -10, -9.9, lines=("connecting", "FATAL no DB_URL"))
+    run(tape, -9, -8.5, lines=("connecting", "FATAL no DB_URL"))
+    tape.started(at=-5)
+    deleted(tape)
+    ending = tape.ending()
+    assert (ending.outcome, exit_status([ending])) == ("crashed", 3)
+    found = finding(ending, "crashed")
+    assert found.severity == "problem"
+    assert "app crashed 2 times, the last one 500 ms after its start, by itself (exit code 3)" in found.text
+    assert found.text.endswith("FATAL no DB_URL")
+    assert [(c.exit_code, c.ended_by, c.run_seconds) for c in ending.earlier] == [
+        (3, "itself", pytest.approx(0.1)), (3, "itself", pytest.approx(0.5))]  # fmt: skip
+    assert ending.containers[0].restarts == 2
+    text = plain_text([ending], 100)
+    assert "what app printed last (exit code 3):" in text and "\n  FATAL no DB_URL" in text
+
+
+def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=127, lines=("sh: serve: not found",))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    ending = tape.ending()
+    assert (ending.outcome, exit_status([ending])) == ("crashed", 3)
+    assert "127 is a shell's word for a command that is not in the image" in finding(ending, "crashed").advice
+    assert not [each for each in ending.findings if each.id == "endedByItself"]
+
+
+def test_a_signal_of_its_own_is_a_crash(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=139, signal=11)
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    found = finding(tape.ending(), "crashed")
+    assert "(exit code 139: SIGSEGV)" in found.text and "It printed nothing" in found.text
+
+
+def test_success_is_no_crash(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -10, -9.9, code=0)
+    run(tape, -9, -8, code=0)
+    deleted_ending = tape
+    deleted_ending.accepted(5)
+    deleted_ending.over(0.2, endpoint=False)
+    ending = tape.ending()
+    assert (ending.outcome, exit_status([ending])) == ("graceful", 0)
+    assert "restartPolicy Always" in finding(ending, "endsAndIsRestarted").text
+    assert outcome_words(ending) == "had ended by itself"
+
+
+def test_what_a_container_exits_with_on_its_stop_signal_is_no_crash(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.started()
+    tape.accepted(5)
+    tape.observed(5)
+    tape.killing(5)
+    tape.stop(0.01, 5, disposition="handled")
+    tape.exit(0.1, 3)
+    tape.over(0.2, endpoint=False)
+    assert tape.ending().outcome == "graceful"
+
+
+PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
+    ("slow start", {"probe": "liveness", "output": REFUSED, "before": False}, "livenessProbeKilled",
+     "for its livenessProbe failed (dial tcp 10.244.0.2:8080: connect: connection refused): it did not listen yet "
+     "(exit code 137: SIGKILL, 2.0 s after SIGTERM)",
+     "A startupProbe with the same check, failureThreshold * periodSeconds at least 42 s (21.0 s were not enough"),
+    ("hung", {"probe": "liveness", "output": LATE, "before": True}, "livenessProbeKilled",
+     ": it did not answer in time", "A longer livenessProbe.timeoutSeconds"),
+    ("slow from the start", {"probe": "liveness", "output": LATE, "before": False}, "livenessProbeKilled",
+     ": it did not answer in time", "If it starts slowly, a startupProbe"),
+    ("stopped listening", {"probe": "liveness", "output": REFUSED, "before": True, "code": 0}, "livenessProbeKilled",
+     ": it no longer listened (exit code 0)", "It had answered before"),
+    ("another port", {"probe": "liveness", "output": REFUSED, "before": False, "listeners": (9090,)},
+     "livenessProbeKilled", ": it listened on port 9090", "livenessProbe port: 9090, for nothing listens on 8080"),
+    ("an error", {"probe": "liveness", "output": "HTTP probe failed with statuscode: 404", "before": False},
+     "livenessProbeKilled", ": it listened, and answered with an error", "Correct the probe's path"),
+    ("a command", {"probe": "liveness", "output": "", "before": True}, "livenessProbeKilled",
+     "for its livenessProbe failed (exit code 137", "Correct the livenessProbe"),
+    ("startup too short", {"probe": "startup", "output": REFUSED, "before": False}, "startupProbeKilled",
+     "had not succeeded in its time (dial tcp", "startupProbe: failureThreshold * periodSeconds at least 42 s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "id_", "text", "advice"), [row[1:] for row in PROBES], ids=[r[0] for r in PROBES])
+def test_a_restart_by_a_probe_says_how_the_program_looked_and_what_helps(
+    new_tape: Any, facts: dict[str, Any], id_: str, text: str, advice: str
+) -> None:
+    tape = new_tape()
+    probed(tape, -30, -9, **facts)
+    tape.started(at=-8)
+    deleted(tape)
+    ending = tape.ending()
+    assert (ending.outcome, exit_status([ending])) == ("restarted", 3)
+    found = finding(ending, id_)
+    assert f"The kubelet restarted app 21.0 s after its start, {text.removeprefix(', ')}"[:30] in found.text
+    assert text in found.text and advice in found.advice, found
+    assert not [each for each in ending.findings if each.id in ("killed", "crashed", "endedByItself")]
+
+
+def test_a_run_that_ran_out_of_memory_before_is_told(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -10, -9, code=137, signal=9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+    tape.started(at=-5)
+    deleted(tape)
+    ending = tape.ending()
+    assert "ran out of memory" in finding(ending, "restartedOutOfMemory").text
+
+
+def test_an_init_container_that_is_tried_again_until_it_succeeds_is_no_crash(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("wait", "init"), ContainerFacts("app")))
+    run(tape, -10, -9.9, code=1, container="wait", lines=("no db yet",))
+    run(tape, -8, -7.9, code=0, container="wait")
+    tape.started(at=-5)
+    deleted(tape)
+    ending = tape.ending()
+    assert ending.outcome == "graceful"
+    found = finding(ending, "initContainerFailed")
+    assert found.severity == "info" and "succeeded when it was tried again" in found.text
+    assert [c.name for c in ending.containers] == ["app"]
+
+
+def test_an_init_container_that_keeps_failing_is_the_crash_of_its_pod(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("wait", "init"), ContainerFacts("app")))
+    run(tape, -10, -9.9, code=1, container="wait", lines=("no db",))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    ending = tape.ending()
+    assert ending.outcome == "crashed" and "no container is started" in finding(ending, "initContainerFailed").text
+
+
+def living(*tapes: Any) -> list[Ending]:
+    records = [record for tape in tapes for record in tape.records]
+    return build_endings(records, [PodFacts(tapes[0].uid, "default", "web")], kubernetes_version="1.36")
+
+
+def test_a_pod_that_lives_on_has_a_story_of_its_containers_ends(new_tape: Any) -> None:
+    tape = new_tape()
+    probed(tape, 1, 22, "liveness", REFUSED, False)
+    tape.started(at=23)
+    (ending,) = living(tape)
+    assert is_ongoing(ending) and outcome_words(ending) == "is running, after 1 restart"
+    assert "it did not listen yet" in finding(ending, "livenessProbeKilled").text
+    assert ending.not_known == ("It has not been deleted: times count from its first record.",)
+    made = ending_document(ending)
+    assert made["ongoing"] and made["earlierEnds"][0]["endedBy"] == "livenessProbe"
+    assert made["earlierEnds"][0]["failedProbe"] == {"output": REFUSED, "succeededBefore": False}
+    assert "before the DELETE" not in plain_text([ending], 100)
+
+
+def test_a_pod_between_two_runs_is_not_running_and_tells_of_its_crash(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, 1, 1.1, lines=("FATAL",))
+    (ending,) = living(tape)
+    assert is_ongoing(ending) and outcome_words(ending) == "is not running"
+    assert "app crashed 100 ms after its start" in finding(ending, "crashed").text
+    assert "before the DELETE" not in plain_text([ending], 100)
