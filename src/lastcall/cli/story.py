@@ -13,6 +13,7 @@ from lastcall.cli.exit_status import exit_status
 from lastcall.cli.output import checked_output, output_options, stdout_console, tell
 from lastcall.cluster.control import ControlClient
 from lastcall.timeline.ending import build_endings
+from lastcall.timeline.findings_restarts import is_over
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Ending, PodFacts
 from lastcall.timeline.verdict import is_ongoing, outcome_words
@@ -43,10 +44,12 @@ def story(
     output_file: Path | None,
     explain: bool,
 ) -> None:
-    """Tell how POD ended, or how far its end has come. Without POD: show all endings that are known.
+    """Tell how POD ended, or how far its end has come; of a POD that runs, how its containers ended before and why.
+    Without POD: show all endings that are known.
 
     For clusters that stay (lastcall up). Exit status as for `lastcall run`: 0 all ended gracefully, 3 something was
-    SIGKILLed or a preStop hook failed, 1 how it ended is not known. A Pod that is still ending counts as graceful.
+    SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe, 1 how it ended is not known.
+    A Pod that is still ending counts as graceful.
     """
     format_ = checked_output(output, output_file)
     client = ControlClient(cluster)
@@ -64,7 +67,7 @@ def story(
             click.echo(f"the {MOST_TOGETHER} latest of {len(ended)} endings", err=True)
     else:
         chosen = [find_ending(known, pod, namespace, uid, cluster)]
-    status = exit_status([ending for ending in chosen if not is_ongoing(ending)])
+    status = exit_status([ending for ending in chosen if not is_ongoing(ending) or ending.outcome != "unknown"])
     tell(stdout_console(), chosen, format_, output_file, kubernetes_version=version, status=status, explain=explain)
     raise SystemExit(status)
 
@@ -98,14 +101,14 @@ def find_ending(
         wanted = f"{wanted} with uid {uid}".strip()
     else:
         found = [e for e in known if e.pod.name == name and e.pod.namespace == where]
-    told = [e for e in found if e.zero_kind]
+    told = [e for e in found if e.zero_kind or e.earlier or any(is_over(c, e) for c in e.containers)]
     if told:
         return told[-1]
     if found:
         there = found[-1].pod
         raise UserError(
-            f"Pod {there.namespace}/{there.name} of cluster {cluster!r} runs: there is no end to tell of "
-            f"(kubectl delete pod {there.name} -n {there.namespace} ends it)"
+            f"Pod {there.namespace}/{there.name} of cluster {cluster!r} is running, and none of its containers has "
+            f"ended yet: nothing to tell (kubectl delete pod {there.name} -n {there.namespace} ends it)"
         )
     raise UserError(f"cluster {cluster!r} knows no Pod {wanted} in namespace {where}; {_known(known)}")
 

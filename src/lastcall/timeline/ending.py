@@ -160,14 +160,18 @@ def _is_within(entry: Entry, entries: Sequence[Entry]) -> bool:
 def _outcome(containers: Sequence[ContainerEnding], earlier: Sequence[ContainerEnding], ends: bool) -> Outcome:
     if any(c.sigkilled for c in containers):
         return "killed"
-    if any(c.started and c.exit_code is None for c in containers):
+    if ends and any(c.started and c.exit_code is None for c in containers):
         return "unknown"
     last = [c for c in containers if c.ended_before_delete or (not ends and c.exited_at is not None)]
     # An init container that is tried again until it succeeds waits for something: that is no crash.
-    if any(c.failed_by_itself for c in [*last, *(c for c in earlier if c.kind != "init")]):
+    runs = [c for c in earlier if c.kind != "init"]
+    killed = any(c.ended_by == "itself" and c.sigkilled for c in runs)
+    if killed or any(c.failed_by_itself for c in [*last, *runs]):
         return "crashed"
     if any(c.ended_by in ("livenessProbe", "startupProbe") for c in [*earlier, *last]):
         return "restarted"
+    if any(c.started and c.exit_code is None for c in containers):
+        return "unknown"
     if any(c.pre_stop and c.pre_stop.outcome in ("failed", "outlived") for c in containers):
         return "hookFailed"
     return "graceful"

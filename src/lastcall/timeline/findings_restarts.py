@@ -56,9 +56,9 @@ def _killed_by_probe(c: ContainerEnding, times: int) -> Finding:
     never = startup or (c.probe is not None and c.probe.succeeded_before is False)
     refused, late = _REFUSED.search(output), _LATE.search(output)
     others = sorted({each.port for each in c.sockets.listeners}) if c.sockets else []
-    took = _s(c.run_seconds) if c.run_seconds is not None else ""
+    took = _s(c.had_seconds) if c.had_seconds is not None else ""
     variant, advice = "", fix(id_)
-    wanted = max(LEAST_STARTUP_SECONDS, math.ceil(2 * (c.run_seconds or 0.0)))
+    wanted = max(LEAST_STARTUP_SECONDS, math.ceil(2 * (c.had_seconds or 0.0)))
     if refused and others and int(refused[1]) not in others:
         variant = "otherPort"
         advice = fix(id_, "otherPort", port=refused[1], others=_and(list(map(str, others))))

@@ -153,6 +153,12 @@ class ContainerEnding:
         return max(0.0, self.exited_at - self.started_at)
 
     @property
+    def had_seconds(self) -> float | None:
+        """From its start until it was told to stop, or ended by itself."""
+        ends = [at for at in (self.stop_requested_at, self.exited_at) if at is not None]
+        return max(0.0, min(ends) - self.started_at) if ends and self.started_at is not None else None
+
+    @property
     def failed_by_itself(self) -> bool:
         """A crash: nothing told it to stop, nobody killed it, and it was no success."""
         return self.ended_by == "itself" and bool(self.exit_code) and self.killed_by is None

@@ -32,10 +32,32 @@ spec:
       lifecycle: {preStop: {sleep: {seconds: 1}}}
 """
 
+CRASHES = """
+apiVersion: v1
+kind: Pod
+metadata: {name: crashes, namespace: default}
+spec:
+  containers:
+    - {name: app, image: busybox, command: [sh, -c, "echo FATAL no DB_URL; exit 3"]}
+"""
+
+SLOW = """
+apiVersion: v1
+kind: Pod
+metadata: {name: slow, namespace: default}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: app
+      image: busybox
+      command: [sh, -c, "while true; do sleep 1; done"]
+      livenessProbe: {exec: {command: ["false"]}, periodSeconds: 1, failureThreshold: 3}
+"""
+
 
 @pytest.fixture(scope="module")
 def records():
-    """web ended twice (the second time killed), other is ending, runs runs."""
+    """web ended twice (the second time killed), other is ending, runs runs, crashes crashes and slow is restarted."""
     holder = []
 
     async def scenario(cluster: VirtualCluster) -> None:
@@ -45,6 +67,9 @@ def records():
             await cluster.wait_ready("web" if grace == 30 else "web~2")
             await cluster.delete("pod/web")
             await cluster.wait_gone("web" if grace == 30 else "web~2")
+        await cluster.create(CRASHES)
+        await cluster.create(SLOW)
+        await cluster.sleep(20)
         for name in ("other", "runs"):
             await cluster.create(POD % (name, 30))
             await cluster.wait_ready(name)
@@ -130,8 +155,31 @@ def test_a_pod_that_is_ending_is_told_as_far_as_it_has_come(tell):
 def test_a_pod_that_runs_has_no_end_and_the_error_says_how_to_make_one(tell):
     status, _, error = tell("runs")
     assert status == 2
-    assert "Pod default/runs of cluster 'lastcall' runs" in error
+    assert "Pod default/runs of cluster 'lastcall' is running, and none of its containers has ended yet" in error
     assert "kubectl delete pod runs -n default" in error
+
+
+def test_a_pod_that_runs_and_crashed_before_has_a_story(tell):
+    status, out, _ = tell("crashes")
+    assert status == 3
+    out = " ".join(out.split())
+    assert "default/crashes is not running" in out
+    assert "app crashed" in out and "by itself (exit code 3): nothing had told it to stop" in out
+    assert "The last line that it printed: FATAL no DB_URL" in out
+    (pod,) = json.loads(tell("crashes", "--output", "json")[1])["pods"]
+    assert (pod["ongoing"], pod["outcome"]) == (True, "crashed")
+    assert {(run["exitCode"], run["endedBy"]) for run in pod["earlierEnds"]} == {(3, "itself")}
+
+
+def test_a_pod_that_runs_and_was_restarted_by_its_liveness_probe_has_a_story(tell):
+    status, out, _ = tell("slow")
+    assert status == 3
+    out = " ".join(out.split())
+    assert "The kubelet restarted app" in out and "for its livenessProbe failed" in out
+    assert "If it starts slowly, a startupProbe with the same check" in out
+    (pod,) = json.loads(tell("slow", "--output", "json")[1])["pods"]
+    assert pod["outcome"] == "restarted"
+    assert pod["earlierEnds"][0]["failedProbe"]["succeededBefore"] is False
 
 
 @pytest.mark.parametrize("arguments", [("nope",), ("web", "-n", "shop"), ("--uid", "zzz")])

@@ -133,7 +133,7 @@ PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("slow start", {"probe": "liveness", "output": REFUSED, "before": False}, "livenessProbeKilled",
      "for its livenessProbe failed (dial tcp 10.244.0.2:8080: connect: connection refused): it did not listen yet "
      "(exit code 137: SIGKILL, 2.0 s after SIGTERM)",
-     "A startupProbe with the same check, failureThreshold * periodSeconds at least 42 s (21.0 s were not enough"),
+     "A startupProbe with the same check, failureThreshold * periodSeconds at least 38 s (19.0 s were not enough"),
     ("hung", {"probe": "liveness", "output": LATE, "before": True}, "livenessProbeKilled",
      ": it did not answer in time", "A longer livenessProbe.timeoutSeconds"),
     ("slow from the start", {"probe": "liveness", "output": LATE, "before": False}, "livenessProbeKilled",
@@ -147,7 +147,7 @@ PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("a command", {"probe": "liveness", "output": "", "before": True}, "livenessProbeKilled",
      "for its livenessProbe failed (exit code 137", "Correct the livenessProbe"),
     ("startup too short", {"probe": "startup", "output": REFUSED, "before": False}, "startupProbeKilled",
-     "had not succeeded in its time (dial tcp", "startupProbe: failureThreshold * periodSeconds at least 42 s"),
+     "had not succeeded in its time (dial tcp", "startupProbe: failureThreshold * periodSeconds at least 38 s"),
 ]  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def test_a_restart_by_a_probe_says_how_the_program_looked_and_what_helps(
     ending = tape.ending()
     assert (ending.outcome, exit_status([ending])) == ("restarted", 3)
     found = finding(ending, id_)
-    assert f"The kubelet restarted app 21.0 s after its start, {text.removeprefix(', ')}"[:30] in found.text
+    assert f"The kubelet restarted app 19.0 s after its start, {text.removeprefix(', ')}"[:30] in found.text
     assert text in found.text and advice in found.advice, found
     assert not [each for each in ending.findings if each.id in ("killed", "crashed", "endedByItself")]
 

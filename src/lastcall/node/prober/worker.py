@@ -189,17 +189,15 @@ class ProbeWorker:
         if not container_id:
             return
         if self.results.get(container_id) != result:
+            facts = {"probe": self.probe_type, "result": result, "output": self.last_output}
+            if result == "failure":
+                facts["succeededBefore"] = self.state.succeeded
             self.context.recorder.record(
                 kinds.PROBE_CHANGED,
                 pod_uid=uid,
                 container=self.container["name"],
                 rule=_RULE,
-                facts={
-                    "probe": self.probe_type,
-                    "result": result,
-                    "output": self.last_output,
-                    "succeededBefore": self.state.succeeded if result == "failure" else None,
-                },
+                facts=facts,
             )
         self.results.set(container_id, result, uid)
 
