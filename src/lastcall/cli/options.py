@@ -247,6 +247,11 @@ _OPTIONS = [
         help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
     ),
     click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
+    click.option(
+        "--keep-on-failure",
+        is_flag=True,
+        help="The same, but only where something failed; Pods that are not well by then are not deleted.",
+    ),
 ]
 
 
@@ -267,6 +272,7 @@ def make_options(
     timeout: float,
     state_size: str,
     keep: bool,
+    keep_on_failure: bool,
     feature_gates: dict[str, bool] | None = None,
     max_pods: int = 110,
     seccomp_default: bool = True,
@@ -279,8 +285,9 @@ def make_options(
     for version in versions:
         check_feature_gates(version, settings)
     check_cni(cni_conf_dir, cni_bin_dir, 1)
-    if keep and len(versions) > 1:
-        raise click.UsageError("--keep leaves one cluster running: give one --kubernetes-version with it")
+    if (keep or keep_on_failure) and len(versions) > 1:
+        option = "--keep" if keep else "--keep-on-failure"
+        raise click.UsageError(f"{option} leaves one cluster running: give one --kubernetes-version with it")
     return RunOptions(
         kubernetes_version=versions[0],
         versions=versions if len(versions) > 1 else (),
@@ -290,6 +297,7 @@ def make_options(
         after=after,
         timeout=timeout,
         keep=keep,
+        keep_on_failure=keep_on_failure,
         state_size=state_size,
         output_file=output_file,
         feature_gates=settings,

@@ -78,6 +78,7 @@ class RolloutSession:
             show=self.show,
             died=self._died,
             death=lambda: self._death,
+            version=self.options.kubernetes_version,
         )
 
     async def run(self, manifests: Sequence[Manifest]) -> Result:

@@ -8,6 +8,7 @@ from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, PODS, REPLICASETS
 from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.not_well import with_ends
 from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.why_not_ready import (
     HOPELESS,
@@ -43,6 +44,7 @@ class Waiting:
     show: Callable[[float, float, str], None]
     died: asyncio.Event
     death: Callable[[], str]
+    version: str = ""
     _stuck: Unschedulable = field(default_factory=Unschedulable)
 
     async def until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
@@ -170,7 +172,8 @@ class Waiting:
         for pod in pods:
             head, *why = why_not_ready(pod, await last_events_of(self.client(), self.clock, pod))
             same_as = told.setdefault(tuple(why), name_of(pod))
-            lines += [head, *why] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
+            ends = with_ends(why, pod, self.records, self.version)
+            lines += [head, *ends] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
         return lines
 
     async def _replica_sets(self, owner: Object) -> list[Object]:

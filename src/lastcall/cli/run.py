@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastcall.cli import exit_status, output
-from lastcall.cli.errors import CommandError, WorldError, start_failure
+from lastcall.cli.errors import CommandError, WorldError, guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
@@ -136,17 +136,27 @@ async def _tell(
         endings = session.endings()
         if endings:
             tell(endings, error.exit_status, str(error))
+        if options.keep_on_failure and not session.is_dead:
+            guarded(partial(_raise, error))
+            await _keep(session, interrupts)
+            return error.exit_status
         raise
-    status = exit_status.exit_status(endings)
+    status = exit_status.exit_status(endings) if not session.left_alone else exit_status.NOT_GRACEFUL
     tell(endings, status, "")
-    if options.keep:
+    if options.keep or (options.keep_on_failure and status != exit_status.OK):
         await _keep(session, interrupts)
     return status
+
+
+def _raise(error: CommandError) -> int:
+    raise error
 
 
 async def _keep(session: Session, interrupts: Interrupts) -> None:
     """Stay until the first signal, which is the way to end it: no error."""
     path = session.cluster.kubeconfig_path()
+    if session.left_alone:
+        session.live.note("Nothing was deleted, for a Pod is not well (--keep-on-failure)")
     session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
     task = asyncio.current_task()
     assert task is not None

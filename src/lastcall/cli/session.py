@@ -22,9 +22,17 @@ from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.not_simulated import of_manifests
+from lastcall.cli.not_well import ends_told, has_failed, with_ends
 from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.owners import FollowedOwner, OwnerFollower
-from lastcall.cli.why_not_ready import Unschedulable, hopeless_reason, in_short, why_no_pods, why_not_ready
+from lastcall.cli.why_not_ready import (
+    Unschedulable,
+    hopeless_reason,
+    in_short,
+    is_ready,
+    why_no_pods,
+    why_not_ready,
+)
 from lastcall.cli.workloads import OWNERS, Progress, progress, with_grace
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
@@ -77,6 +85,7 @@ class RunOptions:
     after: float = 1.0
     timeout: float = 60.0
     keep: bool = False
+    keep_on_failure: bool = False
     state_size: str = "50%"
     output_file: Path | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
@@ -104,6 +113,8 @@ class Session:
     _deleted: bool = False
     _given_up: bool = False
     """A Pod waits for a node that never comes."""
+    left_alone: bool = False
+    """Nothing was deleted, for a Pod was not well and `keep_on_failure` was asked for."""
     _resource_version: str = ""
 
     async def run(self, manifests: Sequence[Manifest]) -> list[Ending]:
@@ -130,6 +141,11 @@ class Session:
             raise failure
         return self.endings()
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether a process of the cluster has died."""
+        return bool(self._death)
+
     async def keep(self) -> None:
         """Return never; raises WorldError when a process of the cluster dies."""
         await self._unless_died(_forever())
@@ -142,8 +158,8 @@ class Session:
                 await client.close()
 
     def endings(self) -> list[Ending]:
-        """The stories as far as they are known; none before the first DELETE."""
-        if self._follower is None or not self._deleted:
+        """The stories as far as they are known; none before the first DELETE, but of what was left alone."""
+        if self._follower is None or not (self._deleted or self.left_alone):
             return []
         pods = [pod_facts(pod.obj) for pod in self._told()]
         return build_endings(self.records, pods, kubernetes_version=self.options.kubernetes_version)
@@ -181,9 +197,23 @@ class Session:
         self._over = {pod.uid for pod in follower.pods.values() if pod.gone and pod.owner_uid}
         if not self._told():
             raise WorldError("no Pod is left to end: " + "; ".join(_gone_by_itself(each) for each in parents))
+        if self._say_what_is_not_well(started) and self.options.keep_on_failure:
+            self.left_alone = True
+            return
         self.live.begin([pod_facts(pod.obj) for pod in self._told()])
         await self._delete(pods, parents, client, tasks)
         await self._wait_gone(follower)
+
+    def _say_what_is_not_well(self, started: float) -> bool:
+        """Whether containers have crashed, or were restarted, before anything was deleted."""
+        found = False
+        for pod in self._told():
+            if not has_failed(pod.obj):
+                continue
+            if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
+                found = True
+                self._note(started, "\n".join([f"{pod.key} is not well:", *lines]))
+        return found
 
     def _dropped(self, manifests: Sequence[Manifest]) -> list[str]:
         """Fields that this version does not know, or has switched off, and so leaves out without a word."""
@@ -242,7 +272,11 @@ class Session:
             obj = follower.pods[pod].obj
             head, *why = why_not_ready(obj, await last_events_of(client, self.clock, obj))
             same_as = told.setdefault(tuple(why), follower.pods[pod].key)
-            lines += [head, *why] if same_as == follower.pods[pod].key else [f"{head}, as {same_as}"]
+            if same_as != follower.pods[pod].key:
+                lines.append(f"{head}, as {same_as}")
+                continue
+            await self.cluster.drain_records()
+            lines += [head, *with_ends(why, obj, self.records, self.options.kubernetes_version)]
         raise WorldError("\n".join(lines))
 
     async def _say_what_is_late(self, follower: PodFollower, client: Client) -> None:
@@ -363,7 +397,7 @@ class Session:
 
 
 def _state(pod: FollowedPod) -> str:
-    if pod.ready:
+    if pod.ready and (is_ready(pod.obj) or not has_failed(pod.obj)):
         return "is Ready"
     phase = (pod.obj.get("status") or {}).get("phase") or "Pending"
     return f"is ended by itself ({phase})" if pod.ended_by_itself or pod.gone else f"is not Ready ({phase})"

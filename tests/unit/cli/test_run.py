@@ -269,6 +269,26 @@ def test_a_late_service_account_is_waited_for(new_cluster, pod_file):
     assert run_manifests(load_manifests([str(pod_file)]), FAST, lambda _: cluster) == 0
 
 
+def test_with_keep_on_failure_a_cluster_whose_pod_is_not_ready_stays(new_cluster, pod_file, capsys, monkeypatch):
+    options = replace(FAST, keep_on_failure=True, timeout=0.1)
+    cluster = new_cluster(ready=False)
+
+    def path():
+        assert not cluster.stopped
+        cluster.spawn(press())
+        return "/proc/1/fd/9"
+
+    async def press():
+        signal.raise_signal(signal.SIGINT)
+
+    cluster.kubeconfig_path = path
+    assert run_manifests(load_manifests([str(pod_file)]), options, lambda _: cluster) == 1
+    said = capsys.readouterr().err
+    assert said.index("not every Pod became Ready") < said.index("kubectl --kubeconfig /proc/1/fd/9")
+    assert cluster.stopped == 1
+    assert run_manifests(load_manifests([str(pod_file)]), replace(options, timeout=5), lambda _: new_cluster()) == 0
+
+
 def test_keep_says_how_to_reach_the_cluster_and_ctrl_c_is_the_way_out(new_cluster, pod_file, capsys, monkeypatch):
     cluster = new_cluster()
 

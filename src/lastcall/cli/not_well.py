@@ -1,0 +1,89 @@
+"""What became of the containers of a Pod that is not well: how they ended, why, and what they printed last. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.timeline import kinds
+from lastcall.timeline.catalogue.lookup import fix
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.findings_restarts import last_words, restarts
+from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.record import Record
+from lastcall.timeline.render.wording import printable
+from lastcall.timeline.story import Ending, PodFacts
+
+_GENERAL = tuple(f"  fix: {fix(id_)}" for id_ in ("probeFailed", "crashLoop"))
+"""What is said where nothing better is known."""
+
+
+def has_failed(pod: Object) -> bool:
+    """Whether a container of it has ended with a failure, or was started again."""
+    status = pod.get("status") or {}
+    return any(
+        each.get("restartCount") or ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
+        for field in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(field) or ()
+    )
+
+
+def with_ends(why: Sequence[str], pod: Object, records: Iterable[Record], version: str) -> list[str]:
+    """Lines that say why a Pod is not Ready, and what its containers' ends add to that."""
+    ends = ends_told(pod, records, version)
+    return [*(line for line in why if not ends or line not in _GENERAL), *ends]
+
+
+def ends_told(pod: Object, records: Iterable[Record], version: str) -> list[str]:
+    """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
+    last; none for a Pod whose containers are well."""
+    own = [record for record in records if record.pod_uid == uid_of(pod)]
+    (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version)
+    return [*_lines(ending), *_words(_of_unready(pod, ending))]
+
+
+def ends_of_all(records: Sequence[Record], version: str) -> list[str]:
+    """Lines about every Pod of which a container crashed or was restarted before the Pod's own end."""
+    suspects: dict[str, None] = {}
+    starts: set[tuple[str, str]] = set()
+    for record in records:
+        if record.kind == kinds.PROCESS_STARTED:
+            if (record.pod_uid, record.container) in starts:
+                suspects[record.pod_uid] = None
+            starts.add((record.pod_uid, record.container))
+        elif record.kind == kinds.PROCESS_EXITED and record.facts.get("exitCode"):
+            suspects[record.pod_uid] = None
+    of_them = [record for record in records if record.pod_uid in suspects]
+    lines = []
+    for ending in build_endings(of_them, [PodFacts(uid, "", "") for uid in suspects], kubernetes_version=version):
+        if found := _lines(ending):
+            lines += [f"{ending.pod.namespace}/{ending.pod.name} was not well:", *found]
+    return lines
+
+
+def _lines(ending: Ending) -> list[str]:
+    lines: list[str] = []
+    for finding in restarts(ending):
+        lines.append(f"  {printable(finding.text, 1000)}")
+        if finding.advice:
+            lines.append(f"  fix: {printable(finding.advice, 1000)}")
+    return [*lines, *_words(last_words(ending))]
+
+
+def _words(of: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    lines: list[str] = []
+    for heading, words in of:
+        lines += [f"  {printable(heading)}:", *(f"    | {printable(word, 300)}" for word in words)]
+    return lines
+
+
+def _of_unready(pod: Object, ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
+    """Of containers that run and are not ready, and that did not end before."""
+    ended = {run.name for run in ending.earlier}
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    unready = {
+        each.get("name") for each in statuses if not each.get("ready") and "running" in (each.get("state") or {})
+    }
+    return [
+        (f"what {run.name} printed last (it runs and is not ready)", run.last_lines)
+        for run in ending.containers
+        if run.name in unready - ended and run.last_lines
+    ]

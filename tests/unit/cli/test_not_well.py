@@ -1,0 +1,79 @@
+"""What is told of containers that are not well: the cluster is gone when somebody reads it."""
+
+from typing import Any
+
+from lastcall.cli.not_well import ends_of_all, ends_told, has_failed, with_ends
+from lastcall.timeline import kinds
+from lastcall.timeline.catalogue.lookup import fix
+from lastcall.timeline.record import Record
+
+REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
+
+
+def record(at: float, kind: str, container: str = "app", uid: str = "u", **facts: Any) -> Record:
+    return Record(f"r-{uid}-{at}-{kind}", int(at * 1e9), 0, "a", kind, uid, container, facts=facts)
+
+
+def crash(at: float, uid: str = "u") -> list[Record]:
+    return [
+        record(at, kinds.PROCESS_STARTED, uid=uid, pid=7, exe="/bin/sh", argv=["sh"]),
+        record(at + 0.1, kinds.OUTPUT, uid=uid, stream="stdout", text="FATAL no DB_URL\x1b[0m"),
+        record(at + 0.2, kinds.PROCESS_EXITED, uid=uid, pid=7, exitCode=3, signal=None),
+    ]
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+        "spec": {"containers": [{"name": "app"}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": "app", **status}]},
+    }
+
+
+def test_a_container_that_crashed_is_told_with_its_exit_code_and_its_last_lines() -> None:
+    lines = ends_told(pod(), [*crash(1), *crash(3)], "1.36")
+    assert lines[0].startswith("  app crashed 2 times, the last one 200 ms after its start, by itself (exit code 3)")
+    assert lines[-2:] == ["  what app printed last (exit code 3):", "    | FATAL no DB_URL\\x1b[0m"]
+
+
+def test_a_container_that_runs_and_is_not_ready_is_told_with_its_last_lines() -> None:
+    records = crash(1)[:2]
+    assert ends_told(pod(ready=False, state={"running": {}}), records, "1.36") == [
+        "  what app printed last (it runs and is not ready):",
+        "    | FATAL no DB_URL\\x1b[0m",
+    ]
+    assert ends_told(pod(ready=True, state={"running": {}}), records, "1.36") == []
+
+
+def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() -> None:
+    killed = [
+        record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"]),
+        record(4, kinds.PROBE_CHANGED, probe="liveness", result="failure", output=REFUSED, succeededBefore=False),
+        record(4, kinds.KILLING, message="", gracePeriodSeconds=30, reason="LivenessProbe"),
+        record(4, kinds.STOP_REQUESTED, timeoutSeconds=30),
+        record(4.1, kinds.PROCESS_EXITED, pid=7, exitCode=143, signal="SIGTERM"),
+    ]
+    general = f"  fix: {fix('probeFailed')}"
+    assert with_ends(["  Event Unhealthy", general], pod(), [], "1.36") == ["  Event Unhealthy", general]
+    lines = with_ends(["  Event Unhealthy", general], pod(), killed, "1.36")
+    assert general not in lines and lines[0] == "  Event Unhealthy"
+    assert "it did not listen yet" in lines[1]
+    assert lines[2].startswith("  fix: A startupProbe with the same check") and "at least 30 s (3.0 s were" in lines[2]
+
+
+def test_of_all_pods_those_are_told_whose_containers_ended_before() -> None:
+    made = record(0, kinds.POD_CREATED, "", namespace="shop", name="web", containers=[])
+    well = [record(1, kinds.PROCESS_STARTED, uid="v", pid=8)]
+    ended = [record(1, kinds.PROCESS_STARTED, uid="w", pid=9), record(2, kinds.DELETE_ACCEPTED, "", uid="w"),
+             record(3, kinds.STOP_REQUESTED, uid="w"),
+             record(4, kinds.PROCESS_EXITED, uid="w", pid=9, exitCode=143)]  # fmt: skip
+    lines = ends_of_all([made, *crash(1), *well, *ended], "1.36")
+    assert lines[0] == "shop/web was not well:" and "app crashed" in lines[1]
+    assert sum("was not well" in line for line in lines) == 1
+
+
+def test_a_status_says_whether_a_container_has_failed() -> None:
+    assert not has_failed(pod(restartCount=0, state={"running": {}}))
+    assert not has_failed(pod(restartCount=0, state={"terminated": {"exitCode": 0}}))
+    assert has_failed(pod(restartCount=1, state={"running": {}}))
+    assert has_failed(pod(restartCount=0, state={"terminated": {"exitCode": 3}}))
