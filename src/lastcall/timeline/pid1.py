@@ -27,7 +27,7 @@ def is_shell(c: ContainerEnding) -> bool:
 def forwards(c: ContainerEnding) -> Forwards:
     """To whom PID 1 passes signals on: its child alone, or its child's process group; "" where that is not known."""
     names = (c.command, posixpath.basename(c.exe))
-    found = next((_FORWARDERS[name] for name in names if name in _FORWARDERS), "")
+    found: Forwards = next((_FORWARDERS[name] for name in names if name in _FORWARDERS), "")
     return "group" if found == "child" and "-g" in c.argv[1:2] else found
 
 

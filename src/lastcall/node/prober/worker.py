@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.cri.api import RuntimeService
@@ -189,7 +189,7 @@ class ProbeWorker:
         if not container_id:
             return
         if self.results.get(container_id) != result:
-            facts = {"probe": self.probe_type, "result": result, "output": self.last_output}
+            facts: dict[str, Any] = {"probe": self.probe_type, "result": result, "output": self.last_output}
             if result == "failure":
                 facts["succeededBefore"] = self.state.succeeded
             self.context.recorder.record(
