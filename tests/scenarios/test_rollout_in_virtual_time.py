@@ -167,8 +167,8 @@ NEVER_READY = [
     (
         "the API server refuses them",
         (SPEC, "    spec:\n      serviceAccountName: nobody\n      containers:\n"),
-        41,
-        "timed out after 40 s (--timeout) waiting for Pods to become available: 0 of 3 Pods are available",
+        6,
+        "giving up waiting for Pods to become available: 0 of 3 Pods are available",
         "Deployment default/polite: 0 of its 3",
         'serviceaccount "nobody" not found',
         "fix: add ServiceAccount nobody to the manifests",
@@ -201,6 +201,23 @@ kind: PodDisruptionBudget
 metadata: {name: whole}
 spec: {minAvailable: 3, selector: {matchLabels: {app: polite}}}
 """
+
+
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: three}
+spec: {hard: {pods: "3"}}
+"""
+
+
+def test_an_update_that_a_quota_leaves_no_room_for_is_given_up_with_the_quotas_name(tmp_path: Path) -> None:
+    strategy = "  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n"
+    text, _, took = failure(tmp_path, "  replicas: 3\n", f"  replicas: 3\n{strategy}", QUOTA, timeout=300)
+    assert text.startswith("giving up waiting for the rollout to be over: ")
+    assert "3 of its 3 Pods are Ready, 0 of them made from the new template" in text
+    assert text.count("exceeded quota: three") == 1 and "fix: ResourceQuota three has no room for another Pod" in text
+    assert "minReadySeconds" not in text and took < 15
 
 
 @pytest.mark.parametrize("disrupt", ["evict", "drain"])

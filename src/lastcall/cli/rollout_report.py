@@ -230,18 +230,15 @@ def yaml_lines(patch: dict[str, Any]) -> list[str]:
 def as_json(results: Sequence[Result], thresholds: Thresholds | None = None) -> dict[str, Any]:
     """The document; `experiments` has more entries when it was repeated, and when the advice was tried. `pooled` are
     the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together."""
-    limits = thresholds or Thresholds()
+    document = {"schema": SCHEMA, "lastcall": __version__, "experiments": [_experiment(each) for each in results]}
+    if thresholds is None:  # runs that were not alike
+        return document
     groups = {
-        name: pooled_json(pool(those), limits)
+        name: pooled_json(pool(those), thresholds)
         for name, advised in (("manifest", False), ("withAdvice", True))
         if (those := [each for each in results if each.advised is advised])
     }
-    return {
-        "schema": SCHEMA,
-        "lastcall": __version__,
-        "experiments": [_experiment(each) for each in results],
-        "pooled": groups,
-    }
+    return {**document, "pooled": groups}
 
 
 def _experiment(result: Result) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What `lastcall rollout` waits for: Pods Ready, rules that name them, the end of the disruption; and why not yet."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,11 +13,15 @@ from lastcall.cli.not_well import with_ends
 from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.why_not_ready import (
     HOPELESS,
+    SURE_SECONDS,
     Unschedulable,
     hopeless_reason,
     in_short,
     is_crash_looping,
     is_ready,
+    may_go,
+    replica_failure,
+    told_once,
     unschedulable_message,
     why_no_pods,
     why_not_ready,
@@ -46,6 +51,7 @@ class Waiting:
     death: Callable[[], str]
     version: str = ""
     _stuck: Unschedulable = field(default_factory=Unschedulable)
+    _refused_since: float = math.inf
 
     async def until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
         """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
@@ -71,6 +77,9 @@ class Waiting:
                 if hopeless:
                     why = await self._why_not_ready(hopeless)
                     raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                if await self._refused(now):
+                    why = await self._why()
+                    raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
                 if crashing := await self._crashing(pods):
                     why = await self._why_not_ready(crashing)
                     raise Crashed("\n".join([f"giving up waiting for {what}: {missing}", *why]))
@@ -83,6 +92,17 @@ class Waiting:
         everywhere = (await self.client().list(PODS)).items
         more_to_come = bool(self.workload.obj["spec"].get("minReadySeconds"))
         return self._stuck.look(pods, everywhere, now, more_to_come=more_to_come)
+
+    async def _refused(self, now: float) -> bool:
+        """Whether the API server refuses the owner's Pods, has for a while, and nothing goes on that may change it."""
+        owner = await self._owner()
+        if not replica_failure(owner):
+            self._refused_since = math.inf
+            return False
+        self._refused_since = min(now, self._refused_since)
+        if now - self._refused_since < SURE_SECONDS or owner["spec"].get("minReadySeconds"):
+            return False
+        return not any(map(may_go, (await self.client().list(PODS)).items))
 
     async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
         """Those that crash again and again, with nothing else left to come up that they may be waiting for."""
@@ -163,7 +183,8 @@ class Waiting:
             ready = sum(map(is_ready, pods))
             lines += why_no_pods(what, owner, ready, wanted, await events_of(self.client(), owner))
             for replica_set in await self._replica_sets(owner):
-                lines += why_no_pods("", replica_set, 0, 1, await events_of(self.client(), replica_set))[1:]
+                more = why_no_pods("", replica_set, 0, 1, await events_of(self.client(), replica_set))[1:]
+                lines += told_once(more, lines)
         return [*lines, *await self._why_not_ready(late)]
 
     async def _why_not_ready(self, pods: Sequence[Object]) -> list[str]:

@@ -1,5 +1,6 @@
 """Why a Pod is not Ready, in words, from its conditions, container states and Events. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,15 +70,23 @@ class Unschedulable:
         late = [refused[uid] for uid, since in self._since.items() if now - since >= SURE_SECONDS]
         if not late:
             return []
-        going = more_to_come or any(map(_may_go, everywhere))
+        going = more_to_come or any(map(may_go, everywhere))
         return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
 
 
-def _may_go(pod: Object) -> bool:
+def may_go(pod: Object) -> bool:
     """Whether a Pod may leave its node by itself, or is on its way to Ready, upon which its owner may end another."""
     if "deletionTimestamp" in pod["metadata"] or pod["spec"].get("restartPolicy") in ("Never", "OnFailure"):
         return True
     return bool(pod["spec"].get("nodeName")) and not is_ready(pod)
+
+
+def replica_failure(owner: Object) -> str:
+    """Why a Deployment or ReplicaSet cannot create its Pods; "" when it can."""
+    for condition in (owner.get("status") or {}).get("conditions") or []:
+        if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True"):
+            return str(condition.get("message") or condition.get("reason") or "it failed")
+    return ""
 
 
 def unschedulable_message(pod: Object) -> str:
@@ -127,21 +136,39 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
             lines.append(f"  condition {condition.get('type')} is {condition.get('status')}: {why}")
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
-    return [*lines, *(f"  fix: {each}" for each in dict.fromkeys(_fixes_of(warnings)))]
+    return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(_fixes_of(warnings)))]
+
+
+_POD_NAME = re.compile(r'pods "[^"]*" (.*)', re.DOTALL)
+
+
+def told_once(lines: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+    """Without those that say of another Pod, or by another condition or Event, what one before them says."""
+
+    def gist(line: str) -> str:
+        found = _POD_NAME.search(line)
+        return re.sub(r" \(\d+ times\)$", "", found[1]) if found else line
+
+    seen = {gist(line) for line in known}
+    fresh: dict[str, str] = {}
+    for line in lines:
+        if gist(line) not in seen:
+            fresh.setdefault(gist(line), line)
+    return list(fresh.values())
 
 
 def _how_far(owner: Object, ready: int, wanted: int | None) -> str:
     """Of an owner's Pods, with the reason where Ready is not enough."""
     if wanted is None:
         return "has not been looked at by its controller"
-    text, status = f"{ready} of its {wanted} Pods are Ready", owner.get("status") or {}
+    text, status, spec = f"{ready} of its {wanted} Pods are Ready", owner.get("status") or {}, owner.get("spec") or {}
     if ready < wanted:
         return text
-    # A StatefulSet and a DaemonSet tell of it by names of their own.
-    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled"))
-    if updated is not None and updated < wanted:
+    # A DaemonSet tells of it by a name of its own; what is 0 is left out.
+    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
+    if ("strategy" in spec or "updateStrategy" in spec) and updated < wanted:
         return f"{text}, {updated} of them made from the new template"
-    seconds = (owner.get("spec") or {}).get("minReadySeconds")
+    seconds = spec.get("minReadySeconds")
     return f"{text}, but not yet for {seconds} s (spec.minReadySeconds)" if seconds else text
 
 

@@ -122,13 +122,15 @@ def test_an_owner_whose_pods_are_refused_has_a_fix_too() -> None:
 
 
 HOW_FAR = [
-    ("of the old template", {}, {"updatedReplicas": 0},
+    ("of the old template", {"strategy": {}}, {},
      "2 of its 2 Pods are Ready, 0 of them made from the new template"),
-    ("a DaemonSet's", {}, {"updatedNumberScheduled": 1},
+    ("a DaemonSet's", {"updateStrategy": {}}, {"updatedNumberScheduled": 1},
      "2 of its 2 Pods are Ready, 1 of them made from the new template"),
-    ("not for long enough", {"minReadySeconds": 30}, {"updatedReplicas": 2},
+    ("not for long enough", {"strategy": {}, "minReadySeconds": 30}, {"updatedReplicas": 2},
      "2 of its 2 Pods are Ready, but not yet for 30 s (spec.minReadySeconds)"),
-    ("nothing asks for more", {}, {"updatedReplicas": 2}, "2 of its 2 Pods are Ready"),
+    ("a ReplicaSet's", {"minReadySeconds": 30}, {},
+     "2 of its 2 Pods are Ready, but not yet for 30 s (spec.minReadySeconds)"),
+    ("nothing asks for more", {"strategy": {}}, {"updatedReplicas": 2}, "2 of its 2 Pods are Ready"),
 ]  # fmt: skip
 
 
