@@ -70,6 +70,7 @@ THROUGH_THE_WALL = {
 STARTS_PROCESSES = {
     "cluster/credentials.py",  # the cluster's certificates are made in a fork that ends with it
     "cluster/load.py",  # the generator on the host, a Python without a shell
+    "cli/linting/sources.py",  # kubectl kustomize
     "world/id_maps.py",  # newuidmap
     "world/linux.py",  # clone3
     "world/probes.py",  # a child tries what the machine allows

@@ -1,12 +1,14 @@
 """What the API server and the disruption controller both say about PodDisruptionBudgets and disrupted Pods.
 
-Sources: pkg/controller/disruption (UpdateDisruptionAllowedCondition in component-helpers/apps/poddisruptionbudget),
-apimachinery pkg/api/meta/conditions.go:SetStatusCondition.
+Sources: pkg/controller/disruption (getExpectedPodCount), component-helpers apps/poddisruptionbudget
+(UpdateDisruptionAllowedCondition), apimachinery pkg/api/meta/conditions.go:SetStatusCondition.
 """
 
+from dataclasses import dataclass
 from typing import cast
 
 from lastcall.api.meta import Object
+from lastcall.api.numbers import scaled
 from lastcall.api.selectors import NOTHING, LabelSelector, selector_of_expressions
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
@@ -24,6 +26,27 @@ def budget_selector(budget: Object) -> LabelSelector:
         return selector_of_expressions((budget.get("spec") or {}).get("selector"))
     except ValueError:
         return NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How many Pods there should be, and how many of them healthy."""
+
+    pods: int
+    healthy: int
+
+
+def expected_pods(budget: Object, selected: int, scale: int) -> Expected:
+    """`selected` Pods are there, their owners ask for `scale`. Percentages are rounded up. (`getExpectedPodCount`)"""
+    spec = budget.get("spec") or {}
+    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
+    if unavailable is not None:
+        return Expected(scale, max(0, scale - scaled(unavailable, scale, up=True)))
+    if isinstance(available, str):
+        return Expected(scale, scaled(available, scale, up=True))
+    if available is not None:
+        return Expected(selected, int(available))
+    return Expected(0, 0)
 
 
 def disruption_target(reason: str, message: str) -> Object:

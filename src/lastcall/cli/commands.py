@@ -13,6 +13,7 @@ COMMANDS = {
     "run": ("lastcall.cli.run:run", "End Pods and show how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
     "rollout": ("lastcall.cli.rollout:rollout", "Update a workload under load, and tell which requests were lost."),
+    "lint": ("lastcall.cli.linting.command:lint", "Check manifests without a cluster, and propose fixes."),
     "up": ("lastcall.cli.up:up", "Start a cluster that stays."),
     "down": ("lastcall.cli.down:down", "End a cluster that stays."),
     "status": ("lastcall.cli.status:status", "Show the clusters that stay."),

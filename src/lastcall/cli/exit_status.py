@@ -1,8 +1,10 @@
 """Exit statuses of `lastcall run` and `lastcall demo`. Pure."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lastcall.timeline.story import Ending
+if TYPE_CHECKING:
+    from lastcall.timeline.story import Ending
 
 OK = 0
 """Every Pod ended gracefully."""
@@ -17,11 +19,14 @@ NOT_GRACEFUL = 3
 """Something was ended by SIGKILL, a preStop hook failed or outlived the grace period, or before the DELETE a container
 crashed or was restarted by a probe."""
 
+FINDINGS = 3
+"""`lastcall lint` has found something as bad as --fail-on says, or worse."""
+
 INTERRUPTED = 130
 """Ctrl-C (128 + SIGINT). Other signals that end lastcall give 128 plus their number."""
 
 
-def exit_status(endings: Sequence[Ending]) -> int:
+def exit_status(endings: "Sequence[Ending]") -> int:
     """The status that the stories alone ask for.
 
     A container that ends with another exit code than 0 on its stop signal is graceful: that is the application's own

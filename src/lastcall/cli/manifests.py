@@ -17,9 +17,9 @@ from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.schema import known_kind, resource_for
 from lastcall.cli.errors import UserError, describe_os_error
-from lastcall.cli.manifest_checks import manifest_problems
 from lastcall.cli.workloads import OWNERS, may_have_pods
 from lastcall.cli.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
+from lastcall.lint.manifest_checks import manifest_problems
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -52,7 +52,9 @@ class Manifest:
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
+    """What was read so far, and what is wrong with it, a line each."""
+
     problems: list[str] = field(default_factory=list)
     manifests: list[Manifest] = field(default_factory=list)
     declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
@@ -65,14 +67,14 @@ class _Reader:
 
 def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> list[Manifest]:
     """All objects of the sources, in the order to create them. Raises UserError with every problem, a line each."""
-    reader = _Reader()
+    reader = Reader()
     if sources.count(STDIN) > 1:
         reader.problems.append("- (stdin) is there twice: it can be read only once")
     for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
         click.echo(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
     found = [
         each
-        for name, text in _texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin)
+        for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin)
         for each in _objects(reader, name, text)
     ]
     for value, _ in found:
@@ -97,7 +99,8 @@ def _order(manifest: Manifest) -> int:
 # -- sources to documents -------------------------------------------------------------------------------------------
 
 
-def _texts(sources: Iterable[str], reader: _Reader, stdin: TextIO) -> Iterator[tuple[str, str]]:
+def texts(sources: Iterable[str], reader: Reader, stdin: TextIO) -> Iterator[tuple[str, str]]:
+    """(name, text) of every file; what cannot be read is a problem of `reader`."""
     for source in sources:
         if source == STDIN:
             try:
@@ -112,7 +115,7 @@ def _texts(sources: Iterable[str], reader: _Reader, stdin: TextIO) -> Iterator[t
             yield from _file(path, reader)
 
 
-def _directory(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
+def _directory(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
     try:
         files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES and not each.is_dir())
     except OSError as error:
@@ -124,7 +127,7 @@ def _directory(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
         yield from _file(each, reader)
 
 
-def _file(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
+def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MAX_CHARACTERS + 1)
@@ -136,14 +139,14 @@ def _file(path: Path, reader: _Reader) -> Iterator[tuple[str, str]]:
         yield str(path), text
 
 
-def _objects(reader: _Reader, name: str, text: str) -> list[tuple[Any, Place]]:
+def _objects(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
     """What the documents of a text hold, the items of Lists each for itself; none of a text that is no YAML."""
     found: list[tuple[Any, Place]] = []
     empty = True
     try:
         for document in read_documents(text):
             empty = False
-            found += _items(reader, document.value, Place(name, document))
+            found += items_of(reader, document.value, Place(name, document))
     except YAMLProblem as problem:
         reader.problems.append(f"{name}:{problem.line}: {problem}")
         return found
@@ -152,7 +155,8 @@ def _objects(reader: _Reader, name: str, text: str) -> list[tuple[Any, Place]]:
     return found
 
 
-def _items(reader: _Reader, value: Any, place: Place) -> list[tuple[Any, Place]]:
+def items_of(reader: Reader, value: Any, place: Place) -> list[tuple[Any, Place]]:
+    """The document itself, or the items of a List, each for itself."""
     if not isinstance(value, dict) or (value.get("kind"), value.get("apiVersion")) != ("List", "v1"):
         return [(value, place)]
     items = value.get("items")
@@ -161,7 +165,7 @@ def _items(reader: _Reader, value: Any, place: Place) -> list[tuple[Any, Place]]
         return []
     paths = (f"{place.path}.items[{index}]" if place.path else f"items[{index}]" for index in range(len(items)))
     each = zip(items, paths, strict=True)
-    return [pair for item, path in each for pair in _items(reader, item, Place(place.file, place.document, path))]
+    return [pair for item, path in each for pair in items_of(reader, item, Place(place.file, place.document, path))]
 
 
 def _declared(value: Any) -> dict[tuple[str, str], Resource]:
@@ -176,7 +180,7 @@ def _declared(value: Any) -> dict[tuple[str, str], Resource]:
 # -- documents to objects -------------------------------------------------------------------------------------------
 
 
-def _read_object(reader: _Reader, value: Any, place: Place) -> None:
+def _read_object(reader: Reader, value: Any, place: Place) -> None:
     if not isinstance(value, dict):
         reader.problem(place, f"must be an object with apiVersion and kind, is {_shown(value)}", place.path)
         return
@@ -202,7 +206,7 @@ def _read_object(reader: _Reader, value: Any, place: Place) -> None:
         reader.manifests.append(Manifest(_with_namespace(value, resource), resource, place))
 
 
-def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Resource | None:
+def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Resource | None:
     resource = resource_for(api_version, kind) or reader.declared.get((api_version, kind))
     if resource is not None and resource != CRONJOBS:
         return resource
@@ -229,7 +233,7 @@ def _resource(reader: _Reader, api_version: str, kind: str, place: Place) -> Res
     return None
 
 
-def _check_metadata(reader: _Reader, value: Object, resource: Resource, place: Place, what: str) -> None:
+def _check_metadata(reader: Reader, value: Object, resource: Resource, place: Place, what: str) -> None:
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
         given = "missing" if metadata is None else f"is {_shown(metadata)}, must be an object"
@@ -267,7 +271,7 @@ def _shown(value: Any) -> str:
 # -- all objects together -------------------------------------------------------------------------------------------
 
 
-def _check_together(reader: _Reader) -> None:
+def _check_together(reader: Reader) -> None:
     seen: dict[tuple[str, str, str], Manifest] = {}
     for manifest in reader.manifests:
         name = _name(manifest.obj)

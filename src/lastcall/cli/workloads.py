@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.pods import get_condition
@@ -14,7 +15,9 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.cli.follow import FollowedPod
+
+if TYPE_CHECKING:
+    from lastcall.cli.follow import FollowedPod
 
 OWNERS = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, REPLICATIONCONTROLLERS)
 """What `lastcall run` takes, waits for and deletes."""
@@ -52,7 +55,7 @@ def with_grace(resource: Resource, obj: Object, grace: int | None) -> Object:
     return changed
 
 
-def progress(resource: Resource, owner: Object, pods: Sequence[FollowedPod]) -> Progress:
+def progress(resource: Resource, owner: Object, pods: "Sequence[FollowedPod]") -> Progress:
     """How far an owner is, by its status and by those of its Pods that were seen."""
     there = [pod for pod in pods if not pod.gone]
     if resource == JOBS:
@@ -71,7 +74,7 @@ def progress(resource: Resource, owner: Object, pods: Sequence[FollowedPod]) -> 
     return Progress(ready, wanted, available >= wanted and ready >= wanted)
 
 
-def _job_progress(job: Object, there: Sequence[FollowedPod]) -> Progress:
+def _job_progress(job: Object, there: "Sequence[FollowedPod]") -> Progress:
     """A Job is as far as it can be when all Pods that it has at a time run, or when it is done."""
     spec, status = job["spec"], job.get("status") or {}
     wanted = spec.get("parallelism", 1)

@@ -4,7 +4,7 @@ As JSON has them: no dates (they stay text), text keys, no NaN, a key only once.
 """
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,13 +37,23 @@ class Document:
 
     def line_of(self, path: str) -> int:
         """The line of `spec.containers[0].image`, or of the nearest field above it that exists."""
-        node, line = self._root, self.line
-        for step in _steps(path):
+        return self.position_of(tuple(_steps(path)))[0]
+
+    def position_of(self, path: Sequence[str | int]) -> tuple[int, int]:
+        """Line and column, both from 1, of a field's key or a list's item; of the nearest one above it that exists."""
+        node, place = self._root, (self.line, 1)
+        for step in path:
             found = _child(node, step)
             if found is None:
-                return line
-            line, node = found
-        return line
+                return place
+            mark, node = found
+            place = (mark.line + 1, mark.column + 1)
+        return place
+
+    @property
+    def root(self) -> yaml.Node | None:
+        """What the parser made of it, merge keys flattened."""
+        return self._root
 
 
 class _Loader(yaml.CSafeLoader):
@@ -180,12 +190,13 @@ def _steps(path: str) -> Iterator[str | int]:
             yield part
 
 
-def _child(node: yaml.Node | None, step: str | int) -> tuple[int, yaml.Node] | None:
+def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         child = node.value[step]
-        return child.start_mark.line + 1, child
+        return child.start_mark, child
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
+        # What a merge key brought stands before the mapping's own keys, which win.
+        for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value == str(step):
-                return key.start_mark.line + 1, value
+                return key.start_mark, value
     return None

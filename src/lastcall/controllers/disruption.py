@@ -5,7 +5,7 @@ The status is written with the version that was read, so that it never hides an 
 Source: pkg/controller/disruption/disruption.go.
 """
 
-from lastcall.api.disruption import DISRUPTION_TARGET, budget_selector
+from lastcall.api.disruption import DISRUPTION_TARGET, budget_selector, expected_pods
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods import get_condition, pod_key
@@ -24,7 +24,6 @@ from lastcall.client.events import EventRecorder
 from lastcall.controllers.disruption_status import (
     count_healthy,
     disrupted_pods,
-    expected_pods,
     failed_status,
     needs_scale,
     next_status,

@@ -1,6 +1,6 @@
 """What a PodDisruptionBudget allows, as arithmetic on the Pods it selects. Pure.
 
-Source: pkg/controller/disruption/disruption.go (getExpectedPodCount, buildDisruptedPodMap, countHealthyPods,
+Source: pkg/controller/disruption/disruption.go (buildDisruptedPodMap, countHealthyPods,
 updatePdbStatus).
 """
 
@@ -12,11 +12,11 @@ from lastcall.api.disruption import (
     DISRUPTION_ALLOWED,
     DISRUPTION_TARGET,
     SYNC_FAILED,
+    Expected,
     set_status_condition,
     update_disruption_allowed_condition,
 )
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of
-from lastcall.api.numbers import scaled
 from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal
 from lastcall.api.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
@@ -27,31 +27,10 @@ STALE_TIMEOUT = timedelta(minutes=2)
 """How long a Pod that is not deleted stays a DisruptionTarget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """How many Pods there should be, and how many of them healthy."""
-
-    pods: int
-    healthy: int
-
-
 def needs_scale(budget: Object) -> bool:
     """Whether the arithmetic goes by what owners ask for and not by the Pods there are."""
     spec = budget.get("spec") or {}
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
-
-
-def expected_pods(budget: Object, selected: int, scale: int) -> Expected:
-    """`selected` Pods are there, their owners ask for `scale`. Percentages are rounded up. (`getExpectedPodCount`)"""
-    spec = budget.get("spec") or {}
-    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
-    if unavailable is not None:
-        return Expected(scale, max(0, scale - scaled(unavailable, scale, up=True)))
-    if isinstance(available, str):
-        return Expected(scale, scaled(available, scale, up=True))
-    if available is not None:
-        return Expected(selected, int(available))
-    return Expected(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lastcall.api.disruption import Expected, expected_pods
 from lastcall.controllers.disruption_status import (
-    Expected,
     count_healthy,
     disrupted_pods,
-    expected_pods,
     failed_status,
     next_status,
     selector_text,

@@ -1,0 +1,1 @@
+"""`lastcall lint`: reads manifests, places findings in them, suppresses, edits."""

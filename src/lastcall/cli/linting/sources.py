@@ -1,0 +1,107 @@
+"""Files, directories, stdin and kustomizations, read into subjects of rules, each with its place."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from lastcall.api.schema import resource_for
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.linting.comments import comments_of
+from lastcall.cli.manifests import STDIN, Place, Reader, items_of, texts
+from lastcall.cli.yaml_documents import Document, YAMLProblem, read_documents
+from lastcall.lint.located import Located, Spot
+from lastcall.lint.subject import Path, Subject, found, parsed_path
+from lastcall.lint.suppressing import Comment
+
+KUSTOMIZE_SECONDS = 120.0
+"""How long a kustomization may take: it may fetch what it is made of."""
+
+
+@dataclass(slots=True)
+class Read:
+    """`unreadable`: what is no YAML, or no object, so that it could not be looked at."""
+
+    subjects: list[Subject] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    unreadable: list[Located] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+def read(sources: Sequence[str], kustomizations: Sequence[str] = (), stdin: TextIO | None = None) -> Read:
+    """Everything in them. Raises UserError for a file that cannot be read, WorldError for kustomize's own trouble."""
+    if sources.count(STDIN) > 1:
+        raise UserError("- (stdin) is there twice: it can be read only once")
+    reader, result = Reader(), Read()
+    for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin):
+        result.texts[name] = text
+    for directory in dict.fromkeys(kustomizations):
+        result.texts[f"<kustomize {directory}>"] = kustomized(directory)
+    if reader.problems:
+        raise UserError("\n".join(reader.problems))
+    for name, text in result.texts.items():
+        _read_text(result, name, text)
+    if not result.subjects and not result.unreadable:
+        raise UserError(f"no object in {', '.join(result.texts) or 'these directories'}")
+    return result
+
+
+def _read_text(result: Read, name: str, text: str) -> None:
+    documents: list[Document] = []
+    try:
+        documents += read_documents(text)
+    except YAMLProblem as problem:
+        result.unreadable.append(_unreadable("unreadable", Spot(name, problem.line, 1), f"{problem}."))
+    for document in documents:
+        reader = Reader()
+        for value, place in items_of(reader, document.value, Place(name, document)):
+            _read_value(result, value, place)
+        for problem in reader.problems:
+            spot = Spot(name, document.line, 1)
+            result.unreadable.append(_unreadable("notAnObject", spot, problem.partition(": ")[2]))
+    result.comments += comments_of(name, text, documents)
+
+
+def _read_value(result: Read, value: Any, place: Place) -> None:
+    if isinstance(value, dict) and isinstance(value.get("apiVersion"), str) and isinstance(value.get("kind"), str):
+        result.subjects.append(Subject(value, resource_for(value["apiVersion"], value["kind"]), place))
+        return
+    missing = "apiVersion and kind"
+    if isinstance(value, dict):
+        missing = " and ".join(name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str))
+    text = f"This is no Kubernetes object: {missing} missing."
+    result.unreadable.append(_unreadable("notAnObject", spot_of(place, ()), text))
+
+
+def _unreadable(rule: str, spot: Spot, text: str) -> Located:
+    return Located(found(rule, Subject({}, None), (), text), spot)
+
+
+def spot_of(place: Place, path: Path) -> Spot:
+    """Where a field of the object is, or the nearest one above it."""
+    line, column = place.document.position_of((*parsed_path(place.path), *path))
+    return Spot(place.file, line, column)
+
+
+def kustomized(directory: str) -> str:
+    """What `kubectl kustomize` makes of a directory, or `kustomize build`. Raises UserError, WorldError."""
+    kubectl, kustomize = shutil.which("kubectl"), shutil.which("kustomize")
+    if kubectl is None and kustomize is None:
+        raise WorldError(
+            f"-k {directory}: neither kubectl nor kustomize is on your PATH: install one, or pipe what another "
+            "machine's `kubectl kustomize` prints into `lastcall lint -`"
+        )
+    command = [kubectl, "kustomize", directory] if kubectl is not None else [str(kustomize), "build", directory]
+    try:
+        done = subprocess.run(  # noqa: S603 (the user's own program, on the directory that was asked for)
+            [str(word) for word in command], capture_output=True, text=True, check=False, timeout=KUSTOMIZE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise WorldError(f"-k {directory}: {command[0]} did not end within {KUSTOMIZE_SECONDS:g} s") from None
+    except UnicodeDecodeError:
+        raise UserError(f"-k {directory}: its output is not a text in UTF-8") from None
+    if done.returncode != 0:
+        raise UserError(f"-k {directory}: {done.stderr.strip() or f'{command[0]} ended with {done.returncode}'}")
+    return done.stdout

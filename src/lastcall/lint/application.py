@@ -1,0 +1,209 @@
+"""All manifests as one application: who selects whom, who owns how many Pods."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from lastcall.api.meta import Object
+from lastcall.api.numbers import scaled
+from lastcall.api.resources import (
+    CRONJOBS,
+    DAEMONSETS,
+    DEPLOYMENTS,
+    HORIZONTALPODAUTOSCALERS,
+    HORIZONTALPODAUTOSCALERS_V1,
+    JOBS,
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    SERVICES,
+    STATEFULSETS,
+    Resource,
+)
+from lastcall.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
+from lastcall.lint.subject import NotHere, Path, Subject
+
+TEMPLATES: dict[Resource, Path] = {
+    PODS: (),
+    DEPLOYMENTS: ("spec", "template"),
+    REPLICASETS: ("spec", "template"),
+    REPLICATIONCONTROLLERS: ("spec", "template"),
+    STATEFULSETS: ("spec", "template"),
+    DAEMONSETS: ("spec", "template"),
+    JOBS: ("spec", "template"),
+    CRONJOBS: ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where the Pod template of a kind is."""
+
+REPLICATED = (DEPLOYMENTS, REPLICASETS, REPLICATIONCONTROLLERS, STATEFULSETS)
+
+Role = Literal["init", "sidecar", "container"]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """`spec` has the API server's defaults."""
+
+    spec: Object
+    path: Path
+    role: Role
+
+    @property
+    def name(self) -> str:
+        return str(self.spec.get("name") or "")
+
+    @property
+    def ports(self) -> list[Object]:
+        return self.spec.get("ports") or []
+
+
+class Workload:
+    """An object with a Pod template, or a Pod."""
+
+    def __init__(self, subject: Subject, application: "Application") -> None:
+        assert subject.resource is not None
+        self.subject = subject
+        self.application = application
+        self.resource = subject.resource
+        self.template_path = TEMPLATES[subject.resource]
+        self.spec_path: Path = (*self.template_path, "spec")
+        template: Any = subject.obj
+        for step in self.template_path:
+            template = template.get(step) or {}
+        self.template: Object = template
+        self.pod_spec: Object = template.get("spec") or {}
+        self.labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
+
+    @cached_property
+    def containers(self) -> list[Container]:
+        """Those that run while the Pod does: sidecars, then application containers."""
+        return [each for each in self.all_containers if each.role != "init"]
+
+    @cached_property
+    def all_containers(self) -> list[Container]:
+        """Init containers, too."""
+        made = []
+        for index, each in enumerate(self.pod_spec.get("initContainers") or ()):
+            role: Role = "sidecar" if each.get("restartPolicy") == "Always" else "init"
+            made.append(Container(each, (*self.spec_path, "initContainers", index), role))
+        for index, each in enumerate(self.pod_spec.get("containers") or ()):
+            made.append(Container(each, (*self.spec_path, "containers", index), "container"))
+        return made
+
+    @property
+    def is_job(self) -> bool:
+        return self.resource in (JOBS, CRONJOBS)
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether its containers are meant to end."""
+        return self.is_job or self.pod_spec.get("restartPolicy") != "Always"
+
+    @property
+    def grace(self) -> int:
+        """terminationGracePeriodSeconds."""
+        return int(self.pod_spec.get("terminationGracePeriodSeconds", 30))
+
+    @cached_property
+    def scalers(self) -> list[Subject]:
+        """HorizontalPodAutoscalers that set its replicas."""
+        return [
+            each
+            for each in self.application.of(HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1)
+            if each.namespace == self.subject.namespace
+            and (target := each.spec.get("scaleTargetRef") or {}).get("name") == self.subject.name
+            and target.get("kind") == self.subject.kind
+        ]
+
+    @property
+    def replicas(self) -> int | None:
+        """The least number of Pods that it means to have; None where nodes or a Job decide."""
+        if self.resource == PODS:
+            return 1
+        if self.resource not in REPLICATED:
+            return None
+        if self.scalers:
+            return int(self.scalers[0].spec.get("minReplicas") or 1)
+        replicas = self.subject.spec.get("replicas")
+        return 1 if replicas is None else int(replicas)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has no Pod at all (or no container, which is another rule's)."""
+        return self.replicas == 0 or not self.containers
+
+    @property
+    def unavailable_and_surge(self) -> tuple[int, int] | None:
+        """Of a Deployment's rolling update, as numbers; None for anything else."""
+        if self.resource != DEPLOYMENTS or not (replicas := self.replicas):
+            return None
+        strategy = self.subject.spec.get("strategy") or {}
+        if strategy.get("type") != "RollingUpdate":
+            return None
+        rolling = strategy.get("rollingUpdate") or {}
+        surge = scaled(rolling.get("maxSurge"), replicas, up=True)
+        unavailable = scaled(rolling.get("maxUnavailable"), replicas, up=False)
+        return (unavailable, surge) if unavailable or surge else (1, 0)
+
+    @cached_property
+    def services(self) -> list[Subject]:
+        """The Services that select its Pods."""
+        return [each for each in self.application.of(SERVICES) if self in self.application.selected(each)]
+
+    @property
+    def serving(self) -> list[Subject]:
+        """Those of them with an address of their own, to which clients send whatever Pod it is."""
+        return [each for each in self.services if each.spec.get("clusterIP") != "None"]
+
+    def __str__(self) -> str:
+        return str(self.subject)
+
+
+class Application:
+    """`fresh`: what is not in these manifests is not in the cluster either."""
+
+    def __init__(self, subjects: Sequence[Subject], *, fresh: bool = False) -> None:
+        self.subjects = subjects
+        self.fresh = fresh
+        self.sound = [each for each in subjects if each.resource is not None and each.sound]
+        self.not_here: dict[NotHere, None] = {}
+        self._selected: dict[Subject, list[Workload]] = {}
+        self._by_name = {(each.kind, each.namespace, each.name): each for each in self.sound}
+
+    @cached_property
+    def workloads(self) -> list[Workload]:
+        return [Workload(each, self) for each in self.sound if each.resource in TEMPLATES]
+
+    @cached_property
+    def has_other_kinds(self) -> bool:
+        """Whether there are objects whose controllers may make Pods and Services that nobody sees here."""
+        return any(each.resource is None for each in self.subjects)
+
+    def of(self, *resources: Resource) -> list[Subject]:
+        return [each for each in self.sound if each.resource in resources]
+
+    def get(self, kind: str, namespace: str, name: str) -> Subject | None:
+        return self._by_name.get((kind, namespace, name))
+
+    def in_namespace(self, namespace: str) -> Iterator[Workload]:
+        return (each for each in self.workloads if each.subject.namespace == namespace)
+
+    def selected(self, service: Subject) -> list[Workload]:
+        """Whose Pods a Service selects."""
+        known = self._selected.get(service)
+        if known is None:
+            selector = selector_of_labels(service.spec.get("selector"))
+            known = self._selected[service] = self.matching(service.namespace, selector)
+        return known
+
+    def matching(self, namespace: str, selector: LabelSelector) -> list[Workload]:
+        return [each for each in self.in_namespace(namespace) if selector.matches(each.labels)]
+
+    def protected(self, budget: Subject) -> list[Workload]:
+        """Whose Pods a PodDisruptionBudget is about."""
+        try:
+            selector = selector_of_expressions(budget.spec.get("selector"))
+        except ValueError:
+            return []  # told as an invalid value
+        return self.matching(budget.namespace, selector)

@@ -1,0 +1,141 @@
+"""What command lines of containers, hooks and probes say about signals and time. Pure; () and None for "not known"."""
+
+import posixpath
+import re
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
+_FLAG = re.compile(r"-[a-z]*c[a-z]*\Z")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?\Z")
+_UNITS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_ENDLESS = re.compile(r"\bwhile\s+(true|:|\[\s*1\s*\]|1)\s*[;\n]|\bsleep\s+(infinity|inf)\b|\btail\s+-[fF]\b")
+
+
+def program(argv: Sequence[str]) -> str:
+    """The base name of what is run: `sh` for `/bin/sh`."""
+    return posixpath.basename(argv[0]) if argv else ""
+
+
+def shell_script(argv: Sequence[str]) -> str | None:
+    """The text that a shell is given with `-c`; None for anything else."""
+    if program(argv) not in SHELLS:
+        return None
+    for index, word in enumerate(argv[1:], 1):
+        if _FLAG.match(word):
+            return argv[index + 1] if index + 1 < len(argv) else None
+        if not word.startswith("-"):
+            return None
+    return None
+
+
+def commands_of(script: str) -> list[list[str]]:
+    """The simple commands of a script, in order, as words; [] where a shell's grammar is needed to read it."""
+    try:
+        lexer = shlex.shlex(script.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=";&|()")
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        words = list(lexer)
+    except ValueError:
+        return []
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word and set(word) <= set(";&|()"):
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [each for each in found if each]
+
+
+def seconds_of(word: str) -> float | None:
+    """What `sleep` makes of its operand; `15`, `0.5`, `1m`."""
+    match = _DURATION.match(word)
+    return float(match[1]) * _UNITS[match[2]] if match else None
+
+
+def sleeps_for(argv: Sequence[str]) -> float | None:
+    """How long a command line sleeps at least: its own `sleep`, or those of its script one after the other."""
+    if program(argv) == "sleep" and len(argv) == 2:
+        return seconds_of(argv[1])
+    script = shell_script(argv)
+    if script is None or re.search(r"\b(if|for|while|until|case)\b|(?<!&)&(?!&)|\|\|", script):
+        return None  # how often, and whether at all, is the shell's business
+    total = None
+    for words in commands_of(script):
+        if program(words) == "sleep" and len(words) == 2 and (seconds := seconds_of(words[1])) is not None:
+            total = (total or 0.0) + seconds
+    return total
+
+
+def never_ends(argv: Sequence[str]) -> bool:
+    """Whether the command line itself says that it goes on for ever."""
+    script = shell_script(argv)
+    text = script if script is not None else " ".join(argv)
+    return bool(_ENDLESS.search(text + "\n")) and "break" not in text and "exit" not in text
+
+
+def stops_a_server(argv: Sequence[str]) -> bool:
+    """Whether it asks a server to end, before any pause: `nginx -s quit`, `kill 1`."""
+    script = shell_script(argv)
+    lines = [list(argv)] if script is None else commands_of(script)
+    for words in lines:
+        name = program(words)
+        if name in ("sleep", "while", "until", "for", "if"):
+            return False
+        if name == "nginx" and "-s" in words and words[-1] in ("quit", "stop"):
+            return True
+        if name in ("apachectl", "httpd", "apache2ctl") and words[-1] in ("graceful-stop", "stop"):
+            return True
+        if name in ("kill", "killall", "pkill"):
+            return "-0" not in words
+    return False
+
+
+def option(argv: Sequence[str], *names: str) -> str | None:
+    """The value of `--name value` or `--name=value`."""
+    for index, word in enumerate(argv):
+        for name in names:
+            if word == name and index + 1 < len(argv):
+                return argv[index + 1]
+            if word.startswith(f"{name}="):
+                return word[len(name) + 1 :]
+    return None
+
+
+class Child(NamedTuple):
+    """What a shell starts and waits for. `perhaps`: it depends on the shell whether this takes its place."""
+
+    name: str
+    perhaps: bool = False
+
+
+def child_of_shell(argv: Sequence[str], *, busybox: bool) -> Child | None:
+    """What a shell that is given a script starts as a child; None where that takes the shell's place, where the script
+    handles signals itself (`trap`), or where the shell's own grammar decides.
+
+    bash (5.1 on) and busybox replace themselves by the last command of a list, bash not by one with a redirection;
+    dash, which is Debian's sh, by none. `busybox`: the image's sh is that one.
+    """
+    script = shell_script(argv)
+    if script is None or re.search(r"\btrap\b", script):
+        return None
+    lines = commands_of(script)
+    if not lines or any(words[0] == "exec" and len(words) > 1 for words in lines):
+        return None
+    last = [word for word in lines[-1] if not re.match(r"\w+=", word)]
+    if not last or last[0] in ("exit", "true", ":", "echo", "done", "fi", "esac", "}", "wait"):
+        return _looping(script)
+    end = script[max(script.rfind("\n"), script.rfind(";")) + 1 :]
+    piped = re.search(r"[^|]\|[^|]", end)
+    replaces = program(argv) == "bash" and not re.search(r"[<>]", end)
+    if not piped and (replaces or (busybox and program(argv) in ("sh", "ash"))):
+        return None
+    return Child(program(last), perhaps=not piped and program(argv) not in ("bash", "dash"))
+
+
+def _looping(script: str) -> Child | None:
+    """A shell that loops or waits for its children is PID 1 itself."""
+    if re.search(r"\bwait\b", script) and "&" in script:
+        return Child("its children")
+    return Child("what its loop runs") if _ENDLESS.search(script + "\n") else None

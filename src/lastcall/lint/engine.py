@@ -1,0 +1,57 @@
+"""All rules over all objects, and what of their patches holds. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lastcall.lint.application import Application
+from lastcall.lint.catalogue.rule import SEVERITIES
+from lastcall.lint.manifest_checks import refusals
+from lastcall.lint.patching import patched
+from lastcall.lint.rules import api, budgets, endings, jobs, limits, probes, references, services, updates
+from lastcall.lint.subject import Finding, NotHere, Subject
+
+FAMILIES = (api, services, references, budgets, updates, limits, endings, probes, jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`not_here`: what the objects refer to and these manifests do not hold, so that it was not checked."""
+
+    findings: tuple[Finding, ...]
+    not_here: tuple[NotHere, ...]
+
+
+def lint(subjects: Sequence[Subject], *, fresh: bool = False, valid: bool = False) -> Report:
+    """Everything that is wrong, the worst of each object first. `fresh`: what is not in these manifests is not in the
+    cluster either, as in that of `lastcall run`. `valid`: each object is known to be in order for itself."""
+    found: list[Finding] = []
+    for subject in () if valid else subjects:
+        if subject.resource is not None:
+            found += api.refused(subject)
+    app = Application(subjects, fresh=fresh)
+    for family in FAMILIES:
+        found += family.findings(app)
+    order = {id(subject): index for index, subject in enumerate(subjects)}
+    once = {(each.rule, id(each.subject), each.path, each.message): each for each in found}
+    checked = [checked_patch(each) for each in once.values()]
+    checked.sort(key=lambda each: (order[id(each.subject)], SEVERITIES.index(each.severity)))
+    return Report(tuple(checked), tuple(app.not_here))
+
+
+def checked_patch(finding: Finding) -> Finding:
+    """Without its patch, where that does not fit, or where the API server would refuse the patched object for another
+    reason than before."""
+    if not finding.patch:
+        return finding
+    subject = finding.subject
+    new = patched(subject.raw, finding.patch)
+    if new is None:
+        return replace(finding, patch=(), automatic=False)
+    resource = subject.resource
+    if finding.rule == "unknownApiVersion":
+        from lastcall.api.schema import resource_for
+
+        resource = resource_for(str(new.get("apiVersion")), str(new.get("kind")))
+    if resource is None or set(refusals(new, resource)) - set(refusals(subject.raw, resource)):
+        return replace(finding, patch=(), automatic=False)
+    return finding

@@ -1,0 +1,70 @@
+"""What is known of well-known images by their names: no shell in them, their user, whether they end by themselves.
+
+An image of another tag or of a mirror may differ: whatever is said by these tables depends on the application.
+"""
+
+_WITHOUT_SHELL = (
+    "gcr.io/distroless/",
+    "registry.k8s.io/pause",
+    "registry.k8s.io/kube-",
+    "registry.k8s.io/coredns",
+    "registry.k8s.io/metrics-server",
+    "cgr.dev/chainguard/static",
+    "coredns/coredns",
+    "hashicorp/http-echo",
+    "traefik/whoami",
+    "hello-world",
+    "scratch",
+)
+"""Images without a shell, and so without `sleep`."""
+
+_ROOT = frozenset((
+    "nginx", "httpd", "busybox", "alpine", "debian", "ubuntu", "python", "node", "ruby", "golang", "php", "openjdk",
+    "eclipse-temurin", "amazoncorretto", "redis", "postgres", "mysql", "mariadb", "mongo", "rabbitmq", "traefik",
+    "wordpress", "caddy", "tomcat", "perl", "rust", "gcc", "fedora", "centos", "rockylinux",
+))  # fmt: skip
+"""Docker's official images whose USER is root (some change it in their entrypoint, which the kubelet cannot know)."""
+
+_PROXIES = (
+    "istio/proxyv2", "linkerd2-proxy", "linkerd-io/proxy", "linkerd/proxy", "envoyproxy/envoy", "cloud-sql-proxy",
+    "cloudsql-docker/gce-proxy", "fluent-bit", "fluentd", "filebeat", "timberio/vector", "promtail",
+    "opentelemetry-collector", "opentelemetry-collector-contrib", "consul-dataplane", "oauth2-proxy", "datadog/agent",
+)  # fmt: skip
+"""Proxies and collectors, which run until they are told to end."""
+
+_SERVERS = ("nginx", "redis", "memcached", "postgres", "mysql", "mariadb", "rabbitmq", "httpd")
+"""Servers, when they are not given another command."""
+
+
+def _name(image: str) -> str:
+    """Without tag and digest, and without Docker's own registry."""
+    name = image.partition("@")[0]
+    head, slash, last = name.rpartition("/")
+    name = f"{head}{slash}{last.partition(':')[0]}"
+    for prefix in ("docker.io/library/", "docker.io/", "index.docker.io/library/", "library/"):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def has_no_shell(image: str) -> bool:
+    """Distroless images with `debug` in their tag have busybox."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    name = _name(image)
+    return "debug" not in tag and "-dev" not in tag and name.startswith(_WITHOUT_SHELL)
+
+
+def has_busybox(image: str) -> bool:
+    """Whether its sh is busybox's."""
+    return "alpine" in image.partition("@")[0] or _name(image) == "busybox"
+
+
+def runs_as_root(image: str) -> bool:
+    """By its own USER, where the manifest says no other one."""
+    return _name(image) in _ROOT
+
+
+def runs_for_ever(image: str, *, own_command: bool) -> bool:
+    """Beside a Job's own container. `own_command`: the manifest says what is run in it."""
+    name = _name(image)
+    known = _PROXIES if own_command else (*_PROXIES, *_SERVERS)
+    return any(name == each or name.endswith(f"/{each}") for each in known)

@@ -1,0 +1,113 @@
+"""What the API server would say of a manifest, asked before anything starts: unknown fields, types, values."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from lastcall.api.defaults import set_defaults
+from lastcall.api.disabled_fields import drop_disabled_fields
+from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.resources import JOBS, Resource
+from lastcall.api.schema import DecodeError, check_fields, prune
+from lastcall.api.validation import validate_create
+
+Problem = tuple[str, str]
+"""(field path, what is wrong with it)."""
+
+_UNKNOWN = re.compile(r'^unknown field "(?P<field>.*)"$')
+_GO_STRUCT_FIELD = re.compile(
+    r"cannot unmarshal (?P<is>\w+)(?: \S+)? into Go struct field \w+\.(?P<field>[\w.]+) of type (?P<type>\S+)"
+)
+
+
+class Refused(NamedTuple):
+    """Why the API server refuses an object. `text` is Kubernetes's own; `field` is "" where that names none."""
+
+    why: Literal["unknownField", "wrongType", "invalidValue"]
+    field: str
+    text: str
+
+
+def refusals(obj: Object, resource: Resource) -> Iterator[Refused]:
+    """Unknown fields, values of the wrong type, and values that break a rule of the kind. `obj` is left as it is."""
+    try:
+        found = check_fields(resource, obj)
+    except DecodeError as error:
+        match = _GO_STRUCT_FIELD.search(str(error))
+        field = _place(obj, match["field"].split("."), match["is"]) if match else ""
+        yield Refused("wrongType", field or (match["field"] if match else ""), str(error))
+        return
+    for problem in found:
+        match = _UNKNOWN.match(problem)
+        yield Refused("unknownField", match["field"] if match else "", problem)
+    for invalid in validate_create(resource, as_created(obj, resource)):
+        yield Refused("invalidValue", invalid.field, invalid.body)
+
+
+def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
+    """`refusals` as they are told before a cluster starts."""
+    for why, field, text in refusals(obj, resource):
+        if why == "unknownField" and field:
+            yield field, f"not a field of {resource.kind}: correct its name or its place, or leave it out"
+        else:
+            yield field, text
+
+
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "number": (int, float), "bool": (bool,), "object": (dict,), "array": (list,),
+}  # fmt: skip
+
+
+def _place(value: Any, names: list[str], is_: str) -> str:
+    """The first field of these names (which have no indices) with a value of that JSON type; "" for none."""
+    if not names:
+        fits = isinstance(value, _JSON_TYPES.get(is_, ())) and (is_ == "bool") == isinstance(value, bool)
+        return "." if fits else ""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if found := _place(item, names, is_):
+                return f"[{index}]{'' if found[0] in '.[' else '.'}{found if found != '.' else ''}"
+        return ""
+    if not isinstance(value, dict) or names[0] not in value:
+        return ""
+    found = _place(value[names[0]], names[1:], is_)
+    if not found and len(names) == 1 and isinstance(value[names[0]], list):  # an item of a list of scalars
+        at = next((i for i, each in enumerate(value[names[0]]) if _place(each, [], is_)), None)
+        return f"{names[0]}[{at}]" if at is not None else ""
+    if not found:
+        return ""
+    return names[0] + ("" if found == "." else found if found[0] == "[" else f".{found}")
+
+
+def as_created(obj: Object, resource: Resource) -> Object:
+    """The object as the API server sees it when it validates: with defaults, a namespace and a name."""
+    created = copy_object(obj)
+    created.pop("status", None)
+    metadata = created["metadata"]
+    if resource.namespaced:
+        metadata["namespace"] = metadata.get("namespace") or "default"
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = f"{metadata['generateName']}xxxxx"
+    prune(resource, created)  # nulls, as they are decoded
+    set_defaults(resource, created)
+    drop_disabled_fields(resource, created, None, FeatureGates())
+    if resource == JOBS:
+        _add_job_labels(created)
+    return created
+
+
+def _add_job_labels(job: Object) -> None:
+    """The server makes selector and labels of a Job from its uid. (`batch/job/strategy.go:generateSelector`)"""
+    spec = job.get("spec") or {}
+    template = spec.get("template")
+    if spec.get("manualSelector") or not isinstance(template, dict):
+        return
+    uid, name = "00000000-0000-0000-0000-000000000000", job["metadata"].get("name", "")
+    job["metadata"]["uid"] = uid
+    labels = {f"{prefix}controller-uid": uid for prefix in ("batch.kubernetes.io/", "")}
+    labels |= {f"{prefix}job-name": name for prefix in ("batch.kubernetes.io/", "")}
+    meta = template["metadata"] = template.get("metadata") or {}
+    meta["labels"] = {**labels, **(meta.get("labels") or {})}
+    selector = spec["selector"] = spec.get("selector") or {}
+    selector["matchLabels"] = {"batch.kubernetes.io/controller-uid": uid, **(selector.get("matchLabels") or {})}

@@ -1,0 +1,1 @@
+"""How findings are told: text, JSON, SARIF, GitHub annotations, JUnit. Pure."""

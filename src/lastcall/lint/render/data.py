@@ -1,0 +1,215 @@
+"""Findings for programs: `lastcall/lint/v1` (docs/lint-v1.md), SARIF 2.1.0, GitHub annotations, JUnit. Pure."""
+
+from typing import Any
+
+from lastcall.lint.catalogue.lookup import RULES
+from lastcall.lint.catalogue.rule import Severity
+from lastcall.lint.located import Located, Spot, Told
+from lastcall.lint.render.text import CERTAINTY, shown_op
+from lastcall.lint.subject import Op, Path, Subject, shown_path
+
+SCHEMA = "lastcall/lint/v1"
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def pointer(path: Path) -> str:
+    """A JSON Pointer (RFC 6901)."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+def _op(op: Op) -> dict[str, Any]:
+    value = {} if op.op == "remove" else {"value": op.value}
+    return {"op": op.op, "path": pointer(op.path), **value}
+
+
+def _spot(spot: Spot) -> dict[str, Any]:
+    return {"file": spot.file, "line": spot.line, "column": spot.column}
+
+
+def _object(subject: Subject) -> dict[str, Any] | None:
+    if not subject.kind:
+        return None
+    return {
+        "apiVersion": str(subject.raw.get("apiVersion") or ""),
+        "kind": subject.kind,
+        "namespace": subject.namespace or None,
+        "name": subject.name,
+    }
+
+
+def _finding(located: Located) -> dict[str, Any]:
+    finding = located.finding
+    rule, by = RULES[finding.rule], located.suppressed
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "certainty": finding.certainty,
+        **_spot(located.spot),
+        "object": _object(finding.subject),
+        "path": shown_path(finding.path),
+        "message": finding.message,
+        "why": rule.why,
+        "source": rule.source,
+        "fix": finding.fix,
+        "patch": [_op(each) for each in finding.patch],
+        "automatic": finding.automatic,
+        "suppressed": None if by is None else {"by": by.by, "reason": by.reason},
+    }
+
+
+def as_json(told: Told) -> dict[str, Any]:
+    """docs/lint-v1.schema.json describes it."""
+    return {
+        "schema": SCHEMA,
+        "lastcallVersion": told.version,
+        "exitStatus": told.exit_status,
+        "files": list(told.files),
+        "objects": told.objects,
+        "summary": {
+            "error": told.count("error"),
+            "warning": told.count("warning"),
+            "info": told.count("info"),
+            "suppressed": len(told.findings) - len(told.open),
+        },
+        "findings": [_finding(each) for each in told.findings],
+        "fixed": [_finding(each) for each in told.fixed],
+        "notHere": [
+            {
+                "kind": each.kind,
+                "namespace": each.namespace,
+                "name": each.name,
+                "for": _object(each.subject),
+                **_spot(spot),
+            }
+            for each, spot in told.not_here
+        ],
+    }
+
+
+# -- SARIF -----------------------------------------------------------------------------------------------------------
+
+_LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def as_sarif(told: Told) -> dict[str, Any]:
+    """One run. Files are relative to where lastcall was started; stdin and kustomizations are no files: their names
+    stand as logical locations."""
+    used = list(dict.fromkeys(each.finding.rule for each in told.findings))
+    return {
+        "$schema": SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "lastcall lint",
+                        "version": told.version,
+                        "rules": [_sarif_rule(id_) for id_ in used],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(each, used.index(each.finding.rule)) for each in told.findings],
+            }
+        ],
+    }
+
+
+def _sarif_rule(id_: str) -> dict[str, Any]:
+    rule = RULES[id_]
+    return {
+        "id": id_,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": f"{rule.title} {rule.why}"},
+        "help": {"text": f"{rule.fix} (Source of the rule: {rule.source})"},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+    }
+
+
+def _result(located: Located, index: int) -> dict[str, Any]:
+    finding, spot, by = located.finding, located.spot, located.suppressed
+    text = f"{finding.message} Fix: {finding.fix} ({CERTAINTY[finding.certainty].capitalize()}.)"
+    logical = {"fullyQualifiedName": f"{finding.subject} {shown_path(finding.path)}".strip()}
+    place: dict[str, Any] = {}
+    if not spot.file.startswith("<"):
+        place["physicalLocation"] = {
+            "artifactLocation": {"uri": _uri(spot.file)},
+            "region": {"startLine": spot.line, "startColumn": spot.column},
+        }
+    else:
+        logical["fullyQualifiedName"] = f"{spot.file}:{spot.line}:{spot.column} {logical['fullyQualifiedName']}".strip()
+    if logical["fullyQualifiedName"]:
+        place["logicalLocations"] = [logical]
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": text},
+        "locations": [place],
+        "properties": {"certainty": finding.certainty, "patch": [_op(each) for each in finding.patch]},
+    }
+    if by is not None:
+        kind = "external" if by.by == "file" else "inSource"
+        result["suppressions"] = [{"kind": kind, "justification": by.reason}]
+    return result
+
+
+def _uri(file: str) -> str:
+    from urllib.parse import quote
+
+    return f"file://{quote(file)}" if file.startswith("/") else quote(file.removeprefix("./"))
+
+
+# -- GitHub, JUnit ---------------------------------------------------------------------------------------------------
+
+_COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def as_github(told: Told) -> str:
+    """Workflow commands, which GitHub Actions shows beside the lines of a pull request."""
+    lines = []
+    for each in told.open:
+        finding = each.finding
+        place = ""
+        if not each.spot.file.startswith("<"):
+            place = f"file={_property(each.spot.file)},line={each.spot.line},col={each.spot.column},"
+        title = _property(f"{finding.rule} ({finding.subject})" if finding.subject.kind else finding.rule)
+        message = f"{finding.message}\nfix: {finding.fix}\n{CERTAINTY[finding.certainty]}"
+        lines.append(f"::{_COMMANDS[finding.severity]} {place}title={title}::{_data(message)}\n")
+    return "".join(lines)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def as_junit(told: Told) -> str:
+    """A test suite: a case for each object's findings, failed for errors and warnings; notes are system-out."""
+    from xml.sax.saxutils import escape, quoteattr
+
+    cases, failures = [], 0
+    for each in told.findings:
+        finding = each.finding
+        name = quoteattr(f"{finding.rule} {finding.subject} {shown_path(finding.path)}".strip())
+        where = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
+        patch = "".join(f"\n  {shown_op(op)}" for op in finding.patch)
+        body = escape(f"{where}: {finding.message}\nfix: {finding.fix}{patch}\n{CERTAINTY[finding.certainty]}\n")
+        inside = f"<system-out>{body}</system-out>"
+        if each.suppressed is not None:
+            inside = f"<skipped message={quoteattr(each.suppressed.reason)}/>"
+        elif finding.severity != "info":
+            failures += 1
+            inside = (
+                f"<failure type={quoteattr(finding.severity)} message={quoteattr(finding.message)}>{body}</failure>"
+            )
+        cases.append(f"    <testcase classname={quoteattr(each.spot.file)} name={name}>{inside}</testcase>\n")
+    if not cases:
+        cases = ['    <testcase classname="lastcall lint" name="nothing found"/>\n']
+    skipped = len(told.findings) - len(told.open)
+    counts = f'tests="{len(cases)}" failures="{failures}" skipped="{skipped}"'
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+    suite = f'  <testsuite name="lastcall lint" {counts}>\n{"".join(cases)}  </testsuite>\n'
+    return f"{head}<testsuites {counts}>\n{suite}</testsuites>\n"

@@ -1,0 +1,83 @@
+"""Findings for people: where, what, why, the fix, and how sure. Pure."""
+
+from collections.abc import Callable, Iterator
+
+from lastcall.lint.catalogue.lookup import RULES
+from lastcall.lint.catalogue.rule import Certainty
+from lastcall.lint.located import Located, Told
+from lastcall.lint.subject import Op, shown_path
+
+CERTAINTY: dict[Certainty, str] = {
+    "certain": "certain from the manifests",
+    "dependsOnApplication": "depends on the application: `lastcall rollout` would tell",
+    "dependsOnCluster": "depends on what else is in the cluster",
+}
+_COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+Style = Callable[..., str]
+"""`click.style`, or something that leaves the text as it is."""
+
+
+def plain(text: str, **style: object) -> str:
+    return text
+
+
+def text(told: Told, style: Style = plain) -> str:
+    """Everything, with a summary at its end."""
+    lines = [line for each in told.fixed for line in (f"{_where(each)}: fixed: {each.finding.message}",)]
+    for each in told.open:
+        lines += _finding(each, style)
+    if told.not_here:
+        lines += ["Not in these files, and therefore not checked:", *_not_here(told), ""]
+    return "\n".join([*lines, _summary(told)]) + "\n"
+
+
+def _where(located: Located) -> str:
+    return f"{located.spot.file}:{located.spot.line}:{located.spot.column}"
+
+
+def _finding(located: Located, style: Style) -> Iterator[str]:
+    finding = located.finding
+    severity = style(finding.severity, fg=_COLOURS[finding.severity], bold=True)
+    yield f"{_where(located)}: {severity} {finding.rule}: {finding.message}"
+    path = shown_path(finding.path)
+    if path:
+        yield f"    at: {finding.subject} {path}"
+    if finding.severity != "info":
+        yield f"    why: {RULES[finding.rule].why}"
+    yield f"    fix: {finding.fix}"
+    for op in finding.patch:
+        yield f"      {shown_op(op)}"
+    yield f"    {CERTAINTY[finding.certainty]} (rule: {RULES[finding.rule].source})"
+    yield ""
+
+
+def shown_op(op: Op) -> str:
+    """`spec.replicas: 2`, as one would say it."""
+    if op.op == "remove":
+        return f"remove {shown_path(op.path)}"
+    import json
+
+    return f"{shown_path(op.path)}: {json.dumps(op.value, ensure_ascii=False)}"
+
+
+def _not_here(told: Told) -> Iterator[str]:
+    for each, spot in told.not_here:
+        what = f"Pods with {each.name}" if each.kind == "Pod" else f"{each.kind} {each.name}"
+        yield f"    {what} (namespace {each.namespace}), for {each.subject}, {spot.file}:{spot.line}"
+
+
+def _summary(told: Told) -> str:
+    counts = [
+        _count(told.count("error"), "error"),
+        _count(told.count("warning"), "warning"),
+        _count(told.count("info"), "note"),
+    ]
+    suppressed = len(told.findings) - len(told.open)
+    said = ", ".join(each for each in counts if not each.startswith("0 ")) or "nothing found"
+    more = f"; {suppressed} suppressed" if suppressed else ""
+    return f"{said} in {_count(told.objects, 'object')} of {_count(len(told.files), 'file')}{more}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""The rules, one module for each family: pure functions of an application."""

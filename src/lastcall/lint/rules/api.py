@@ -1,0 +1,153 @@
+"""What `kubectl apply` would refuse or warn of: the API's own decoding, validation and warnings."""
+
+import re
+from collections.abc import Iterator
+
+from lastcall.api.pod_warnings import warnings_on_create
+from lastcall.api.resources import SERVED, Resource
+from lastcall.api.schema import known_kind
+from lastcall.api.types import Struct, known_types, struct_for, struct_of
+from lastcall.lint.application import Application
+from lastcall.lint.manifest_checks import Refused, refusals
+from lastcall.lint.names import closest
+from lastcall.lint.subject import Finding, Op, Path, Subject, found, parsed_path, shown_path, value_at
+
+GROUPS_OF_OLD = frozenset(("extensions",))
+_GO = re.compile(r"cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \S+|value) of type (\S+)")
+_IS = {"string": "a text", "bool": "true or false", "object": "an object", "array": "a list", "number": "a number"}
+
+
+def findings(app: Application) -> Iterator[Finding]:
+    for subject in app.subjects:
+        if subject.resource is None:
+            yield from _kind(subject)
+        elif subject.sound:
+            for text in warnings_on_create(subject.resource, subject.obj):
+                field, _, said = text.partition(": ")
+                yield found("apiWarning", subject, parsed_path(field), f"{field}: {said}.")
+    yield from _duplicates(app)
+
+
+def refused(subject: Subject) -> Iterator[Finding]:
+    """What is wrong with the object alone. Marks a subject whose values have wrong types as not sound."""
+    assert subject.resource is not None
+    if not isinstance(subject.raw.get("metadata"), dict):
+        subject.sound = False
+        yield found("notAnObject", subject, ("metadata",), f"{subject.kind} has no metadata: it holds the name.")
+        return
+    for each in refusals(subject.raw, subject.resource):
+        path = parsed_path(each.field)
+        if each.why == "wrongType":
+            subject.sound = False
+            yield found("wrongType", subject, path, f"{shown_path(path)}: {_plain(subject, path, each)}")
+        elif each.why == "unknownField":
+            yield _unknown(subject, subject.resource, path)
+        else:
+            yield found("invalidValue", subject, path, f"{each.field}: {each.text}.")
+
+
+def _plain(subject: Subject, path: Path, refusal: Refused) -> str:
+    """Go's words for a wrong type, in plain ones."""
+    match = _GO.search(refusal.text)
+    if match is None:
+        return f"{refusal.text}."
+    is_, type_ = match[1], match[2]
+    if type_.startswith("[]") and type_ != "[]uint8":
+        wanted = "a list"
+    elif type_ in ("int32", "int64"):
+        wanted = "a whole number"
+    elif type_ == "bool":
+        wanted = "true or false"
+    elif type_ == "float64":
+        wanted = "a number"
+    elif type_ == "string" or (type_.startswith("v1.") and is_ in ("number", "bool")):
+        wanted = "a text (in quotes)"
+    else:
+        wanted = "an object"
+    value = value_at(subject.raw, path)
+    shown = f" ({value!r})" if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    return f"must be {wanted}, is {_IS.get(is_, is_)}{shown}."
+
+
+# -- fields ----------------------------------------------------------------------------------------------------------
+
+
+def _unknown(subject: Subject, resource: Resource, path: Path) -> Finding:
+    struct = _struct_at(resource, path[:-1])
+    name = str(path[-1]) if path else ""
+    known = list(struct.fields) if struct is not None else []
+    parent = value_at(subject.raw, path[:-1])
+    best = closest(name, [each for each in known if not isinstance(parent, dict) or each not in parent])
+    text = f"{shown_path(path)} is no field of {subject.kind}"
+    if best is None:
+        return found("unknownField", subject, path, f"{text}.")
+    patch = [Op("remove", path), Op("add", (*path[:-1], best), value_at(subject.raw, path))]
+    return found(
+        "unknownField", subject, path, f"{text}: {best} is.", fix=f"Write {best}.", patch=patch, automatic=True
+    )
+
+
+def _struct_at(resource: Resource, path: Path) -> Struct | None:
+    """The type of the object at `path`."""
+    struct: Struct = struct_for(resource)
+    field = None
+    for step in path:
+        if isinstance(step, int):
+            field = field.item if field is not None else None
+        elif field is not None and field.shape == "map":
+            field = field.item
+        else:
+            field = (struct_of(field) if field is not None else struct).fields.get(step)
+        if field is None:
+            return None
+    if field is None:
+        return struct
+    return struct_of(field) if field.shape == "struct" else None
+
+
+# -- kinds -----------------------------------------------------------------------------------------------------------
+
+
+def _kind(subject: Subject) -> Iterator[Finding]:
+    """An apiVersion of Kubernetes's own that has no such kind (any more)."""
+    api_version = str(subject.raw.get("apiVersion") or "")
+    group = api_version.rpartition("/")[0]
+    if known_kind(api_version, subject.kind) or group not in _own_groups():
+        return
+    best = next((each.api_version for each in SERVED if each.kind == subject.kind), None)
+    text = f"{api_version!r} has no kind {subject.kind}"
+    if best is None:
+        near = closest(subject.kind, [each.kind for each in SERVED if each.api_version == api_version])
+        if near is None:
+            yield found("unknownApiVersion", subject, ("kind",), f"{text}.", severity="warning")
+            return
+        patch = [Op("replace", ("kind",), near)]
+        yield found("unknownApiVersion", subject, ("kind",), f"{text}: {near}?", fix=f"kind: {near}", patch=patch)
+        return
+    patch = [Op("replace", ("apiVersion",), best)]
+    yield found(
+        "unknownApiVersion",
+        subject,
+        ("apiVersion",),
+        f"{text}: it is in {best}.",
+        fix=f"apiVersion: {best}, and the fields that this version has.",
+        patch=patch,
+        automatic=True,
+    )
+
+
+def _own_groups() -> frozenset[str]:
+    return frozenset(each.rpartition("/")[0].rpartition("/")[0] for each in known_types()) | GROUPS_OF_OLD
+
+
+def _duplicates(app: Application) -> Iterator[Finding]:
+    seen: dict[tuple[str, str, str, str], Subject] = {}
+    for subject in app.subjects:
+        if not subject.metadata.get("name"):
+            continue
+        group = str(subject.raw.get("apiVersion") or "").rpartition("/")[0]
+        first = seen.setdefault((group, subject.kind, subject.namespace, subject.name), subject)
+        if first is not subject:
+            where = f" in namespace {subject.namespace}" if subject.namespace else ""
+            text = f"A second {subject}{where}: the one that is applied last overwrites the other."
+            yield found("duplicateObject", subject, ("metadata", "name"), text)

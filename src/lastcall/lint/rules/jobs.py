@@ -1,0 +1,96 @@
+"""Jobs, CronJobs, and users of containers."""
+
+import re
+from collections.abc import Iterator
+
+from lastcall.api.resources import CRONJOBS
+from lastcall.lint import commands, images
+from lastcall.lint.application import Application, Workload
+from lastcall.lint.subject import Finding, Op, found
+
+_OFTEN = re.compile(r"(\*|\*/([1-5]))( \*){4}\s*\Z")
+"""Every minute to every five minutes."""
+
+
+def findings(app: Application) -> Iterator[Finding]:
+    for workload in app.workloads:
+        if workload.is_job:
+            yield from _sidecars(workload)
+        if workload.resource == CRONJOBS:
+            yield from _overlap(workload)
+        yield from _users(workload)
+
+
+def _sidecars(workload: Workload) -> Iterator[Finding]:
+    own = [each for each in workload.containers if each.role == "container"]
+    if len(own) < 2:
+        return
+    for container in own:
+        argv = [*(container.spec.get("command") or []), *(container.spec.get("args") or [])]
+        certain = commands.never_ends(argv)
+        image = str(container.spec.get("image"))
+        if not certain and not images.runs_for_ever(image, own_command=bool(argv)):
+            continue
+        why = "its command goes on for ever" if certain else f"images such as {image} run until they are told to end"
+        text = f"{container.name} never ends by itself ({why}): {workload} never completes."
+        raw = {key: value for key, value in _raw(workload, container.path).items() if key != "restartPolicy"}
+        sidecar = {**raw, "restartPolicy": "Always"}
+        inits = (*workload.spec_path, "initContainers")
+        count = len(workload.pod_spec.get("initContainers") or ())
+        add = Op("add", (*inits, count), sidecar) if count else Op("add", inits, [sidecar])
+        yield found(
+            "sidecarHoldsJob",
+            workload.subject,
+            container.path,
+            text,
+            patch=[Op("remove", container.path), add],
+            certainty="certain" if certain else None,
+        )
+
+
+def _raw(workload: Workload, path: tuple[str | int, ...]) -> dict[str, object]:
+    value = workload.subject.raw
+    for step in path:
+        value = value[step]  # type: ignore[index]
+    return dict(value)
+
+
+def _overlap(workload: Workload) -> Iterator[Finding]:
+    spec = workload.subject.spec
+    job = (spec.get("jobTemplate") or {}).get("spec") or {}
+    if spec.get("concurrencyPolicy") != "Allow" or not _OFTEN.match(str(spec.get("schedule") or "")):
+        return
+    if job.get("activeDeadlineSeconds") or workload.pod_spec.get("activeDeadlineSeconds") or spec.get("suspend"):
+        return
+    said = ("spec", "concurrencyPolicy")
+    has = workload.subject.has(said)
+    text = (
+        f"{workload} starts at {spec['schedule']!r} whether the run before has ended or not (concurrencyPolicy: Allow"
+        f"{'' if has else ', the default'}), and nothing bounds a run."
+    )
+    patch = [Op("replace" if has else "add", said, "Forbid")]
+    yield found("cronJobOverlaps", workload.subject, ("spec", "schedule"), text, patch=patch)
+
+
+def _users(workload: Workload) -> Iterator[Finding]:
+    pod = workload.pod_spec.get("securityContext") or {}
+    for container in workload.all_containers:
+        own = container.spec.get("securityContext") or {}
+        if not own.get("runAsNonRoot", pod.get("runAsNonRoot")):
+            continue
+        user = own.get("runAsUser", pod.get("runAsUser"))
+        image = str(container.spec.get("image"))
+        if user == 0:
+            base = (
+                (*container.path, "securityContext") if "runAsUser" in own else (*workload.spec_path, "securityContext")
+            )
+            text = (
+                f"{container.name} runs as user 0 (runAsUser), which runAsNonRoot: true forbids: it is never started."
+            )
+            yield found("rootForbidden", workload.subject, (*base, "runAsUser"), text)
+        elif user is None and images.runs_as_root(image):
+            text = (
+                f"runAsNonRoot: true forbids {container.name} to run as root, images such as {image} do, and there is "
+                "no runAsUser: it is never started."
+            )
+            yield found("imageMayRunAsRoot", workload.subject, container.path, text)

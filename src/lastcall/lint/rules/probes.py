@@ -1,0 +1,141 @@
+"""Probes: what restarts a container, what lets requests in."""
+
+from collections.abc import Iterator
+
+from lastcall.api.meta import Object
+from lastcall.lint import commands, images
+from lastcall.lint.application import Application, Container, Workload
+from lastcall.lint.subject import Finding, Op, found
+
+KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
+LEAST_START = 15
+"""Seconds until the first restart that any application should have to start in."""
+
+
+def findings(app: Application) -> Iterator[Finding]:
+    for workload in app.workloads:
+        if workload.idle:
+            continue
+        for container in workload.containers:
+            for kind in KINDS:
+                if container.spec.get(kind):
+                    yield from _one(workload, container, kind)
+            yield from _liveness(workload, container)
+        yield from _readiness(workload)
+
+
+def allowed(probe: Object) -> int:
+    """Seconds from the container's start until the probe has failed for good, at the latest."""
+    delay, period = int(probe.get("initialDelaySeconds") or 0), int(probe.get("periodSeconds") or 10)
+    return delay + period * int(probe.get("failureThreshold") or 3)
+
+
+def _handler(probe: Object) -> Object:
+    return {kind: probe[kind] for kind in ("exec", "httpGet", "tcpSocket", "grpc") if probe.get(kind)}
+
+
+def _one(workload: Workload, container: Container, kind: str) -> Iterator[Finding]:
+    probe, path = container.spec[kind], (*container.path, kind)
+    names = [each.get("name") for each in container.ports]
+    for handler in ("httpGet", "tcpSocket"):
+        port = (probe.get(handler) or {}).get("port")
+        if isinstance(port, str) and not port.isdigit() and port not in names:
+            declared = ", ".join(str(name) for name in names if name) or "none"
+            text = (
+                f"The {kind} of {container.name} asks port {port!r}, and the container declares no port of that name "
+                f"(it has {declared}): it can never succeed."
+            )
+            near = _only_port(container)
+            patch = [Op("replace", (*path, handler, "port"), near)] if near is not None else []
+            yield found("probePortUnresolved", workload.subject, (*path, handler, "port"), text, patch=patch)
+    argv = (probe.get("exec") or {}).get("command") or []
+    shell = commands.program(argv) in (*commands.SHELLS, "cat", "curl", "wget", "test", "ls", "pgrep", "ps")
+    if shell and images.has_no_shell(str(container.spec.get("image"))):
+        text = (
+            f"The {kind} of {container.name} runs {argv[0]}, and images such as {container.spec.get('image')} have "
+            "none: it always fails."
+        )
+        yield found("probeCommandMissing", workload.subject, (*path, "exec", "command"), text)
+    timeout, period = probe.get("timeoutSeconds") or 1, probe.get("periodSeconds") or 10
+    if timeout > period:
+        text = f"The {kind} of {container.name} waits {timeout} s for an answer and asks every {period} s."
+        yield found("probeTimeoutOverPeriod", workload.subject, (*path, "timeoutSeconds"), text)
+
+
+def _only_port(container: Container) -> str | int | None:
+    """The one port that can be meant."""
+    if len(container.ports) != 1:
+        return None
+    port: str | int | None = container.ports[0].get("name") or container.ports[0].get("containerPort")
+    return port
+
+
+def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
+    startup, liveness = container.spec.get("startupProbe"), container.spec.get("livenessProbe")
+    readiness = container.spec.get("readinessProbe")
+    if startup:
+        longest = max(
+            (int(each.get("initialDelaySeconds") or 0) for each in (liveness, readiness) if each),
+            default=0,
+        )
+        if allowed(startup) < longest:
+            text = (
+                f"The startupProbe of {container.name} kills it after {allowed(startup)} s without success, and "
+                f"another probe expects a start of {longest} s (initialDelaySeconds)."
+            )
+            yield found("startupShorterThanDelay", workload.subject, (*container.path, "startupProbe"), text)
+    if not liveness:
+        return
+    path = (*container.path, "livenessProbe")
+    if int(liveness.get("failureThreshold") or 3) == 1:
+        text = f"A single failed livenessProbe restarts {container.name} (failureThreshold: 1)."
+        patch = [Op("replace", (*path, "failureThreshold"), 3)]
+        yield found("livenessKillsAtOnce", workload.subject, (*path, "failureThreshold"), text, patch=patch)
+    if not startup and allowed(liveness) < LEAST_START and container.role == "container":
+        text = (
+            f"The livenessProbe kills {container.name} when it has not answered {allowed(liveness)} s after its start "
+            "(exit code 137), and there is no startupProbe."
+        )
+        wanted = {**_handler(liveness), "periodSeconds": 2, "failureThreshold": 30}
+        patch = [Op("add", (*container.path, "startupProbe"), wanted)]
+        fix = "Add a startupProbe with the same check and the time that a slow start takes: 60 s in the patch."
+        yield found("livenessKillsStart", workload.subject, path, text, fix=fix, patch=patch)
+    if readiness and _handler(liveness) == _handler(readiness) and "httpGet" in _handler(liveness):
+        gives_up, out = _patience(liveness), _patience(readiness)
+        if gives_up < out:
+            text = (
+                f"livenessProbe and readinessProbe of {container.name} ask the same; the former kills after "
+                f"{gives_up} s without an answer, the latter stops requests only after {out} s."
+            )
+            yield found("livenessNotPatient", workload.subject, path, text)
+
+
+def _patience(probe: Object) -> int:
+    """Seconds from the first failure until it counts."""
+    return int(probe.get("periodSeconds") or 10) * int(probe.get("failureThreshold") or 3)
+
+
+def _readiness(workload: Workload) -> Iterator[Finding]:
+    """Of the container that the Service's port leads to; any readinessProbe of the Pod keeps requests away."""
+    if not workload.serving or workload.ends_by_itself:
+        return
+    if any(each.spec.get("readinessProbe") or each.spec.get("startupProbe") for each in workload.containers):
+        return
+    if workload.pod_spec.get("readinessGates"):
+        return
+    serving = [each for each in workload.containers if each.ports] or workload.containers[-1:]
+    container = serving[0]
+    services = ", ".join(each.name for each in workload.serving)
+    text = (
+        f"Service {services} sends to {container.name}, which has no readinessProbe: requests come as soon as its "
+        "process was started, before it listens."
+    )
+    port = _only_port(container)
+    patch = []
+    if port is not None and container.ports[0].get("protocol") == "TCP":
+        probe = {"tcpSocket": {"port": port}, "periodSeconds": 2}
+        patch = [Op("add", (*container.path, "readinessProbe"), probe)]
+    fix = (
+        "A readinessProbe that succeeds when the application serves (httpGet, if it has a path for it; else tcpSocket)."
+    )
+    yield found("noReadinessProbe", workload.subject, container.path, text, fix=fix, patch=patch)

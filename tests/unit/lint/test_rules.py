@@ -1,0 +1,351 @@
+"""Each rule finds what it is for, and nothing in an application that is in order; its patch removes the finding."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from lint_objects import (
+    NOTHING,
+    budget,
+    changed,
+    container,
+    deployment,
+    findings,
+    in_container,
+    in_pod,
+    job,
+    obj,
+    only,
+    report,
+    rules,
+    service,
+    worker,
+)
+
+from lastcall.lint.catalogue.lookup import RULES
+from lastcall.lint.patching import patched
+
+
+class Case(NamedTuple):
+    """`path` ends with this; `fixed`: the patch removes the finding (None: there is no patch)."""
+
+    rule: str
+    objects: tuple[dict, ...]
+    path: tuple[Any, ...] = ()
+    fixed: bool | None = None
+    fresh: bool = False
+    severity: str = ""
+
+
+WEB = deployment()
+STATEFUL = obj(
+    "StatefulSet",
+    "db",
+    "apps/v1",
+    spec={**{key: WEB["spec"][key] for key in ("replicas", "selector", "template")}, "serviceName": "db"},
+)
+CLAIM = obj(
+    "PersistentVolumeClaim",
+    "data",
+    spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+)
+VOLUME = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+ENV = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}}]
+SETTINGS = obj("ConfigMap", "settings", data={"colour": "red"})
+SLEEPER = {"exec": {"command": ["sh", "-c", "sleep 20"]}}
+ALIVE = {"httpGet": {"path": "/alive", "port": "http"}}
+SCALER_V1 = obj(
+    "HorizontalPodAutoscaler",
+    "web",
+    "autoscaling/v1",
+    spec={
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "minReplicas": 2,
+        "maxReplicas": 9,
+        "targetCPUUtilizationPercentage": 70,
+    },
+)
+NO_REPLICAS = changed(WEB, "spec.replicas", NOTHING)
+INGRESS = obj(
+    "Ingress",
+    "web",
+    "networking.k8s.io/v1",
+    spec={"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
+)
+BACKEND = "spec.defaultBackend.service"
+RESTRICTED = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+}
+
+
+def quota(**hard: str) -> dict:
+    return obj("ResourceQuota", "limits", spec={"hard": hard})
+
+
+def strategy(**rolling: Any) -> dict:
+    return changed(WEB, "spec.strategy", {"type": "RollingUpdate", "rollingUpdate": rolling})
+
+
+def shell(script: str, **fields: Any) -> dict:
+    return in_container(WEB, "command", ["sh", "-c", script])
+
+
+CASES = (
+    # what the API server refuses
+    Case("notAnObject", ({"apiVersion": "v1", "kind": "Pod"},), ("metadata",)),
+    Case("unknownApiVersion", (changed(budget(maxUnavailable=1), "apiVersion", "policy/v1beta1"),), ("apiVersion",), True),
+    Case("unknownApiVersion", (changed(WEB, "apiVersion", "extensions/v1beta1"),), ("apiVersion",), True),
+    Case("unknownField", (in_container(WEB, "imagePullpolicy", "Always"),), ("imagePullpolicy",), True),
+    Case("unknownField", (changed(WEB, "spec.nonsense", 1),), ("nonsense",)),
+    Case("wrongType", (in_pod(WEB, "terminationGracePeriodSeconds", "thirty"),), ("terminationGracePeriodSeconds",)),
+    Case("wrongType", (in_container(WEB, "command", "sleep 100"),), ("containers", 0, "command")),
+    Case("wrongType", (in_container(WEB, "ports", [{"containerPort": "80a"}]),), ("ports", 0, "containerPort")),
+    Case("invalidValue", (changed(WEB, "spec.template.metadata.labels", {"app": "other"}),), ("labels",)),
+    Case("invalidValue", (in_container(WEB, "lifecycle.preStop.sleep.seconds", 90),), ("sleep",)),
+    Case("duplicateObject", (WEB, deployment()), ("metadata", "name")),
+    Case("apiWarning", (in_pod(WEB, "nodeSelector", {"beta.kubernetes.io/os": "linux"}),)),
+    # what a namespace allows
+    Case("podSecurityRefuses", (RESTRICTED, WEB), ("template", "spec")),
+    Case(
+        "limitRangeRefuses",
+        (obj("LimitRange", "small", spec={"limits": [{"type": "Container", "max": {"memory": "32Mi"}}]}), WEB),
+        ("template", "spec"),
+    ),
+    Case("quotaTooSmall", (quota(pods="1"), WEB), ("spec", "hard", "pods")),
+    Case("quotaTooSmall", (quota(**{"requests.cpu": "150m"}), WEB), ("requests.cpu",)),
+    Case("quotaTooSmall", (quota(services="0"), WEB, service()), ("services",)),
+    Case("quotaBlocksUpdate", (quota(pods="2"), WEB), ("spec",), True),
+    Case("quotaNeedsResources", (quota(**{"limits.cpu": "10"}), WEB), ("template", "spec")),
+    # hooks and grace
+    Case("hookOutlivesGrace", (in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["sleep", "30"]}}),), ("preStop",), True),
+    Case("hookOutlivesGrace", (in_pod(in_container(WEB, "lifecycle.preStop", SLEEPER), "terminationGracePeriodSeconds", 15),), ("preStop",), True),
+    Case("hookOutlivesGrace", (in_container(WEB, "lifecycle.preStop.sleep.seconds", 30),), ("preStop",), True),
+    Case("hookEatsGrace", (in_container(WEB, "lifecycle.preStop.sleep.seconds", 27),), ("preStop",), True),
+    Case(
+        "hookCommandMissing",
+        (in_container(in_container(WEB, "image", "gcr.io/distroless/static-debian12:nonroot"), "lifecycle.preStop", SLEEPER),),
+        ("exec", "command"),
+        True,
+    ),
+    Case("hookPortUnresolved", (in_container(WEB, "lifecycle.preStop", {"httpGet": {"port": "admin"}}),), ("port",)),
+    Case("hookTcpSocket", (in_container(WEB, "lifecycle.preStop", {"tcpSocket": {"port": 8080}}),), ("tcpSocket",)),
+    Case("hookStopsAtOnce", (service(), in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["nginx", "-s", "quit"]}})), ("command",)),
+    Case("graceTooShort", (in_pod(in_container(WEB, "lifecycle", NOTHING), "terminationGracePeriodSeconds", 0),), ("terminationGracePeriodSeconds",), True),
+    Case("graceTooShort", (in_pod(in_container(WEB, "lifecycle", NOTHING), "terminationGracePeriodSeconds", 1),), ("terminationGracePeriodSeconds",), True, severity="warning"),
+    Case("graceTooShort", (in_pod(in_container(STATEFUL, "lifecycle", NOTHING), "terminationGracePeriodSeconds", 0),), ("terminationGracePeriodSeconds",), True, severity="error"),
+    Case("noPauseBeforeStop", (service(), in_container(WEB, "lifecycle", NOTHING)), ("containers", 0), True),
+    Case("noPauseBeforeStop", (service(), in_container(WEB, "lifecycle", {"postStart": {"sleep": {"seconds": 1}}})), ("containers", 0), True),
+    Case("localTrafficCutAtStop", (service(type="LoadBalancer", externalTrafficPolicy="Local"), in_container(WEB, "lifecycle", NOTHING)), ("containers", 0), True),
+    # stop signals
+    Case("shellKeepsSignal", (shell("migrate && server --port 8080"),), ("command",)),
+    Case("shellKeepsSignal", (shell("server | tee /log"),), ("command",)),
+    Case("shellKeepsSignal", (shell("while true; do poll; sleep 5; done"),), ("command",)),
+    Case("shellKeepsSignal", (in_container(in_container(WEB, "command", ["/bin/bash"]), "args", ["-ec", "setup\nserver > /log"]),), ("args",)),
+    Case("wrapperKeepsSignal", (in_container(WEB, "command", ["npm", "run", "start"]),), ("command",)),
+    Case("stopSignalReloads", (in_container(WEB, "command", ["uwsgi", "--http", ":8080"]),), ("command",), True),
+    Case("stopSignalReloads", (in_container(in_container(WEB, "command", ["uwsgi"]), "args", ["--http", ":8080"]),), ("args",), True),
+    Case("drainLongerThanGrace", (in_container(WEB, "command", ["gunicorn", "--graceful-timeout", "60", "app:app"]),), ("command",), True),
+    Case("drainLongerThanGrace", (in_container(WEB, "env", [{"name": "SPRING_LIFECYCLE_TIMEOUT_PER_SHUTDOWN_PHASE", "value": "45s"}]),), ("env", 0), True),
+    Case("finalizerOnPods", (changed(WEB, "spec.template.metadata.finalizers", ["example.com/hold"]),), ("finalizers",)),
+    # probes
+    Case("noReadinessProbe", (service(), in_container(WEB, "readinessProbe", NOTHING)), ("containers", 0), True),
+    Case("probePortUnresolved", (in_container(WEB, "readinessProbe.httpGet.port", "web"),), ("port",), True),
+    Case("probeCommandMissing", (in_container(in_container(WEB, "image", "gcr.io/distroless/java21"), "livenessProbe", {"exec": {"command": ["cat", "/alive"]}}),), ("command",)),
+    Case("livenessKillsStart", (in_container(WEB, "livenessProbe", {**ALIVE, "periodSeconds": 3}),), ("livenessProbe",), True),
+    Case("livenessKillsAtOnce", (in_container(WEB, "livenessProbe", {**ALIVE, "failureThreshold": 1, "initialDelaySeconds": 30}),), ("failureThreshold",), True),
+    Case("livenessNotPatient", (in_container(WEB, "livenessProbe", {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 5}),), ("livenessProbe",)),
+    Case("probeTimeoutOverPeriod", (in_container(WEB, "readinessProbe.timeoutSeconds", 20),), ("timeoutSeconds",)),
+    Case("startupShorterThanDelay", (in_container(in_container(WEB, "startupProbe", {**ALIVE, "periodSeconds": 2}), "livenessProbe", {**ALIVE, "initialDelaySeconds": 60}),), ("startupProbe",)),
+    # Services and Ingresses
+    Case("serviceSelectsNothing", (WEB, service(selector={"app": "webb"})), ("selector",), True, severity="warning"),
+    Case("serviceSelectsNothing", (WEB, service(selector={"app": "webb"})), ("selector",), True, fresh=True, severity="error"),
+    Case("serviceSelectsNothing", (WEB, service(selector={"run": "frontend"})), ("selector",), True),
+    Case("serviceSelectsNothing", (WEB, changed(service(), "metadata.namespace", "other")), ("metadata",)),
+    Case("targetPortUnresolved", (WEB, changed(service(), "spec.ports.0.targetPort", "httpp")), ("targetPort",), True),
+    Case("targetPortUnresolved", (in_container(WEB, "ports", [{"containerPort": 8080}]), service()), ("targetPort",), True),
+    Case("targetPortUndeclared", (WEB, changed(service(), "spec.ports.0.targetPort", 9090)), ("targetPort",), True),
+    Case("targetPortUndeclared", (WEB, changed(service(), "spec.ports.0.targetPort", NOTHING)), ("ports", 0), True),
+    Case("serviceSelectsJob", (WEB, changed(job(worker()), "spec.template.metadata", {"labels": {"app": "web"}}), service()), ("selector",)),
+    Case("unreadyPodsPublished", (WEB, service(publishNotReadyAddresses=True)), ("publishNotReadyAddresses",), True),
+    Case("ingressServiceMissing", (WEB, service("webs"), INGRESS), ("service", "name"), True),
+    Case("ingressPortUnknown", (WEB, service(), changed(INGRESS, f"{BACKEND}.port", {"number": 8080})), ("port",), True),
+    Case("ingressPortUnknown", (WEB, service(), changed(INGRESS, f"{BACKEND}.port", {"name": "web"})), ("port",), True),
+    # what Pods refer to
+    Case("claimMissing", (in_pod(WEB, "volumes", [VOLUME]),), ("claimName",), fresh=True, severity="error"),
+    Case("claimMissing", (in_pod(WEB, "volumes", [VOLUME]), changed(changed(CLAIM, "metadata.name", "dataa"), "spec.accessModes", ["ReadWriteMany"])), ("claimName",), True, severity="warning"),
+    Case("configMissing", (in_container(WEB, "env", ENV),), ("name",), fresh=True),
+    Case("configMissing", (in_container(WEB, "env", ENV), changed(SETTINGS, "metadata.name", "setings")), ("name",), True),
+    Case("configMissing", (in_container(WEB, "env", ENV), changed(SETTINGS, "metadata.namespace", "other")), ("name",)),
+    Case("secretMissing", (in_container(WEB, "envFrom", [{"secretRef": {"name": "db"}}]),), ("name",), fresh=True),
+    Case("accountMissing", (in_pod(WEB, "serviceAccountName", "shop"),), ("serviceAccountName",), fresh=True),
+    Case("configKeyMissing", (in_container(WEB, "env", ENV), obj("ConfigMap", "settings", data={"color": "red"})), ("key",), True),
+    # budgets and autoscalers
+    Case("budgetNeverAllows", (WEB, budget(minAvailable=2)), ("minAvailable",), True),
+    Case("budgetNeverAllows", (WEB, budget(minAvailable="100%")), ("minAvailable",), True),
+    Case("budgetNeverAllows", (WEB, budget(maxUnavailable=0)), ("maxUnavailable",), True),
+    Case("budgetNeverAllows", (WEB, budget()), ("spec",), True),
+    Case("budgetNeverAllows", (NO_REPLICAS, changed(SCALER_V1, "spec.minReplicas", 1), budget(minAvailable=1)), ("minAvailable",), True, severity="warning"),
+    Case("budgetSelectsNothing", (WEB, budget(maxUnavailable=1, selector={"matchLabels": {"app": "wep"}})), ("selector",), True),
+    Case("budgetsOverlap", (WEB, budget(maxUnavailable=1), budget("other", maxUnavailable=1)), ("selector",)),
+    Case("scalerSetBack", (WEB, SCALER_V1), ("replicas",), True),
+    Case("scalerNeedsRequests", (in_container(NO_REPLICAS, "resources", NOTHING), SCALER_V1), ("containers", 0)),
+    Case("scalerTargetMissing", (WEB, changed(SCALER_V1, "spec.scaleTargetRef.name", "webb")), ("name",), True),
+    # updates
+    Case("updateTakesAllPods", (strategy(maxUnavailable="100%", maxSurge=1), service()), ("maxUnavailable",), True),
+    Case("updateTakesAllPods", (changed(strategy(maxUnavailable=1, maxSurge=0), "spec.replicas", 1), service()), ("maxUnavailable",), True),
+    Case("recreateLeavesGap", (changed(WEB, "spec.strategy", {"type": "Recreate"}), service()), ("strategy",), True),
+    Case("hostPortBlocksUpdate", (in_container(WEB, "ports.0.hostPort", 8080),), ("ports", 0), True),
+    Case("claimBlocksUpdate", (CLAIM, changed(in_pod(WEB, "volumes", [VOLUME]), "spec.replicas", 1)), ("volumes", 0), True, severity="warning"),
+    Case("claimBlocksUpdate", (changed(CLAIM, "spec.accessModes", ["ReadWriteOncePod"]), changed(in_pod(WEB, "volumes", [VOLUME]), "spec.replicas", 1)), ("volumes", 0), True, severity="error"),
+    Case("progressDeadlineTooShort", (changed(in_container(WEB, "startupProbe", {**ALIVE, "failureThreshold": 30}), "spec.progressDeadlineSeconds", 120),), ("progressDeadlineSeconds",), True),
+    Case("selectorsOverlap", (WEB, changed(deployment(), "metadata.name", "web-2")), ("selector",)),
+    # Jobs, users
+    Case("sidecarHoldsJob", (job(worker(), {"name": "proxy", "image": "docker.io/istio/proxyv2:1.22"}),), ("containers", 1), True),
+    Case("sidecarHoldsJob", (job(worker(), worker("wait", command=["sleep", "infinity"])),), ("containers", 1), True),
+    Case("cronJobOverlaps", (changed(job(worker(), kind="CronJob"), "spec.schedule", "*/2 * * * *"),), ("schedule",), True),
+    Case("rootForbidden", (in_container(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 0}),), ("runAsUser",)),
+    Case("imageMayRunAsRoot", (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginx:1.29"),), ("containers", 0)),
+)  # fmt: skip
+
+
+def ids(case: Case) -> str:
+    return f"{case.rule}-{CASES.index(case)}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_a_rule_finds_what_it_is_for(case: Case):
+    finding = only(case.rule, *case.objects, fresh=case.fresh)
+    assert finding.path[len(finding.path) - len(case.path) :] == case.path
+    assert finding.severity == (case.severity or finding.severity)
+    assert finding.message.endswith((".", "?"))
+    assert bool(finding.patch) == (case.fixed is not None), finding.patch
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.fixed], ids=ids)
+def test_a_patch_removes_its_finding_and_brings_no_worse_one(case: Case):
+    finding = only(case.rule, *case.objects, fresh=case.fresh)
+    index = next(at for at, each in enumerate(case.objects) if each is finding.subject.raw)
+    after = list(case.objects)
+    after[index] = patched(finding.subject.raw, finding.patch)
+    left = findings(*after, fresh=case.fresh)
+    assert case.rule not in [each.rule for each in left], [each.message for each in left]
+    before = {each.rule for each in findings(*case.objects, fresh=case.fresh)}
+    assert {each.rule for each in left if each.severity != "info"} <= before
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_an_error_is_certain(case: Case):
+    for finding in findings(*case.objects, fresh=case.fresh):
+        assert finding.severity != "error" or finding.certainty == "certain"
+
+
+def test_every_rule_has_a_case():
+    elsewhere = {"unreadable", "suppressionInvalid", "suppressionUnused"}  # test_lint_command.py
+    assert {case.rule for case in CASES} | elsewhere == set(RULES)
+
+
+# -- no alarm where nothing is wrong ---------------------------------------------------------------------------------
+
+SIDECAR = {"name": "proxy", "image": "istio/proxyv2:1.22", "restartPolicy": "Always"}
+IN_ORDER = {
+    "an application": (WEB, service(), budget(maxUnavailable=1), INGRESS, SETTINGS, in_container(deployment("b"), "env", ENV)),
+    "a budget that leaves one": (WEB, budget(minAvailable=1)),
+    "a budget in percent": (changed(WEB, "spec.replicas", 4), budget(minAvailable="50%")),
+    "an autoscaler": (NO_REPLICAS, changed(SCALER_V1, "spec.minReplicas", 3), budget(minAvailable=2)),
+    "a headless Service of peers": (STATEFUL, service("db", clusterIP="None", publishNotReadyAddresses=True)),
+    "a Service of something else": (WEB, service(), service("redis", selector={"app": "redis"})),
+    "a Service without a workload": (service("redis", selector={"app": "redis"}),),
+    "a Service of an operator's Pods": (
+        obj("Cluster", "db", "postgresql.cnpg.io/v1"),
+        in_container(deployment(), "lifecycle", {"preStop": {"sleep": {"seconds": 5}}}),
+        service("db-rw", selector={"cnpg.io/cluster": "db"}),
+    ),
+    "an external name": (WEB, obj("Service", "mail", spec={"type": "ExternalName", "externalName": "mail.example"})),
+    "a port that is not declared, where none is": (in_container(in_container(in_container(WEB, "ports", NOTHING), "readinessProbe.httpGet.port", 8080), "livenessProbe.httpGet.port", 8080), changed(service(), "spec.ports.0.targetPort", 8080)),
+    "a canary": (WEB, changed(changed(changed(deployment(), "metadata.name", "web-canary"), "spec.selector.matchLabels", {"app": "web", "track": "canary"}), "spec.template.metadata.labels", {"app": "web", "track": "canary"}), service()),
+    "a list in bash, whose last command takes its place": (in_container(WEB, "command", ["bash", "-c", "migrate && server"]),),
+    "a list in Alpine's sh": (in_container(shell("migrate && server"), "image", "node:22-alpine"),),
+    "exec in a shell": (shell("migrate && exec server --port 8080"),),
+    "a shell that handles signals": (shell("trap 'kill $!' TERM; server & wait"),),
+    "a shell under an init": (in_container(WEB, "command", ["tini", "--", "sh", "-c", "setup; server"]),),
+    "a program of its own": (in_container(WEB, "command", ["/server", "--sh", "-c"]),),
+    "a shell in an init container": (in_pod(WEB, "initContainers", [worker("init", command=["sh", "-c", "a; b"])]),),
+    "a shell in a Job": (job(worker(command=["sh", "-c", "a; b"])),),
+    "npm ci in a Job": (job(worker(command=["npm", "run", "report"])),),
+    "uwsgi that ends": (in_container(WEB, "command", ["uwsgi", "--die-on-term"]),),
+    "uwsgi with a file": (in_container(WEB, "command", ["uwsgi", "app.ini"]),),
+    "gunicorn within its grace": (in_pod(in_container(WEB, "command", ["gunicorn", "--graceful-timeout=60"]), "terminationGracePeriodSeconds", 90),),
+    "an exec hook in an image with a shell": (in_container(WEB, "lifecycle.preStop", SLEEPER),),
+    "a debug image": (in_container(in_container(WEB, "image", "gcr.io/distroless/base:debug"), "lifecycle.preStop", SLEEPER),),
+    "sleep, then quit": (service(), in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["sh", "-c", "sleep 5; nginx -s quit"]}})),
+    "a patient livenessProbe": (in_container(WEB, "livenessProbe", {"httpGet": {"path": "/ready", "port": "http"}, "failureThreshold": 6}),),
+    "a startupProbe": (in_container(in_container(WEB, "startupProbe", {**ALIVE, "failureThreshold": 30}), "livenessProbe", {**ALIVE, "periodSeconds": 3}),),
+    "Recreate with a claim": (CLAIM, changed(in_pod(WEB, "volumes", [VOLUME]), "spec.strategy", {"type": "Recreate"}), service()),
+    "a claim for many": (changed(CLAIM, "spec.accessModes", ["ReadWriteMany"]), in_pod(WEB, "volumes", [VOLUME])),
+    "claims of a StatefulSet": (changed(in_pod(STATEFUL, "volumes", []), "spec.volumeClaimTemplates", [{"metadata": {"name": "data"}, "spec": CLAIM["spec"]}]),),
+    "an optional ConfigMap": (in_container(WEB, "envFrom", [{"configMapRef": {"name": "x", "optional": True}}]),),
+    "a Secret of an external operator": (obj("ExternalSecret", "db", "external-secrets.io/v1"), in_container(WEB, "envFrom", [{"secretRef": {"name": "db"}}])),
+    "a DaemonSet with a host port": (obj("DaemonSet", "agent", "apps/v1", spec={"selector": WEB["spec"]["selector"], "template": in_container(WEB, "ports.0.hostPort", 9100)["spec"]["template"]}),),
+    "a host port that makes room": (in_container(strategy(maxUnavailable=1, maxSurge=0), "ports.0.hostPort", 8080),),
+    "a sidecar of a Job": (job(worker(), template={"spec": {"restartPolicy": "Never", "initContainers": [SIDECAR], "containers": [worker()]}}),),
+    "a Job that uses redis-cli": (job(worker(), {"name": "flush", "image": "redis:7", "command": ["redis-cli", "flushall"]}),),
+    "a CronJob every minute that forbids": (changed(changed(job(worker(), kind="CronJob"), "spec.schedule", "* * * * *"), "spec.concurrencyPolicy", "Forbid"),),
+    "non-root by number": (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 101}), "image", "nginx:1.29"),),
+    "an unprivileged image": (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginxinc/nginx-unprivileged:1.29"),),
+    "a quota with room": (quota(pods="3", **{"requests.cpu": "1", "limits.memory": "1Gi"}), WEB),
+    "a quota, and limits filled in": (quota(**{"limits.cpu": "10"}), obj("LimitRange", "d", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]}), WEB),
+    "replicas 0": (changed(in_container(WEB, "lifecycle", NOTHING), "spec.replicas", 0), service(), budget(minAvailable=1)),
+    "a custom resource named as a kind": (obj("Service", "hello", "serving.knative.dev/v1", spec={"anything": 1}),),
+    "a namespace that only warns": (changed(RESTRICTED, "metadata.labels", {"pod-security.kubernetes.io/warn": "restricted"}), WEB),
+    "a bare Pod": (obj("Pod", "once", spec={"restartPolicy": "Never", "containers": [worker()]}),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_nothing_is_found_where_nothing_is_wrong(name: str):
+    assert [(each.rule, each.message) for each in findings(*IN_ORDER[name])] == []
+
+
+def test_what_is_not_in_the_files_is_said_and_no_finding():
+    found = report(
+        in_container(WEB, "envFrom", [{"secretRef": {"name": "db"}}]), service("redis", selector={"app": "redis"})
+    )
+    assert found.findings == ()
+    assert [(each.kind, each.name) for each in found.not_here] == [("Pod", "app=redis"), ("Secret", "db")]
+
+
+def test_objects_of_other_namespaces_are_not_mixed():
+    other = changed(service(), "metadata.namespace", "other")
+    assert "serviceSelectsNothing" in rules(WEB, other)
+    assert rules(changed(WEB, "metadata.namespace", "other"), other) == []
+
+
+def test_a_value_of_the_wrong_type_keeps_other_rules_away_from_its_object():
+    assert rules(in_container(WEB, "ports", "none"), service(), budget(minAvailable=2)) == ["wrongType"]
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], {"a": {"b": None}}, [None], [[1]], True])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "spec",
+        "spec.template",
+        "spec.template.spec",
+        "spec.template.spec.containers",
+        "metadata.labels",
+        "metadata.annotations",
+    ],
+)
+def test_no_value_makes_a_rule_fail(path: str, value: Any):
+    for made in (changed(WEB, path, value), changed(STATEFUL, path, value), changed(job(worker()), path, value)):
+        findings(made, service(), budget(minAvailable=1), SCALER_V1, quota(pods="1"))
+
+
+def test_a_sidecar_is_looked_at_like_a_container():
+    slow = container(
+        "proxy", restartPolicy="Always", lifecycle={"preStop": {"exec": {"command": ["sleep", "60"]}}}, ports=[]
+    )
+    slow = {key: value for key, value in slow.items() if key not in ("readinessProbe", "livenessProbe")}
+    found = only("hookOutlivesGrace", in_pod(WEB, "initContainers", [slow]))
+    assert "proxy" in found.message
