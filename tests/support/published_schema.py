@@ -1,4 +1,4 @@
-"""Checks a document against the published schema of `lastcall/ending/v1`."""
+"""Checks a document against a published schema, that of `lastcall/ending/v1` unless another one is given."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _TYPES = {
 }
 
 
-def problems(value, schema=PUBLISHED, where="$"):
+def problems(value, schema=PUBLISHED, where="$", root=PUBLISHED):
     """The part of JSON Schema that the published schema uses."""
     known = {
         "$schema", "$id", "$defs", "$ref", "title", "type", "required", "additionalProperties", "properties", "items",
@@ -25,10 +25,10 @@ def problems(value, schema=PUBLISHED, where="$"):
     }  # fmt: skip
     assert set(schema) <= known, f"this check does not know {set(schema) - known}"
     if "$ref" in schema:
-        yield from problems(value, PUBLISHED["$defs"][schema["$ref"].rpartition("/")[2]], where)
+        yield from problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], where, root)
         return
     if "anyOf" in schema:
-        if all(list(problems(value, each, where)) for each in schema["anyOf"]):
+        if all(list(problems(value, each, where, root)) for each in schema["anyOf"]):
             yield f"{where}: fits none of anyOf"
         return
     types = schema.get("type", [])
@@ -50,9 +50,9 @@ def problems(value, schema=PUBLISHED, where="$"):
                 yield f"{where}.{name}: missing"
         for name, each in value.items():
             if name in schema.get("properties", {}):
-                yield from problems(each, schema["properties"][name], f"{where}.{name}")
+                yield from problems(each, schema["properties"][name], f"{where}.{name}", root)
             elif schema.get("additionalProperties") is False:
                 yield f"{where}.{name}: not in the schema"
     if isinstance(value, list):
         for index, each in enumerate(value):
-            yield from problems(each, schema.get("items", {}), f"{where}[{index}]")
+            yield from problems(each, schema.get("items", {}), f"{where}[{index}]", root)

@@ -156,6 +156,22 @@ class Workload:
         """Those of them with an address of their own, to which clients send whatever Pod it is."""
         return [each for each in self.services if each.spec.get("clusterIP") != "None"]
 
+    @cached_property
+    def served(self) -> list[Container]:
+        """The containers that its Services' ports lead to, as far as they declare their ports; never none."""
+        targets = {
+            port.get("targetPort") or port.get("port")
+            for service in self.serving
+            for port in service.spec.get("ports") or ()
+        }
+        found = [
+            each
+            for each in self.containers
+            if any(port.get("name") in targets or port.get("containerPort") in targets for port in each.ports)
+        ]
+        with_ports = [each for each in self.containers if each.ports]
+        return found or with_ports or [each for each in self.containers if each.role == "container"][:1]
+
     def __str__(self) -> str:
         return str(self.subject)
 

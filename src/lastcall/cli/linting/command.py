@@ -20,8 +20,11 @@ from lastcall.lint.suppressing import Entry, read_entries, suppressed
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 SUPPRESSIONS = ".lastcall-lint.yaml"
-MOST_ROUNDS = 5
-"""Of `--fix`: what one patch changes may show the next thing."""
+MOST_ROUNDS = 500
+"""Of `--fix`, with a patch for each file: what one changes moves, and may show, the next thing."""
+
+_FIRST = ("unknownApiVersion", "unknownField")
+"""Rules whose patches come first: what the object says is not known before."""
 
 
 @click.command()
@@ -181,7 +184,7 @@ def _one_round(texts: dict[str, str], told: Told) -> list[Located]:
     from lastcall.lint.subject import parsed_path
 
     changed: list[Located] = []
-    for each in told.open:
+    for each in sorted(told.open, key=lambda each: each.finding.rule not in _FIRST):
         if not each.finding.automatic or any(each.spot.file == other.spot.file for other in changed):
             continue
         place = each.finding.subject.where

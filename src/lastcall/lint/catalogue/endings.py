@@ -180,16 +180,6 @@ ENDINGS: tuple[Rule, ...] = (
         "Let the livenessProbe ask something that does not depend on load, or fail later than the readinessProbe.",
     ),
     Rule(
-        "probeTimeoutOverPeriod",
-        "info",
-        "certain",
-        "A probe's timeout is longer than its period.",
-        "Probes of a container do not overlap: one that times out delays the next, so that failures are found later "
-        "than failureThreshold and periodSeconds say.",
-        _PROBES,
-        "timeoutSeconds at most periodSeconds.",
-    ),
-    Rule(
         "startupShorterThanDelay",
         "warning",
         "dependsOnApplication",

@@ -229,10 +229,15 @@ def _no_pause(workload: Workload) -> Iterator[Finding]:
     """One finding for a Pod: whether any container that is sent to may leave at once."""
     if not workload.serving or workload.ends_by_itself:
         return
-    serving = [each for each in workload.containers if each.ports] or workload.containers[-1:]
-    if any((each.spec.get("lifecycle") or {}).get("preStop") for each in serving):
+    if (workload.subject.spec.get("strategy") or {}).get("type") == "Recreate":
+        return  # no other Pod could take the requests over
+    served = workload.served
+    if any(each.role == "sidecar" for each in served):
+        # It gets its stop signal when the application's containers have ended: their hooks hold it.
+        served = [*served, *(each for each in workload.containers if each.role == "container")]
+    if any((each.spec.get("lifecycle") or {}).get("preStop") for each in served):
         return
-    container = serving[0]
+    container = served[0]
     services = ", ".join(each.name for each in workload.serving)
     lifecycle = (*container.path, "lifecycle")
     hook = {"sleep": {"seconds": PAUSE}}

@@ -56,10 +56,6 @@ def _one(workload: Workload, container: Container, kind: str) -> Iterator[Findin
             "none: it always fails."
         )
         yield found("probeCommandMissing", workload.subject, (*path, "exec", "command"), text)
-    timeout, period = probe.get("timeoutSeconds") or 1, probe.get("periodSeconds") or 10
-    if timeout > period:
-        text = f"The {kind} of {container.name} waits {timeout} s for an answer and asks every {period} s."
-        yield found("probeTimeoutOverPeriod", workload.subject, (*path, "timeoutSeconds"), text)
 
 
 def _only_port(container: Container) -> str | int | None:
@@ -100,6 +96,8 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
         patch = [Op("add", (*container.path, "startupProbe"), wanted)]
         fix = "Add a startupProbe with the same check and the time that a slow start takes: 60 s in the patch."
         yield found("livenessKillsStart", workload.subject, path, text, fix=fix, patch=patch)
+    if not workload.serving or workload.replicas == 1:
+        return  # nobody else could answer meanwhile
     if readiness and _handler(liveness) == _handler(readiness) and "httpGet" in _handler(liveness):
         gives_up, out = _patience(liveness), _patience(readiness)
         if gives_up < out:
@@ -123,8 +121,7 @@ def _readiness(workload: Workload) -> Iterator[Finding]:
         return
     if workload.pod_spec.get("readinessGates"):
         return
-    serving = [each for each in workload.containers if each.ports] or workload.containers[-1:]
-    container = serving[0]
+    container = workload.served[0]
     services = ", ".join(each.name for each in workload.serving)
     text = (
         f"Service {services} sends to {container.name}, which has no readinessProbe: requests come as soon as its "

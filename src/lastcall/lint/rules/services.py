@@ -118,7 +118,11 @@ def _ports(app: Application, service: Subject) -> Iterator[Finding]:
             if isinstance(target, str) and not target.isdigit():
                 if target not in [each.get("name") for each in declared]:
                     yield _unresolved(service, workload, target, declared, said)
-            elif declared and int(target) not in [each.get("containerPort") for each in declared]:
+            elif (
+                declared
+                and service.spec.get("clusterIP") != "None"
+                and int(target) not in [each.get("containerPort") for each in declared]
+            ):
                 yield _undeclared(service, workload, port, declared, path)
 
 

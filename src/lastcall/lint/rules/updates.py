@@ -34,15 +34,14 @@ def _gap(workload: Workload) -> Iterator[Finding]:
     services = ", ".join(each.name for each in workload.serving)
     single = _node_bound(workload)
     if (subject.spec.get("strategy") or {}).get("type") == "Recreate":
-        if single:
+        if single or replicas < 2:
             return
         text = (
             f"{subject} is behind Service {services} and has strategy Recreate: each update ends all Pods before the "
             "first new one is started."
         )
         patch = [Op("replace", _STRATEGY, {"type": "RollingUpdate"})]
-        severity = "warning" if replicas > 1 else "info"
-        yield found("recreateLeavesGap", subject, _STRATEGY, text, patch=patch, severity=severity)  # type: ignore[arg-type]
+        yield found("recreateLeavesGap", subject, _STRATEGY, text, patch=patch)
         return
     rolling = workload.unavailable_and_surge
     if rolling is not None and rolling[0] >= replicas and not (single and not rolling[1]):

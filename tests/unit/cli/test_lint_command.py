@@ -1,0 +1,421 @@
+"""`lastcall lint`, as typed: exit statuses, outputs, suppressions, `--fix`, kustomize."""
+
+import json
+import os
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from published_schema import problems
+
+from lastcall.cli.errors import guarded
+from lastcall.cli.linting.command import lint
+from lastcall.cli.linting.early import certain_errors
+from lastcall.cli.manifests import load_manifests
+from lastcall.lint.catalogue.lookup import RULES
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "lint-v1.schema.json").read_text())
+
+BROKEN = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 20  # enough, we thought
+      containers:
+        - name: app
+          image: registry.example/web:1
+          ports: [{name: http, containerPort: 8080}]
+          # the load balancer needs some time
+          lifecycle: {preStop: {exec: {command: [sleep, "20"]}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  ports:
+    - port: 80
+      targetPort: htpp
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec:
+  minAvailable: 2   # both
+  selector: {matchLabels: {app: web}}
+"""
+GOOD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def typed(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(lint, list(arguments), input=stdin)
+
+
+def written(text: str = BROKEN, name: str = "web.yaml") -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def found(*arguments: str, stdin: str | None = None) -> list[dict]:
+    return json.loads(typed(*arguments, "-o", "json", stdin=stdin).stdout)["findings"]
+
+
+def said_of(error_status: int, *arguments: str, stdin: str | None = None) -> str:
+    """What the command says of an error, told as the real command line does."""
+    lines: list[str] = []
+
+    def command() -> int:
+        result = CliRunner().invoke(lint, list(arguments), input=stdin, standalone_mode=False)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code
+
+    assert guarded(command, lines.append) == error_status
+    return "\n".join(lines)
+
+
+# -- what is found, and the exit status ------------------------------------------------------------------------------
+
+
+def test_nothing_found_is_status_0():
+    result = typed(written(GOOD))
+    assert (result.exit_code, result.stdout) == (0, "nothing found in 1 object of 1 file\n")
+
+
+def test_an_error_is_status_3_and_told_with_its_place_fix_and_certainty():
+    result = typed(written())
+    assert result.exit_code == 3
+    assert "web.yaml:16:23: error hookOutlivesGrace: The preStop hook of app takes 20 s" in result.stdout
+    assert "fix: terminationGracePeriodSeconds: 35" in result.stdout
+    assert "certain from the manifests" in result.stdout
+    assert "depends on the application: `lastcall rollout` would tell" in result.stdout
+    assert result.stdout.endswith("3 errors, 1 warning in 3 objects of 1 file\n")
+
+
+@pytest.mark.parametrize(("fail_on", "status"), [("never", 0), ("error", 0), ("warning", 3), ("info", 3)])
+def test_fail_on_says_what_is_bad_enough(fail_on: str, status: int):
+    text = BROKEN.replace('"20"', '"2"').replace("htpp", "http").replace("minAvailable: 2", "minAvailable: 1")
+    assert [each["severity"] for each in found(written(text))] == ["warning"]
+    assert typed("web.yaml", "--fail-on", fail_on).exit_code == status
+
+
+def test_several_files_are_one_application():
+    deployment, service, budget = BROKEN.split("---\n")
+    names = [written(deployment, "a.yaml"), written(service, "b.yaml"), written(budget, "c.yaml")]
+    assert {each["rule"] for each in found(*names)} >= {"targetPortUnresolved", "budgetNeverAllows"}
+    assert "targetPortUnresolved" not in {each["rule"] for each in found("b.yaml")}
+    assert {each["file"] for each in found(".")} == {"a.yaml", "b.yaml", "c.yaml"}
+
+
+def test_stdin_is_read_as_helm_writes_it():
+    (finding,) = found("-", stdin=f"---\n# Source: a.yaml\n{GOOD}---\n# Source: b.yaml\n{GOOD}")
+    assert (finding["rule"], finding["file"], finding["line"]) == ("duplicateObject", "<stdin>", 10)
+
+
+def test_what_is_no_yaml_is_status_2_and_the_others_are_still_checked():
+    names = [written(), written("a: [\n", "bad.yaml")]
+    result = typed(*names, "-o", "json")
+    assert result.exit_code == 2
+    rules = {each["rule"]: each for each in json.loads(result.stdout)["findings"]}
+    assert rules["unreadable"]["file"] == "bad.yaml"
+    assert "budgetNeverAllows" in rules
+
+
+@pytest.mark.parametrize("text", ["just text", "- 1\n- 2\n", "kind: Pod\n", "apiVersion: v1\nkind: List\n"])
+def test_what_is_no_object_is_a_finding(text: str):
+    (finding,) = found(written(text))
+    assert (finding["rule"], finding["line"]) == ("notAnObject", 1)
+
+
+def test_bad_input_is_status_2():
+    assert "No such file" in said_of(2, "missing.yaml")
+    assert "no object in" in said_of(2, written("# nothing\n", "empty.yaml"))
+    assert typed().exit_code == 2
+    assert "it cannot change stdin" in typed("-", "--fix", stdin=GOOD).stderr
+    Path("latin.yaml").write_bytes(b"a: \xe9\n")
+    assert "not a text in UTF-8" in said_of(2, "latin.yaml")
+
+
+def test_the_rules_are_listed():
+    lines = typed("--rules").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(RULES)
+
+
+# -- outputs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [BROKEN, GOOD, "a: [\n", BROKEN.replace("kind: Service", "kind: Servic")])
+def test_json_is_as_published(text: str):
+    document = json.loads(typed(written(text), "-o", "json").stdout)
+    assert list(problems(document, SCHEMA, root=SCHEMA)) == []
+
+
+def test_a_patch_in_json_is_a_json_patch():
+    (finding,) = [each for each in found(written()) if each["rule"] == "budgetNeverAllows"]
+    assert finding["patch"] == [
+        {"op": "remove", "path": "/spec/minAvailable"},
+        {"op": "add", "path": "/spec/maxUnavailable", "value": 1},
+    ]
+    assert finding["object"] == {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "namespace": "default",
+        "name": "web",
+    }
+
+
+def test_what_is_not_in_the_files_is_told_as_not_checked():
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b, envFrom: [SECRET]}]}\n"
+    )
+    name = written(pod.replace("SECRET", "{secretRef: {name: db}}"), "p.yaml")
+    document = json.loads(typed(name, "-o", "json").stdout)
+    assert [(each["kind"], each["name"], each["line"]) for each in document["notHere"]] == [("Secret", "db", 4)]
+    assert "Secret db (namespace default), for Pod p, p.yaml:4" in typed(name).stdout
+
+
+def test_sarif_has_what_its_readers_need():
+    written(BROKEN.replace("# both", "# lastcall-lint: ignore budgetNeverAllows -- drained by hand"))
+    document = json.loads(typed("web.yaml", "-o", "sarif").stdout)
+    assert document["version"] == "2.1.0"
+    assert document["$schema"].endswith("sarif-2.1.0.json")
+    (run,) = document["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert all(rule["shortDescription"]["text"] and rule["help"]["text"] for rule in rules)
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == "web.yaml"
+        assert place["region"]["startLine"] >= 1
+        assert place["region"]["startColumn"] >= 1
+    suppressed = [each for each in run["results"] if "suppressions" in each]
+    assert [each["suppressions"] for each in suppressed] == [[{"kind": "inSource", "justification": "drained by hand"}]]
+
+
+def test_sarif_of_stdin_names_no_file():
+    (run,) = json.loads(typed("-", "-o", "sarif", stdin=BROKEN).stdout)["runs"]
+    assert all("physicalLocation" not in each["locations"][0] for each in run["results"])
+    assert run["results"][0]["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].startswith("<stdin>:")
+
+
+def test_github_annotations_are_workflow_commands_of_one_line_each():
+    lines = typed(written(), "-o", "github").stdout.splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        assert re.match(
+            r"::(error|warning|notice) file=web\.yaml,line=\d+,col=\d+,title=\w+ \(\w+ web\)::.+%0Afix%3A|::", line
+        )
+    assert any(line.startswith("::error file=web.yaml,line=16,col=23,") for line in lines)
+
+
+def test_junit_is_xml_with_a_failure_for_each_error_and_warning():
+    written(BROKEN.replace("# both", "# lastcall-lint: ignore budgetNeverAllows -- <drained> & by hand"))
+    (suite,) = ElementTree.fromstring(typed("web.yaml", "-o", "junit").stdout)
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "3", "1")
+    assert suite.find("testcase/skipped").get("message") == "<drained> & by hand"
+    (empty,) = ElementTree.fromstring(typed(written(GOOD), "-o", "junit").stdout)
+    assert (empty.get("tests"), empty.get("failures")) == ("1", "0")
+
+
+def test_the_output_goes_to_a_file():
+    result = typed(written(), "-o", "sarif", "--output-file", "out.sarif")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert json.loads(Path("out.sarif").read_text())["version"] == "2.1.0"
+
+
+# -- suppressions ----------------------------------------------------------------------------------------------------
+
+
+def open_rules(text: str, *arguments: str) -> list[str]:
+    return sorted(each["rule"] for each in found(written(text), *arguments) if each["suppressed"] is None)
+
+
+ALL = ["budgetNeverAllows", "hookOutlivesGrace", "noReadinessProbe", "targetPortUnresolved"]
+
+
+def without(*rules: str) -> list[str]:
+    return sorted({*ALL} - {*rules})
+
+
+def test_a_comment_behind_a_field_suppresses_there():
+    text = BROKEN.replace("# both", "# lastcall-lint: ignore budgetNeverAllows -- we drain by hand")
+    assert open_rules(text) == without("budgetNeverAllows")
+    assert "1 suppressed" in typed("web.yaml").stdout
+
+
+def test_a_comment_on_its_own_line_suppresses_in_all_of_the_next_item():
+    comment = "        # lastcall-lint: ignore hookOutlivesGrace, noReadinessProbe -- replaced next week\n"
+    assert open_rules(BROKEN.replace("        - name: app", f"{comment}        - name: app")) == without(
+        "hookOutlivesGrace", "noReadinessProbe"
+    )
+
+
+def test_a_comment_before_a_document_is_about_all_of_it_and_no_other():
+    comment = "# lastcall-lint: ignore hookOutlivesGrace, targetPortUnresolved -- old\n"
+    assert open_rules(comment + BROKEN) == sorted([*without("hookOutlivesGrace"), "suppressionUnused"])
+
+
+def test_a_comment_elsewhere_suppresses_nothing_and_is_told():
+    text = BROKEN.replace("# enough, we thought", "# lastcall-lint: ignore budgetNeverAllows -- x")
+    assert open_rules(text) == sorted([*ALL, "suppressionUnused"])
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["ignore budgetNeverAllows", "ignore budgetNeverAllows --  ", "ignore nothingLikeThat -- because", "ignore", "off"],
+)
+def test_a_suppression_without_reason_or_rule_is_none(comment: str):
+    assert open_rules(BROKEN.replace("# both", f"# lastcall-lint: {comment}")) == sorted([*ALL, "suppressionInvalid"])
+
+
+def test_a_text_that_looks_like_a_comment_is_none():
+    comment = "# lastcall-lint: off"
+    assert open_rules(f"{GOOD}data:\n  a: |\n    {comment}\n  b: '{comment}'\n") == []
+
+
+def test_an_annotation_suppresses_for_its_object():
+    text = BROKEN.replace(
+        "kind: PodDisruptionBudget\nmetadata: {name: web}",
+        "kind: PodDisruptionBudget\nmetadata: {name: web, annotations: {lint.lastcall/ignore.budgetNeverAllows: WHY}}",
+    )
+    assert open_rules(text.replace("WHY", "drained by hand")) == without("budgetNeverAllows")
+    assert open_rules(text.replace("WHY", '""')) == sorted([*ALL, "suppressionInvalid"])
+
+
+def test_a_file_suppresses_what_it_names():
+    entry = "suppressions:\n  - {rule: budgetNeverAllows, reason: by hand, object: OBJECT}\n"
+    written(entry.replace("OBJECT", "PodDisruptionBudget/web"), "accepted.yaml")
+    assert open_rules(BROKEN, "--suppressions", "accepted.yaml") == without("budgetNeverAllows")
+    written(entry.replace("OBJECT", "PodDisruptionBudget/other"), "accepted.yaml")
+    assert open_rules(BROKEN, "--suppressions", "accepted.yaml") == ALL
+    written(entry.replace("OBJECT", "PodDisruptionBudget/web"), ".lastcall-lint.yaml")
+    assert open_rules(BROKEN) == without("budgetNeverAllows")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("suppressions: [{rule: budgetNeverAllows}]", "give a reason"),
+        ("suppressions: [{rule: budgetNeverAllows, reason: '  '}]", "give a reason"),
+        ("suppressions: [{rule: nope, reason: x}]", "there is no rule 'nope'"),
+        ("suppressions: [{rule: budgetNeverAllows, reason: x, kind: y}]", "'kind' is no field"),
+        ("suppressions: [7]", "must be an object"),
+        ("rules: []", "must have a list"),
+        ("a: [", "accepted.yaml:2"),
+    ],
+)
+def test_a_file_of_suppressions_that_is_wrong_is_refused(text: str, said: str):
+    assert said in said_of(2, written(GOOD), "--suppressions", written(text, "accepted.yaml"))
+
+
+def test_a_file_of_suppressions_that_is_missing_is_refused():
+    assert "No such file" in said_of(2, written(GOOD), "--suppressions", "missing.yaml")
+
+
+# -- fix -------------------------------------------------------------------------------------------------------------
+
+
+def test_fix_changes_what_has_one_remedy_and_keeps_everything_else():
+    result = typed(written(), "--fix")
+    assert Path("web.yaml").read_text() == (
+        BROKEN.replace("terminationGracePeriodSeconds: 20", "terminationGracePeriodSeconds: 35")
+        .replace("targetPort: htpp", "targetPort: http")
+        .replace("  minAvailable: 2   # both\n", "")
+        .replace(
+            "  selector: {matchLabels: {app: web}}\n", "  selector: {matchLabels: {app: web}}\n  maxUnavailable: 1\n"
+        )
+        .replace(
+            "  selector: {matchLabels: {app: web}}\n  maxUnavailable: 1\n", "  selector: {matchLabels: {app: web}}\n", 1
+        )
+    )
+    assert result.exit_code == 0  # a warning is left
+    assert result.stdout.count("fixed:") == 3
+    assert open_rules(Path("web.yaml").read_text()) == ["noReadinessProbe"]
+
+
+def test_fix_leaves_a_file_alone_that_is_in_order():
+    before = os.stat(written(GOOD)).st_mtime_ns
+    assert typed("web.yaml", "--fix").exit_code == 0
+    assert os.stat("web.yaml").st_mtime_ns == before
+
+
+def test_fix_leaves_what_was_suppressed():
+    text = BROKEN.replace("# both", "# lastcall-lint: ignore budgetNeverAllows -- by hand")
+    typed(written(text), "--fix")
+    assert "minAvailable: 2" in Path("web.yaml").read_text()
+
+
+def test_fix_renames_a_field_and_an_api_version():
+    text = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\nspec:\n  maxUnavailabl: 1 # x\n"
+    typed(written(text + "  selector: {matchLabels: {a: b}}\n"), "--fix")
+    fixed = Path("web.yaml").read_text()
+    assert "apiVersion: policy/v1\n" in fixed
+    assert "maxUnavailable: 1" in fixed
+    assert "maxUnavailabl:" not in fixed
+
+
+# -- kustomize -------------------------------------------------------------------------------------------------------
+
+
+def on_path(monkeypatch: pytest.MonkeyPatch, name: str, script: str) -> None:
+    Path("bin").mkdir(exist_ok=True)
+    program = Path("bin", name)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{Path('bin').absolute()}:/usr/bin:/bin")
+
+
+def test_a_kustomization_is_built_by_kubectl(monkeypatch: pytest.MonkeyPatch):
+    written(BROKEN)
+    on_path(monkeypatch, "kubectl", 'test "$1 $2" = "kustomize overlay" && cat web.yaml')
+    assert sorted(each["rule"] for each in found("-k", "overlay")) == ALL
+    assert found("-k", "overlay")[0]["file"] == "<kustomize overlay>"
+
+
+def test_without_kubectl_kustomize_builds_it(monkeypatch: pytest.MonkeyPatch):
+    written(BROKEN)
+    on_path(monkeypatch, "kustomize", 'test "$1 $2" = "build overlay" && /bin/cat web.yaml')
+    monkeypatch.setenv("PATH", str(Path("bin").absolute()))
+    assert sorted(each["rule"] for each in found("-k", "overlay")) == ALL
+
+
+def test_without_either_that_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    assert "neither kubectl nor kustomize is on your PATH" in said_of(1, "-k", "overlay")
+
+
+def test_what_kustomize_refuses_is_the_user_s_error(monkeypatch: pytest.MonkeyPatch):
+    on_path(monkeypatch, "kubectl", "echo 'no kustomization file' >&2; exit 1")
+    assert "-k overlay: no kustomization file" in said_of(2, "-k", "overlay")
+
+
+# -- run and rollout -------------------------------------------------------------------------------------------------
+
+
+def test_run_and_rollout_tell_certain_errors_before_a_cluster_starts():
+    rules = [each.finding.rule for each in certain_errors(load_manifests([written()]))]
+    assert rules == ["targetPortUnresolved", "budgetNeverAllows", "hookOutlivesGrace"]
+
+
+def test_what_a_new_cluster_lacks_is_certain_there():
+    text = BROKEN.replace(
+        "containers:", "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]\n      containers:"
+    )
+    missing = [each for each in certain_errors(load_manifests([written(text)])) if each.finding.rule == "claimMissing"]
+    assert [(each.spot.line, each.finding.certainty) for each in missing] == [(11, "certain")]
+    assert "claimMissing" not in [each["rule"] for each in found("web.yaml")]
