@@ -153,8 +153,21 @@ class Workload:
 
     @property
     def serving(self) -> list[Subject]:
-        """Those of them with an address of their own, to which clients send whatever Pod it is."""
-        return [each for each in self.services if each.spec.get("clusterIP") != "None"]
+        """Those of them with an address of their own, to which clients send whatever Pod it is, and which mean it."""
+        return [
+            each
+            for each in self.services
+            if each.spec.get("clusterIP") != "None" and self not in self.application.strangers(each)
+        ]
+
+    def declares(self, port: Object) -> bool:
+        """Whether a container says that it has the target of a Service's port."""
+        target, protocol = port.get("targetPort") or port.get("port"), port.get("protocol") or "TCP"
+        return any(
+            target in (each.get("name"), each.get("containerPort")) and (each.get("protocol") or "TCP") == protocol
+            for container in self.containers
+            for each in container.ports
+        )
 
     @cached_property
     def served(self) -> list[Container]:
@@ -212,6 +225,14 @@ class Application:
             selector = selector_of_labels(service.spec.get("selector"))
             known = self._selected[service] = self.matching(service.namespace, selector)
         return known
+
+    def strangers(self, service: Subject) -> list[Workload]:
+        """Those that a Service selects and of which no container declares one of its ports, where others do."""
+        selected, ports = self.selected(service), service.spec.get("ports") or ()
+        if len(selected) < 2:
+            return []
+        declaring = [each for each in selected if any(each.declares(port) for port in ports)]
+        return [each for each in selected if each not in declaring] if declaring else []
 
     def matching(self, namespace: str, selector: LabelSelector) -> list[Workload]:
         return [each for each in self.in_namespace(namespace) if selector.matches(each.labels)]

@@ -131,7 +131,9 @@ def child_of_shell(argv: Sequence[str], *, busybox: bool) -> Child | None:
     replaces = program(argv) == "bash" and not re.search(r"[<>]", end)
     if not piped and (replaces or (busybox and program(argv) in ("sh", "ash"))):
         return None
-    return Child(program(last), perhaps=not piped and program(argv) not in ("bash", "dash"))
+    if piped:
+        return Child("the commands of its pipeline")
+    return Child(program(last), perhaps=program(argv) not in ("bash", "dash"))
 
 
 def _looping(script: str) -> Child | None:

@@ -7,10 +7,10 @@ from lastcall.lint.application import Application
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.manifest_checks import refusals
 from lastcall.lint.patching import patched
-from lastcall.lint.rules import api, budgets, endings, jobs, limits, probes, references, services, updates
+from lastcall.lint.rules import api, budgets, endings, hosts, jobs, limits, probes, references, services, updates
 from lastcall.lint.subject import Finding, NotHere, Subject
 
-FAMILIES = (api, services, references, budgets, updates, limits, endings, probes, jobs)
+FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, probes, jobs)
 
 
 @dataclass(frozen=True, slots=True)

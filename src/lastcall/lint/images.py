@@ -18,6 +18,12 @@ _WITHOUT_SHELL = (
 )
 """Images without a shell, and so without `sleep`."""
 
+_COMMON = (
+    "sh", "bash", "dash", "ash", "sleep", "curl", "wget", "kill", "killall", "pkill", "pgrep", "ps", "cat", "test",
+    "ls", "echo", "true", "touch", "grep", "nc",
+)  # fmt: skip
+"""Programs of other images, which one without a shell does not have either."""
+
 _ROOT = frozenset((
     "nginx", "httpd", "busybox", "alpine", "debian", "ubuntu", "python", "node", "ruby", "golang", "php", "openjdk",
     "eclipse-temurin", "amazoncorretto", "redis", "postgres", "mysql", "mariadb", "mongo", "rabbitmq", "traefik",
@@ -51,6 +57,24 @@ def has_no_shell(image: str) -> bool:
     tag = image.rpartition("/")[2].partition(":")[2]
     name = _name(image)
     return "debug" not in tag and "-dev" not in tag and name.startswith(_WITHOUT_SHELL)
+
+
+_CURL_AND_WGET = ("curl", "wget")
+_ALPINE_LACKS = ("curl", "bash")
+
+
+def lacks(image: str, program: str) -> bool:
+    """Whether images of such a name come without that program (by its base name)."""
+    if has_no_shell(image):
+        return program in _COMMON
+    name, tag = _name(image), image.rpartition("/")[2].partition(":")[2]
+    if name in ("busybox", "alpine"):
+        return program in _ALPINE_LACKS
+    if name in ("debian", "ubuntu"):
+        return program in _CURL_AND_WGET
+    if name in ("python", "node"):
+        return program in _CURL_AND_WGET if "slim" in tag else "alpine" in tag and program in _ALPINE_LACKS
+    return False
 
 
 def has_busybox(image: str) -> bool:

@@ -35,7 +35,7 @@ def test_how_long_a_command_sleeps(argv, seconds):
         (["sh", "-c", "server"], False, "server"),
         (["sh", "-c", "server"], True, None),
         (["sh", "-c", "migrate; server"], True, None),
-        (["sh", "-c", "server | tee /log"], True, "tee"),
+        (["sh", "-c", "server | tee /log"], True, "the commands of its pipeline"),
         (["bash", "-c", "a && b"], False, None),
         (["bash", "-c", "b > /log"], False, "b"),
         (["dash", "-c", "A=1 b"], False, "b"),

@@ -72,6 +72,15 @@ INGRESS = obj(
     spec={"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
 )
 BACKEND = "spec.defaultBackend.service"
+WORKER = changed(
+    changed(
+        in_pod(deployment("worker"), "containers", [worker()]),
+        "spec.selector.matchLabels",
+        {"app": "web", "role": "work"},
+    ),
+    "spec.template.metadata.labels",
+    {"app": "web", "role": "work"},
+)
 RESTRICTED = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -147,6 +156,8 @@ CASES = (
     Case("stopSignalReloads", (in_container(in_container(WEB, "command", ["uwsgi"]), "args", ["--http", ":8080"]),), ("args",), True),
     Case("drainLongerThanGrace", (in_container(WEB, "command", ["gunicorn", "--graceful-timeout", "60", "app:app"]),), ("command",), True),
     Case("drainLongerThanGrace", (in_container(WEB, "env", [{"name": "SPRING_LIFECYCLE_TIMEOUT_PER_SHUTDOWN_PHASE", "value": "45s"}]),), ("env", 0), True),
+    Case("graceOnProbe", (in_container(WEB, "livenessProbe.terminationGracePeriodSeconds", 60),), ("livenessProbe", "terminationGracePeriodSeconds"), True),
+    Case("hookCommandMissing", (in_container(in_container(WEB, "image", "python:3.13-slim"), "lifecycle.preStop", {"exec": {"command": ["sh", "-c", "curl -X POST localhost/stop"]}}),), ("command",)),
     Case("finalizerOnPods", (changed(WEB, "spec.template.metadata.finalizers", ["example.com/hold"]),), ("finalizers",)),
     # probes
     Case("noReadinessProbe", (service(), in_container(WEB, "readinessProbe", NOTHING)), ("containers", 0), True),
@@ -166,6 +177,7 @@ CASES = (
     Case("targetPortUndeclared", (WEB, changed(service(), "spec.ports.0.targetPort", 9090)), ("targetPort",), True),
     Case("targetPortUndeclared", (WEB, changed(service(), "spec.ports.0.targetPort", NOTHING)), ("ports", 0), True),
     Case("serviceSelectsJob", (WEB, changed(job(worker()), "spec.template.metadata", {"labels": {"app": "web"}}), service()), ("selector",)),
+    Case("serviceSelectsStranger", (WEB, WORKER, changed(service(), "spec.ports.0.targetPort", 8080)), ("selector",)),
     Case("unreadyPodsPublished", (WEB, service(publishNotReadyAddresses=True)), ("publishNotReadyAddresses",), True),
     Case("ingressServiceMissing", (WEB, service("webs"), INGRESS), ("service", "name"), True),
     Case("ingressPortUnknown", (WEB, service(), changed(INGRESS, f"{BACKEND}.port", {"number": 8080})), ("port",), True),
@@ -179,6 +191,9 @@ CASES = (
     Case("secretMissing", (in_container(WEB, "envFrom", [{"secretRef": {"name": "db"}}]),), ("name",), fresh=True),
     Case("accountMissing", (in_pod(WEB, "serviceAccountName", "shop"),), ("serviceAccountName",), fresh=True),
     Case("configKeyMissing", (in_container(WEB, "env", ENV), obj("ConfigMap", "settings", data={"color": "red"})), ("key",), True),
+    Case("hostNameUnknown", (service("database"), in_pod(WEB, "initContainers", [worker("wait", command=["sh", "-c", "until nc -z databse 5432; do sleep 1; done"])])), ("command", 2)),
+    Case("hostNameUnknown", (service("database"), in_container(WEB, "env", [{"name": "DB_HOST", "value": "databases"}])), ("env", 0, "value")),
+    Case("hostNameUnknown", (service("database"), in_container(WEB, "env", [{"name": "DB", "value": "postgres://u:p@datbase.default:5432/x"}])), ("value",)),
     # budgets and autoscalers
     Case("budgetNeverAllows", (WEB, budget(minAvailable=2)), ("minAvailable",), True),
     Case("budgetNeverAllows", (WEB, budget(minAvailable="100%")), ("minAvailable",), True),
@@ -267,6 +282,17 @@ IN_ORDER = {
     ),
     "an external name": (WEB, obj("Service", "mail", spec={"type": "ExternalName", "externalName": "mail.example"})),
     "a port that is not declared, where none is": (in_container(in_container(in_container(WEB, "ports", NOTHING), "readinessProbe.httpGet.port", 8080), "livenessProbe.httpGet.port", 8080), changed(service(), "spec.ports.0.targetPort", 8080)),
+    "a named port, which Pods of others do not have": (WEB, WORKER, service()),
+    "a probe whose kills are quicker": (in_container(WEB, "livenessProbe.terminationGracePeriodSeconds", 5),),
+    "curl in an image that has it": (in_container(in_container(WEB, "image", "nginx:1.29"), "lifecycle.preStop", {"exec": {"command": ["curl", "localhost/stop"]}}),),
+    "hosts that are there, outside, or other things": (
+        service("database"),
+        in_container(
+            in_container(WEB, "args", ["--url=http://database.default.svc/", "https://databases.example.com"]),
+            "env",
+            [{"name": "DB_HOST", "value": "database"}, {"name": "MODE", "value": "databases"}, {"name": "X_URL", "value": "http://databse.example.org"}],
+        ),
+    ),
     "a canary": (WEB, changed(changed(changed(deployment(), "metadata.name", "web-canary"), "spec.selector.matchLabels", {"app": "web", "track": "canary"}), "spec.template.metadata.labels", {"app": "web", "track": "canary"}), service()),
     "a list in bash, whose last command takes its place": (in_container(WEB, "command", ["bash", "-c", "migrate && server"]),),
     "a list in Alpine's sh": (in_container(shell("migrate && server"), "image", "node:22-alpine"),),

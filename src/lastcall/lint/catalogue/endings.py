@@ -117,6 +117,16 @@ ENDINGS: tuple[Rule, ...] = (
         "Raise terminationGracePeriodSeconds above hook and drain together.",
     ),
     Rule(
+        "graceOnProbe",
+        "warning",
+        "dependsOnApplication",
+        "A probe has a longer grace period than the Pod.",
+        "It holds for the restarts that this probe causes, and for nothing else: a deletion or an update of the Pod "
+        "takes the Pod's own.",
+        _KILL,
+        "Set terminationGracePeriodSeconds of the Pod's spec.",
+    ),
+    Rule(
         "finalizerOnPods",
         "warning",
         "dependsOnCluster",

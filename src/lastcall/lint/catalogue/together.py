@@ -40,6 +40,15 @@ TOGETHER: tuple[Rule, ...] = (
         "Give the Job's Pods other labels, or the selector one more.",
     ),
     Rule(
+        "serviceSelectsStranger",
+        "warning",
+        "dependsOnApplication",
+        "The Service also selects Pods of which no container declares its port.",
+        "A part of all connections goes to them, and is refused if they do not listen there.",
+        "pkg/controller/endpointslice/endpointslice_controller.go",
+        "Give the selector a label that only the Pods have that serve.",
+    ),
+    Rule(
         "unreadyPodsPublished",
         "warning",
         "dependsOnApplication",
@@ -120,6 +129,15 @@ TOGETHER: tuple[Rule, ...] = (
         "The container is not started (CreateContainerConfigError, FailedMount).",
         "pkg/kubelet/kubelet_pods.go:makeEnvironmentVariables",
         "Add the key, or correct its name.",
+    ),
+    Rule(
+        "hostNameUnknown",
+        "warning",
+        "dependsOnCluster",
+        "A command or a variable names a host that is nearly a Service of these files.",
+        "The name has no address: what waits for it waits for ever, what connects to it fails.",
+        "kubernetes.io/docs/concepts/services-networking/dns-pod-service",
+        "Correct the name, or add the Service.",
     ),
     Rule(
         "budgetNeverAllows",

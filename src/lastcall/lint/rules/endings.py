@@ -91,7 +91,7 @@ def _hook(workload: Workload, container: Container) -> Iterator[Finding]:
     path = (*container.path, "lifecycle", "preStop")
     argv = (hook.get("exec") or {}).get("command") or []
     seconds = hook_seconds(container)
-    if argv and images.has_no_shell(str(container.spec.get("image"))) and _needs_shell(argv):
+    if argv and (missing := missing_program(container, argv)):
         fix: dict[str, Any] = {}
         if seconds is not None and seconds >= 1 and _only_sleeps(argv):
             patch = [Op("replace", path, {"sleep": {"seconds": int(seconds)}})]
@@ -101,8 +101,8 @@ def _hook(workload: Workload, container: Container) -> Iterator[Finding]:
                 patch.append(Op("replace" if workload.subject.has(said) else "add", said, longer))
             fix = {"patch": patch, "automatic": True}
         text = (
-            f"The preStop hook of {container.name} runs {argv[0]}, and images such as {container.spec.get('image')} "
-            "have none: the hook fails at once, and there is no pause."
+            f"The preStop hook of {container.name} runs {missing}, and images such as {container.spec.get('image')} "
+            "have none: the hook fails at once, and nothing waits for it."
         )
         yield found("hookCommandMissing", workload.subject, (*path, "exec", "command"), text, **fix)
     elif seconds is not None and seconds > 0:
@@ -136,8 +136,12 @@ def _time(workload: Workload, container: Container, seconds: float) -> Iterator[
         yield found("hookEatsGrace", workload.subject, path, text, fix=fix, patch=patch)
 
 
-def _needs_shell(argv: list[str]) -> bool:
-    return commands.program(argv) in (*commands.SHELLS, "sleep", "curl", "wget", "kill", "cat", "test", "ls", "echo")
+def missing_program(container: Container, argv: list[str]) -> str:
+    """The first program of a command line that images of such a name come without; "" for none."""
+    image = str(container.spec.get("image"))
+    script = commands.shell_script(argv)
+    lines = [argv, *(commands.commands_of(script) if script is not None else [])]
+    return next((words[0] for words in lines if images.lacks(image, commands.program(words))), "")
 
 
 def _only_sleeps(argv: list[str]) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from lastcall.api.meta import Object
-from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
+from lastcall.lint.rules.endings import missing_program
 from lastcall.lint.subject import Finding, Op, found
 
 KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -48,11 +48,21 @@ def _one(workload: Workload, container: Container, kind: str) -> Iterator[Findin
             near = _only_port(container)
             patch = [Op("replace", (*path, handler, "port"), near)] if near is not None else []
             yield found("probePortUnresolved", workload.subject, (*path, handler, "port"), text, patch=patch)
-    argv = (probe.get("exec") or {}).get("command") or []
-    shell = commands.program(argv) in (*commands.SHELLS, "cat", "curl", "wget", "test", "ls", "pgrep", "ps")
-    if shell and images.has_no_shell(str(container.spec.get("image"))):
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace > workload.grace:
+        said = (*workload.spec_path, "terminationGracePeriodSeconds")
         text = (
-            f"The {kind} of {container.name} runs {argv[0]}, and images such as {container.spec.get('image')} have "
+            f"The {kind} of {container.name} has terminationGracePeriodSeconds: {grace}, which holds for the kills of "
+            f"that probe only: when the Pod is deleted or updated the container has {workload.grace} s."
+        )
+        patch = [Op("replace" if workload.subject.has(said) else "add", said, grace)]
+        fix = f"terminationGracePeriodSeconds: {grace} in the Pod's spec."
+        where = (*path, "terminationGracePeriodSeconds")
+        yield found("graceOnProbe", workload.subject, where, text, fix=fix, patch=patch)
+    argv = (probe.get("exec") or {}).get("command") or []
+    if argv and (missing := missing_program(container, argv)):
+        text = (
+            f"The {kind} of {container.name} runs {missing}, and images such as {container.spec.get('image')} have "
             "none: it always fails."
         )
         yield found("probeCommandMissing", workload.subject, (*path, "exec", "command"), text)

@@ -34,6 +34,15 @@ def _selects(app: Application, service: Subject) -> Iterator[Finding]:
         others = next(each for each in selected if not each.is_job)
         text = f"Service {service.name} selects the Pods of {jobs[0]} as well as those of {others}."
         yield found("serviceSelectsJob", service, ("spec", "selector"), text)
+    numbered = any(isinstance(each.get("targetPort") or 0, int) for each in service.spec.get("ports") or ())
+    strangers = [each for each in app.strangers(service) if not each.is_job]
+    if strangers and numbered and service.spec.get("clusterIP") != "None":
+        others = next(each for each in selected if each not in app.strangers(service))
+        text = (
+            f"Service {service.name} selects the Pods of {others} and those of {strangers[0]}, which declare none of "
+            f"its ports: connections go to either."
+        )
+        yield found("serviceSelectsStranger", service, ("spec", "selector"), text)
     if selected:
         return
     selector: dict[str, str] = service.spec["selector"]
@@ -102,7 +111,9 @@ def _related(one: str, other: str) -> bool:
 
 
 def _ports(app: Application, service: Subject) -> Iterator[Finding]:
-    selected = [each for each in app.selected(service) if not each.is_job] or app.selected(service)
+    strangers = app.strangers(service)
+    selected = [each for each in app.selected(service) if not each.is_job and each not in strangers]
+    selected = selected or app.selected(service)
     for index, port in enumerate(service.spec.get("ports") or ()):
         target = port.get("targetPort") or port.get("port")
         protocol = port.get("protocol") or "TCP"
@@ -116,7 +127,7 @@ def _ports(app: Application, service: Subject) -> Iterator[Finding]:
                 if (each.get("protocol") or "TCP") == protocol
             ]
             if isinstance(target, str) and not target.isdigit():
-                if target not in [each.get("name") for each in declared]:
+                if not any(each.declares(port) for each in selected):
                     yield _unresolved(service, workload, target, declared, said)
             elif (
                 declared
