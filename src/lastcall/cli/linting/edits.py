@@ -52,7 +52,7 @@ def _perform(text: str, root: yaml.Node, op: Op) -> str:
         if id(parent) in shared:
             raise _NoEdit
     last = op.path[-1]
-    if parent.flow_style:
+    if isinstance(parent, yaml.CollectionNode) and parent.flow_style:
         return _in_flow(text, parent, op)
     if op.op == "add" and not _has(parent, last):
         return _add(text, parent, last, op.value)

@@ -58,9 +58,9 @@ def _read_text(result: Read, name: str, text: str) -> None:
         reader = Reader()
         for value, place in items_of(reader, document.value, Place(name, document)):
             _read_value(result, value, place)
-        for problem in reader.problems:
+        for said in reader.problems:
             spot = Spot(name, document.line, 1)
-            result.unreadable.append(_unreadable("notAnObject", spot, problem.partition(": ")[2]))
+            result.unreadable.append(_unreadable("notAnObject", spot, said.partition(": ")[2]))
     result.comments += comments_of(name, text, documents)
 
 
