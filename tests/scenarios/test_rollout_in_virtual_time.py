@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from lastcall.apiserver.pki import new_key_pem
-from lastcall.cli.errors import Crashed, WorldError
+from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.rollout_options import RolloutOptions
 from lastcall.cli.rollout_result import Result
 from lastcall.cli.rollout_session import RolloutSession
 from lastcall.cli.rollout_target import find_target
-from lastcall.cli.why_not_ready import is_crash_looping
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.cluster.virtual import VirtualRolloutCluster
 from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
@@ -259,23 +258,6 @@ def test_advice_that_the_server_refuses_is_told_without_its_patch(monkeypatch: p
     found = experiment("naive", LEAVES, "1s").judgement
     assert found.patch == {} and "It cannot be tried here: the API server refuses it" in found.sentence
     assert "is immutable" in found.advice[0].refused or "`selector` does not match" in found.advice[0].refused
-
-
-def crashing(times: int, code: int) -> dict[str, Any]:
-    """A container that has ended so often, the last time with this exit code."""
-    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container=app"}
-    last = {"terminated": {"exitCode": code, "reason": "Error"}}
-    state = {"name": "app", "ready": False, "restartCount": times - 1, "state": {"waiting": waiting}, "lastState": last}
-    return {"phase": "Running", "containerStatuses": [state]}
-
-
-@pytest.mark.parametrize(("times", "code", "given_up"), [(3, 1, True), (2, 1, False), (3, 0, False)])
-def test_a_container_that_crashes_again_and_again_ends_the_wait_with_status_3(
-    times: int, code: int, given_up: bool
-) -> None:
-    pod = {"metadata": {"name": "web-1", "namespace": "default"}, "status": crashing(times, code)}
-    assert is_crash_looping(pod) is given_up
-    assert Crashed("").exit_status == 3
 
 
 @pytest.mark.parametrize("probe", [True, False])

@@ -37,6 +37,11 @@ class Note:
     what: str
     text: str
 
+    @property
+    def told(self) -> str:
+        """As a line."""
+        return f"{'not simulated' if self.id.endswith('Ignored') else 'note'}: {self.text}"
+
 
 def of_manifests(manifests: Sequence[Manifest]) -> Iterator[Note]:
     """Objects that nobody acts on, and imagePullSecrets that are not there."""

@@ -134,7 +134,7 @@ def _experiment(result: Result) -> Markup:
         ),
         tag("p", prose(judgement.sentence), class_="verdict"),
         tag("p", about, class_="about"),
-        [tag("p", note.text, class_="note") for note in result.notes],
+        [tag("p", note.told, class_="note") for note in result.notes],
         [tag("p", line, class_="note") for line in (*tell_moves(found), *tell_balance(found))],
         [tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note") for each in judgement.advice[1:]],
         _picture(result),

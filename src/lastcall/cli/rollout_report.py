@@ -88,7 +88,7 @@ def tell_text(console: "Console", result: Result) -> None:
         console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
     for note in result.notes:
-        text = Text(f"  {'note' if note.id == 'generatorLate' else 'not simulated'}: {note.text}", style="yellow")
+        text = Text(f"  {note.told}", style="yellow")
         console.print(Text("\n    ").join(text.wrap(console, max(console.width - 4, 20))))
     for line in (*tell_moves(found), *tell_balance(found)):
         console.print(Text("\n    ").join(Text(f"  {line}").wrap(console, max(console.width - 4, 20))))

@@ -26,6 +26,7 @@ from lastcall.cli.why_not_ready import (
     why_no_pods,
     why_not_ready,
     why_still_there,
+    without_names,
 )
 from lastcall.client.api import Client
 from lastcall.timeline import kinds
@@ -192,7 +193,7 @@ class Waiting:
         told: dict[tuple[str, ...], str] = {}
         for pod in pods:
             head, *why = why_not_ready(pod, await last_events_of(self.client(), self.clock, pod))
-            same_as = told.setdefault(tuple(why), name_of(pod))
+            same_as = told.setdefault(without_names(pod, why), name_of(pod))
             ends = with_ends(why, pod, self.records, self.version)
             lines += [head, *ends] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
         return lines

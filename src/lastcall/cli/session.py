@@ -17,7 +17,7 @@ from lastcall.api.feature_gates import FeatureGates
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, PODS, Resource
 from lastcall.cli.apply import apply_manifests
-from lastcall.cli.errors import WorldError
+from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
@@ -29,9 +29,11 @@ from lastcall.cli.why_not_ready import (
     Unschedulable,
     hopeless_reason,
     in_short,
+    is_crash_looping,
     is_ready,
     why_no_pods,
     why_not_ready,
+    without_names,
 )
 from lastcall.cli.workloads import OWNERS, Progress, progress, with_grace
 from lastcall.client.api import Client, ConnectionLost
@@ -111,8 +113,8 @@ class Session:
     _death: str = ""
     _died: asyncio.Event = field(default_factory=asyncio.Event)
     _deleted: bool = False
-    _given_up: bool = False
-    """A Pod waits for a node that never comes."""
+    _given_up: str = ""
+    """Why waiting changes nothing."""
     left_alone: bool = False
     """Nothing was deleted, for a Pod was not well and `keep_on_failure` was asked for."""
     _resource_version: str = ""
@@ -175,7 +177,7 @@ class Session:
         version = (await client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, self.options.grace)) for m in manifests]
         applied, notes = await apply_manifests(client, self.clock, manifests)
-        kept = (f"not simulated: {each.text}" for each in of_manifests(manifests))
+        kept = (each.told for each in of_manifests(manifests))
         for note in [*notes, *self._dropped(manifests), *kept]:
             self._note(started, note)
         pods = [follower.follow(each.obj) for each in applied if each.resource == PODS]
@@ -258,7 +260,7 @@ class Session:
             return
         lines = []
         if self._given_up:
-            lines.append("giving up: no node takes the Pod, and nothing that goes on here changes that")
+            lines.append(f"giving up: {self._given_up}")
         elif any(hopeless_reason(pod.obj) for pod in [*late, *rejected]):
             # Its siblings would have come along, had they been waited for.
             late = [pod for pod in late if not pod.owner_uid or hopeless_reason(pod.obj)]
@@ -271,13 +273,18 @@ class Session:
         for pod in dict.fromkeys(each.uid for each in [*late, *rejected]):
             obj = follower.pods[pod].obj
             head, *why = why_not_ready(obj, await last_events_of(client, self.clock, obj))
-            same_as = told.setdefault(tuple(why), follower.pods[pod].key)
+            same_as = told.setdefault(without_names(obj, why), follower.pods[pod].key)
             if same_as != follower.pods[pod].key:
                 lines.append(f"{head}, as {same_as}")
                 continue
             await self.cluster.drain_records()
             lines += [head, *with_ends(why, obj, self.records, self.options.kubernetes_version)]
-        raise WorldError("\n".join(lines))
+        crashed = bool(late) and all(is_crash_looping(pod.obj) for pod in late)
+        raise (Crashed if crashed else WorldError)("\n".join(lines))
+
+    def _give_up(self, follower: PodFollower, why: str) -> None:
+        self._given_up = why
+        follower.changed.set()
 
     async def _say_what_is_late(self, follower: PodFollower, client: Client) -> None:
         """What is waited for, until cancelled: nobody waits in silence for a Pod that cannot start."""
@@ -288,8 +295,9 @@ class Session:
             late = [pod for pod in there if not (pod.ready or pod.ended_by_itself)]
             objects = [pod.obj for pod in there]
             if stuck.look(objects, objects, monotonic(self.clock), more_to_come=False):
-                self._given_up = True
-                follower.changed.set()
+                self._give_up(follower, "no node takes the Pod, and nothing that goes on here changes that")
+            elif late and all(is_crash_looping(pod.obj) for pod in late):
+                self._give_up(follower, "a container crashes again and again, and nothing else is to come up")
             told = [in_short(pod.obj, await events_of(client, pod.obj)) for pod in late[:2]]
             told += [f"{len(late) - 2} more"] if len(late) > 2 else []
             now = monotonic(self.clock)

@@ -40,15 +40,20 @@ CRASHES = 3
 
 
 def is_crash_looping(pod: Object) -> bool:
-    """Whether a container has crashed again and again, and the kubelet holds its next start back."""
+    """Whether a container has crashed again and again; between two starts it is terminated, or waits for the next."""
+    return any(
+        (container.get("restartCount") or 0) >= CRASHES - 1 and "running" not in (container.get("state") or {})
+        for container in _crashed(pod)
+    )
+
+
+def _crashed(pod: Object) -> Iterator[Object]:
+    """The statuses of containers whose last end was a failure."""
     status = pod.get("status") or {}
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        last = (container.get("lastState") or {}).get("terminated") or {}
-        crashed = waiting.get("reason") == "CrashLoopBackOff" and last.get("exitCode")
-        if crashed and (container.get("restartCount") or 0) >= CRASHES - 1:
-            return True
-    return False
+        ends = ((container.get(state) or {}).get("terminated") or {} for state in ("state", "lastState"))
+        if next((end["exitCode"] for end in ends if "exitCode" in end), 0):
+            yield container
 
 
 SURE_SECONDS = 3.0
@@ -119,7 +124,10 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         fixes.update(dict.fromkeys(fixes_for(reason, message)))
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
-    fixes.update(dict.fromkeys(_fixes_of(warnings)))
+    # Whoever has crashed answers no readiness probe: that is not what to correct.
+    crashed = any(_crashed(pod))
+    causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
+    fixes.update(dict.fromkeys(_fixes_of(causes)))
     if any(_DISK_FULL in line for line in lines):
         fixes.setdefault(fix("stateFull"))
     lines += [f"  fix: {each}" for each in fixes]
@@ -137,6 +145,12 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
     return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(_fixes_of(warnings)))]
+
+
+def without_names(pod: Object, why: Iterable[str]) -> tuple[str, ...]:
+    """What is said of a Pod without its name, uid and any number: what is alike is told of one of several Pods."""
+    names = re.compile("|".join(map(re.escape, filter(None, (name_of(pod), uid_of(pod))))) or "$^")
+    return tuple(re.sub(r"\d+", "#", names.sub("", line)) for line in why)
 
 
 _POD_NAME = re.compile(r'pods "[^"]*" (.*)', re.DOTALL)

@@ -4,8 +4,17 @@ from typing import Any
 
 import pytest
 
+from lastcall.cli.errors import Crashed
 from lastcall.cli.waiting_causes import waiting_helps
-from lastcall.cli.why_not_ready import Unschedulable, in_short, why_no_pods, why_not_ready, why_still_there
+from lastcall.cli.why_not_ready import (
+    Unschedulable,
+    in_short,
+    is_crash_looping,
+    why_no_pods,
+    why_not_ready,
+    why_still_there,
+    without_names,
+)
 
 
 def pod(status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -232,3 +241,51 @@ def test_a_pod_that_got_a_node_meanwhile_is_looked_at_anew() -> None:
     for at, pod in ((10.0, refused), (12.0, scheduled("web")), (14.0, refused)):
         assert looked.look([pod], [pod], at, more_to_come=False) == []
     assert looked.look([refused], [refused], 17.0, more_to_come=False) == [refused]
+
+
+def crashed(times: int, code: int, state: str) -> dict[str, Any]:
+    """A container that has ended so often, each time with this exit code, and is in this state now."""
+    end = {"terminated": {"exitCode": code, "reason": "Error"}}
+    now = {
+        "waiting": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
+        "terminated": end,
+        "running": {"running": {}},
+    }[state]
+    status = {
+        "name": "app",
+        "ready": False,
+        "restartCount": times - (state != "running"),
+        "state": now,
+        "lastState": end,
+    }
+    return pod({"phase": "Running", "containerStatuses": [status]})
+
+
+@pytest.mark.parametrize(
+    ("times", "code", "state", "given_up"),
+    [
+        (3, 1, "waiting", True),
+        (3, 1, "terminated", True),
+        (2, 1, "terminated", False),
+        (3, 0, "waiting", False),
+        (5, 1, "running", False),
+    ],
+)
+def test_three_failures_in_a_row_are_a_crash_loop(times: int, code: int, state: str, given_up: bool) -> None:
+    assert is_crash_looping(crashed(times, code, state)) is given_up
+    assert Crashed("").exit_status == 3
+
+
+def test_who_has_crashed_is_not_told_to_correct_its_readiness_probe() -> None:
+    refused = event("Unhealthy", "Readiness probe failed: connect: connection refused")
+    assert any("probe's port" in line for line in why_not_ready(pod(RUNS), [refused]))
+    assert not any("probe's port" in line for line in why_not_ready(crashed(2, 3, "terminated"), [refused]))
+    killed = event("Unhealthy", "Liveness probe failed: connect: connection refused")
+    assert any("probe's port" in line for line in why_not_ready(crashed(2, 137, "running"), [killed]))
+
+
+def test_what_is_alike_but_for_names_and_numbers_is_told_of_one_pod() -> None:
+    first, second = ({"metadata": {"name": f"web-{n}", "uid": f"u{n}abc"}} for n in (1, 2))
+    line = "  Event BackOff: restarting app in web-{0}_default(u{0}abc), dial 10.244.0.{0}:80 ({0} times)"
+    assert without_names(first, [line.format(1)]) == without_names(second, [line.format(2)])
+    assert without_names(first, ["  container app: a"]) != without_names(first, ["  container app: b"])
