@@ -1,5 +1,7 @@
 """Startup, liveness and readiness probes in whole clusters (node-semantics 14, 25.17, 25.18)."""
 
+from itertools import pairwise
+
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
@@ -40,6 +42,22 @@ def test_a_liveness_failure_runs_the_hook_uses_the_probe_s_grace_and_restarts() 
     assert any(
         line.startswith("Warning Unhealthy [containers{app}]: Liveness probe failed") for line in cluster.events()
     )
+
+
+def test_a_container_that_its_liveness_probe_ends_again_and_again_is_held_back_like_one_that_crashes() -> None:
+    """doBackOff goes by the newest run that has ended: the one that the kubelet is about to end does not count."""
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        probe = exec_probe(failureThreshold=2, terminationGracePeriodSeconds=2)
+        await cluster.create(pod_manifest(containers=[container(livenessProbe=probe)]))
+        await cluster.sleep(40)
+
+    cluster = run_cluster(scenario, {"app": Program(execs={"check": BAD})})
+    starts = [record.at_ns / 1e9 for record in cluster.all_records if record.kind == kinds.PROCESS_STARTED]
+    first, second, third = [later - before for before, later in pairwise(starts)][:3]
+    assert (round(first), round(second)) == (2, 2)
+    assert third >= 12, "two seconds of a run, and ten of the back-off"
+    assert any("Back-off restarting failed container app" in line for line in cluster.events())
 
 
 @pytest.mark.rule("node-semantics 5.3/probe, 6/probes, 13/termination, 25/17")

@@ -214,7 +214,9 @@ class Session:
                 continue
             if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
                 found = True
-                self._note(started, "\n".join([f"{pod.key} is not well:", *lines]))
+                self._note(started, f"{pod.key} is not well:")
+                for line in lines:
+                    self.live.note(line)
         return found
 
     def _dropped(self, manifests: Sequence[Manifest]) -> list[str]:

@@ -5,6 +5,7 @@ import json
 import logging
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.numbers import int_of
@@ -99,7 +100,9 @@ class ContainerKiller:
         budget = grace.budget_before_hook(self._behaviour, period, override)
         message = message or f"Stopping container {name}"
         self._events.event(pod, "Normal", "Killing", message, field_path=container_field_path(pod, name))
-        facts = {"message": message, "gracePeriodSeconds": budget, "reason": str(reason or "")}
+        facts: dict[str, Any] = {"message": message, "gracePeriodSeconds": budget}
+        if reason is not None:
+            facts["reason"] = str(reason)
         cause_id = self._record(kinds.KILLING, pod, name, "killContainer", facts, cause_id)
         left = budget
         pre_stop = (spec.get("lifecycle") or {}).get("preStop")

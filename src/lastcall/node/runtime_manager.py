@@ -239,15 +239,18 @@ class RuntimeManager:
     def _do_back_off(self, pod: Object, container: Object, pod_status: PodStatus) -> None:
         """Refuse a restart that comes too soon after the last exit (kuberuntime_manager.go:doBackOff).
 
+        The last exit that is known: of a container that was just ended for its probe, the one before.
         Raises StartContainerError with CrashLoopBackOff.
         """
-        last = pod_status.find(container["name"])
-        if last is None or last.state != ContainerState.CONTAINER_EXITED:
+        name = container["name"]
+        runs = (each for each in pod_status.container_statuses if each.metadata.name == name)
+        last = next((each for each in runs if each.state == ContainerState.CONTAINER_EXITED), None)
+        if last is None:
             return
         key = back_off_key(pod, container)
         now, finished = self._world.clock.wall_ns(), last.finished_at
         if self._backoff.is_in_backoff_since(key, finished, now):
-            name, reference = container["name"], pod_ref_text(pod)
+            reference = pod_ref_text(pod)
             self._events.event(
                 pod,
                 "Warning",

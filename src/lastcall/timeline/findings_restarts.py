@@ -108,7 +108,7 @@ def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
 
 def _code(c: ContainerEnding) -> str:
     """The variant of the advice for an exit code that says something by itself."""
-    if c.signal in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"):
+    if (c.exit_code or 0) - 128 in (4, 6, 7, 8, 11):  # SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: of it, or of a child
         return "signal"
     return {126: "notExecutable", 127: "notFound"}.get(c.exit_code or 0, "") if c.kind != "init" else ""
 

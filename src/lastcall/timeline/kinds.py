@@ -69,7 +69,7 @@ POD_RUNNING = "PodRunning"  # written when the status manager reports phase Runn
 # kubelet: end
 TERMINATION_OBSERVED = "TerminationObserved"  # cause (deletionTimestamp|apiTerminalPhase|kill|removed|completed|runtimeOnly), gracePeriodSeconds, observedResourceVersion
 GRACE_DECIDED = "GraceDecided"  # gracePeriodSeconds, shortened, why: calculateEffectiveGracePeriod
-KILLING = "Killing"  # message, gracePeriodSeconds, reason (LivenessProbe|StartupProbe|FailedPostStartHook|Unknown, "" for the Pod's end)
+KILLING = "Killing"  # message, gracePeriodSeconds, reason (LivenessProbe|StartupProbe|FailedPostStartHook|Unknown; none for the Pod's end)
 PRE_STOP_SKIPPED = "PreStopSkipped"  # why (one sentence)
 PRE_STOP_STARTED = "PreStopStarted"  # handler (exec|httpGet|sleep|tcpSocket), detail, budgetSeconds
 PRE_STOP_FINISHED = (
