@@ -272,7 +272,7 @@ def make_options(
     timeout: float,
     state_size: str,
     keep: bool,
-    keep_on_failure: bool,
+    keep_on_failure: bool = False,
     feature_gates: dict[str, bool] | None = None,
     max_pods: int = 110,
     seccomp_default: bool = True,

@@ -157,18 +157,21 @@ def _is_within(entry: Entry, entries: Sequence[Entry]) -> bool:
     return entry.at >= 0 and (gone is None or entry.at <= gone)
 
 
+_PROBES = ("livenessProbe", "startupProbe")
+
+
 def _outcome(containers: Sequence[ContainerEnding], earlier: Sequence[ContainerEnding], ends: bool) -> Outcome:
-    if any(c.sigkilled for c in containers):
+    last = [c for c in containers if c.ended_before_delete or (not ends and c.exited_at is not None)]
+    if any(c.sigkilled and not (c in last and c.ended_by in _PROBES) for c in containers):
         return "killed"
     if ends and any(c.started and c.exit_code is None for c in containers):
         return "unknown"
-    last = [c for c in containers if c.ended_before_delete or (not ends and c.exited_at is not None)]
     # An init container that is tried again until it succeeds waits for something: that is no crash.
     runs = [c for c in earlier if c.kind != "init"]
     killed = any(c.ended_by == "itself" and c.sigkilled for c in runs)
     if killed or any(c.failed_by_itself for c in [*last, *runs]):
         return "crashed"
-    if any(c.ended_by in ("livenessProbe", "startupProbe") for c in [*earlier, *last]):
+    if any(c.ended_by in _PROBES for c in [*earlier, *last]):
         return "restarted"
     if any(c.started and c.exit_code is None for c in containers):
         return "unknown"

@@ -189,7 +189,7 @@ def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Fi
 
 
 def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if not c.sigkilled:
+    if not c.sigkilled or (is_over(c, ending) and c.ended_by in ("livenessProbe", "startupProbe")):
         return
     at = c.kill_at if c.kill_at is not None else c.exited_at
     when = f" at {_s(at)}" if at is not None else ""

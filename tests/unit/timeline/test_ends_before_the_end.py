@@ -219,6 +219,14 @@ def test_a_pod_that_lives_on_has_a_story_of_its_containers_ends(new_tape: Any) -
     assert "before the DELETE" not in plain_text([ending], 100)
 
 
+def test_a_pod_that_waits_after_its_probe_killed_it_was_restarted_and_not_killed(new_tape: Any) -> None:
+    tape = new_tape()
+    probed(tape, 1, 22, "liveness", REFUSED, False)
+    (ending,) = living(tape)
+    assert ending.outcome == "restarted" and outcome_words(ending) == "is not running"
+    assert [each.id for each in ending.findings if each.severity == "problem"] == ["livenessProbeKilled"]
+
+
 def test_a_pod_between_two_runs_is_not_running_and_tells_of_its_crash(new_tape: Any) -> None:
     tape = new_tape()
     run(tape, 1, 1.1, lines=("FATAL",))
