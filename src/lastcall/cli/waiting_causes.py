@@ -92,9 +92,9 @@ _ALL_OF = ("FailedScheduling", "Unschedulable")
 
 
 def fixes_for(reason: str, message: str) -> Iterator[str]:
-    """What to change, in words."""
+    """What to change, in words, and the cause's id in brackets: docs/pains.md and `lastcall lint` know it by that."""
     for row, facts in _matching(reason, message):
-        yield fix(row.cause, row.variant, **facts)
+        yield f"{fix(row.cause, row.variant, **facts)} [{row.cause}]"
 
 
 def waiting_helps(message: str, *, pods_may_go: bool) -> bool:

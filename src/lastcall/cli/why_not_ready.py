@@ -129,7 +129,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
     fixes.update(dict.fromkeys(_fixes_of(causes)))
     if any(_DISK_FULL in line for line in lines):
-        fixes.setdefault(fix("stateFull"))
+        fixes.setdefault(f"{fix('stateFull')} [stateFull]")
     lines += [f"  fix: {each}" for each in fixes]
     return lines
 
