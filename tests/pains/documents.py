@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 from pain import HERE, Pain, load_all
 
+from lastcall.lint.catalogue.lookup import RULES
 from lastcall.timeline.catalogue.lookup import CATALOGUE
 
 PATH = HERE.parents[1] / "docs" / "pains.md"
@@ -66,7 +67,8 @@ def _pain(pain: Pain) -> Iterator[str]:
     yield f"- **Fix:** {_line(pain.words)}"
     yield f"- **Proof:** {_line(pain.proof)}"
     where = f"tests/pains/{pain.area}/{pain.name}"
-    shown = "steps.sh, then `lastcall story`" if pain.command == "story" else f"`{_command(pain)}`"
+    shown = f"`{_command(pain)}`" if pain.command != "story" else "steps.sh, then `lastcall story`"
+    shown += ", then steps.sh" if pain.command == "lint" and (pain.directory / "steps.sh").exists() else ""
     yield f"- **Try it:** {shown} ([{where}](../{where}))"
     if pain.lint:
         yield f"- **Seen without a cluster by** `lastcall lint`: {', '.join(f'`{each}`' for each in pain.lint)}"
@@ -89,8 +91,11 @@ def _not_made() -> dict[str, str]:
 
 
 def unknown_ids() -> list[str]:
-    """Causes that the catalogue does not have, as `pain: id`."""
-    return [f"{each.name}: {id_}" for each in load_all() for id_ in each.expect.causes if id_ not in CATALOGUE]
+    """Causes that neither catalogue has, as `pain: id`; of pains that are expected to be named."""
+    known = {*CATALOGUE, *RULES}
+    return [
+        f"{each.name}: {id_}" for each in load_all() if not each.known for id_ in each.expect.causes if id_ not in known
+    ]
 
 
 def read_not_made(path: Path = NOT_MADE) -> dict[str, str]:

@@ -1,9 +1,10 @@
 """What a pain is: a directory with a manifest, a command, the cause that must be named, the fix, and what it brings.
 
 `AREA/NAME/pain.yaml` (keys below), `manifest.yaml`, and, where they are needed, `fix.yaml` (strategic merge patches, a
-document for each object; one that the manifest does not have is added), `steps.sh` (for `story`) and an `app` of its
-own. An application that several share stands in `apps/`. The harness puts it, as app.py (or what the file is called
-after its last dot), into a ConfigMap `app`, which the manifests mount.
+document for each object; one that the manifest does not have is added), `steps.sh` (for `story`, and for what `lint`
+predicts), `prepare.sh` (before the cluster) and an `app` of its own. An application that several share stands in
+`apps/`. The harness puts it, as app.py (or what the file is called after its last dot), into a ConfigMap `app`, which
+the manifests mount.
 """
 
 import json

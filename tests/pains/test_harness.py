@@ -42,7 +42,7 @@ def test_a_pain_is_whole(pain: Pain, tmp_path) -> None:
         if pain.command != "lint":
             assert load_manifests([str(path)])
     assert pain.symptom and pain.why and pain.words and pain.proof
-    assert (pain.directory / "steps.sh").exists() == (pain.command == "story")
+    assert (pain.directory / "steps.sh").exists() or pain.command != "story"
     if not pain.silent:
         changed = yaml.safe_load_all(pain.manifest(fixed=True)) != yaml.safe_load_all(pain.manifest())
         assert pain.expect.fix and (changed or pain.fixed.advice or pain.fixed.args is not None)

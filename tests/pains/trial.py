@@ -168,7 +168,9 @@ def run(place: Place, pain: Pain, *, fixed: bool) -> list[Said]:
     path.chmod(0o644)
     args = pain.fixed.args if fixed and pain.fixed.args is not None else pain.args
     if pain.command == "story":
-        return [story(place, pain, path, fixed)]
+        return [in_cluster(place, pain, path, fixed)]
+    if pain.command == "lint" and (pain.directory / "steps.sh").exists():
+        in_cluster(place, pain, path, fixed)  # what is predicted happens
     more = ["--apply-advice"] if pain.command == "rollout" and pain.fixed.advice and not fixed else []
     status, out, err = called(place, pain.command, str(path), *args, *more, "-o", "json")
     document = json.loads(out) if out.strip().startswith("{") else {}
@@ -186,31 +188,30 @@ def run(place: Place, pain: Pain, *, fixed: bool) -> list[Said]:
     return [said]
 
 
-def story(place: Place, pain: Pain, path: Path, fixed: bool) -> Said:
-    """A cluster that stays, what `steps.sh` does with it, and the story of one Pod.
+def in_cluster(place: Place, pain: Pain, path: Path, fixed: bool) -> Said:
+    """A cluster that stays, what `steps.sh` does with it, and the story of one Pod, where one is asked for.
 
-    The script gets the manifest as $1. It fails where the symptom is not there ($FIXED is empty), or where it is still
-    there ($FIXED is 1), and says why on stderr.
+    `prepare.sh` comes before the cluster, in the same directory. `steps.sh` gets the manifest as $1; it fails where the
+    symptom is not there ($FIXED is empty), or where it is still there ($FIXED is 1), and says why on stderr.
     """
     name = "fixed" if fixed else "broken"
-    facts = json.loads(ok(called(place, "up", "--detach", "--name", name, "-o", "json", *substituted(place, pain.up))))
+    environment = {**os.environ, "FIXED": "1" if fixed else "", "CLUSTER": name, "LASTCALL": " ".join(place.command())}
+    environment["PAIN"] = str(pain.directory)
+    if (pain.directory / "prepare.sh").exists():
+        script(place, pain, "prepare.sh", path, environment)
+    facts = json.loads(ok(called(place, "up", "--detach", "--name", name, "-o", "json", *substituted(place, pain))))
     try:
         place.watch(facts["pid"])
-        program = place.command()
-        environment = {
-            **os.environ,
-            "KUBECONFIG": facts["kubeconfig"],
-            "FIXED": "1" if fixed else "",
-            "CLUSTER": name,
-            "LASTCALL": " ".join(program),
-        }
-        script = ["bash", "-euo", "pipefail", str(pain.directory / "steps.sh"), str(path)]
-        steps = subprocess.run(
-            script, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, cwd=place.home / "tmp"
-        )
-        assert steps.returncode == 0, f"{name}: steps.sh ended with {steps.returncode}: {steps.stdout}{steps.stderr}"
-        status, out, err = called(place, "story", *pain.pod.split(), "--name", name, "-o", "json")
-        said = Said(status, f"{steps.stdout}\n{err}")
+        published = {f"PUBLISHED_{number}": each["address"] for number, each in enumerate(facts.get("published") or ())}
+        environment |= {"KUBECONFIG": facts["kubeconfig"], **published}
+        told = script(place, pain, "steps.sh", path, environment)
+        if not pain.pod:
+            return Said(0, told)
+        asked = pain.pod.split()
+        if asked == ["$NAME"]:  # steps.sh says which
+            asked = (place.home / "tmp" / "name").read_text().split()
+        status, out, err = called(place, "story", *asked, "--name", name, "-o", "json")
+        said = Said(status, f"{told}\n{err}")
         if out.strip().startswith("{"):
             said_of_pods(said, json.loads(out))
         return said
@@ -218,9 +219,20 @@ def story(place: Place, pain: Pain, path: Path, fixed: bool) -> Said:
         called(place, "down", name, "--timeout", "60")
 
 
-def substituted(place: Place, words: tuple[str, ...]) -> list[str]:
-    """`$HERE` is the directory of all pains, `$TMP` one of the trial's own."""
-    return [each.replace("$HERE", str(HERE)).replace("$TMP", str(place.home / "tmp")) for each in words]
+def script(place: Place, pain: Pain, file: str, path: Path, environment: dict[str, str]) -> str:
+    """What a script of the pain printed. AssertionError where it failed."""
+    command = ["bash", "-euo", "pipefail", str(pain.directory / file), str(path)]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": PATIENCE_SECONDS}
+    ended = subprocess.run(command, env=environment, cwd=place.home / "tmp", **options)
+    output = ended.stdout + ended.stderr
+    assert ended.returncode == 0, f"{environment['CLUSTER']}: {file} ended with {ended.returncode}: {output}"
+    return output
+
+
+def substituted(place: Place, pain: Pain) -> list[str]:
+    """Options of `up`: `$PAIN` is the pain's directory, `$TMP` one of the trial's own."""
+    words = [each.replace("$PAIN", str(pain.directory)) for each in pain.up]
+    return [each.replace("$TMP", str(place.home / "tmp")) for each in words]
 
 
 def called(place: Place, *arguments: str) -> tuple[int, str, str]:

@@ -46,6 +46,8 @@ class WriteRecords:
         elif resource is PODS:
             facts: Object = {"namespace": namespace_of(pod), "name": name_of(pod), "user": context.user.name}
             facts["containers"] = container_facts(pod)
+            if owner := _controller(pod):
+                facts["owner"] = owner
             self._write(kinds.POD_CREATED, pod, RULE_CREATE, facts)
 
     def updated(self, context: RequestContext, resource: Resource, pod: Object, old: Object, subresource: str) -> None:
@@ -150,3 +152,11 @@ def _changes(new: Object, old: Object) -> Object:
     if "replicas" in changed:
         facts |= {"from": before.get("replicas"), "to": after.get("replicas")}
     return facts
+
+
+def _controller(pod: Object) -> Object | None:
+    """What owns the Pod and made it: kind, name and uid."""
+    for each in pod["metadata"].get("ownerReferences") or ():
+        if each.get("controller"):
+            return {name: each.get(name) for name in ("kind", "name", "uid")}
+    return None

@@ -28,6 +28,7 @@ from lastcall.timeline.story import (
     PodFacts,
     SentSignal,
 )
+from lastcall.timeline.twice import told_twice
 from lastcall.timeline.verdict import is_ongoing
 
 _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)
@@ -44,7 +45,8 @@ def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubern
     for record in ordered:
         if record.pod_uid in own:
             own[record.pod_uid].append(record)
-    return [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id) for pod in pods]
+    endings = [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id) for pod in pods]
+    return told_twice(endings, ordered)
 
 
 def build_ending(

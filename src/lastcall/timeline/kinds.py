@@ -9,7 +9,7 @@ POD_READY_SEEN = "PodReadySeen"  # resourceVersion
 POD_GONE_SEEN = "PodGoneSeen"  # resourceVersion: the client saw the DELETED watch event
 
 # apiserver
-POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user, containers (list of name, kind: container|sidecar|init, preStop: the handler or "")
+POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user, owner (its controller: kind, name, uid; absent without one), containers (list of name, kind: container|sidecar|init, preStop: the handler or "")
 EPHEMERAL_CONTAINERS_ADDED = (
     "EphemeralContainersAdded"  # containers (list of name, target: whose processes it sees, ""), user, resourceVersion
 )

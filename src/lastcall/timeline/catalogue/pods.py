@@ -144,4 +144,17 @@ PODS: Mapping[str, Cause] = {
         },
         lint=("sidecarHoldsJob",),
     ),
+    "ranTwice": Cause(
+        title="Two Pods ran for the same work at the same time: the next one began before the old one had ended.",
+        remedy="A Job: podReplacementPolicy: Failed. A StatefulSet: no forced deletion.",
+        texts={
+            "Job": "The Job began $next while $pod was still ending: both ran for $seconds s.",
+            "StatefulSet": "The next $next began while the old one still ran: two of one name for $seconds s.",
+        },
+        fixes={
+            "Job": "podReplacementPolicy: Failed (the next Pod begins when the old one has ended).",
+            "StatefulSet": "Delete without `--force --grace-period=0`: the next Pod then begins after the end of the "
+            "old one.",
+        },
+    ),
 }
