@@ -25,6 +25,7 @@ Cause = Literal[
     "killed",
     "stale connection",
     "not listening yet",
+    "not ready yet",
     "crashed",
     "restarted",
     "no endpoint",
@@ -39,6 +40,7 @@ CAUSE_IDS: Mapping[Cause, str] = {
     "killed": "requestKilled",
     "stale connection": "staleConnection",
     "not listening yet": "notListeningYet",
+    "not ready yet": "unreadyPodsPublished",
     "crashed": "crashedUnderLoad",
     "restarted": "restartedUnderLoad",
     "no endpoint": "noEndpoint",
@@ -429,7 +431,9 @@ def decide_cause(outcome: Outcome, life: PodLife | None) -> Cause:
     if outcome.lost == "connect timeout" and life.listens(outcome.finished):
         return "unexplained"
     if never_connected(outcome):
-        return "late endpoint" if life.deleted is not None and outcome.finished >= life.deleted else "not listening yet"
+        if life.deleted is not None and outcome.finished >= life.deleted:
+            return "late endpoint"
+        return "not ready yet" if life.is_published_unready(outcome.sent) else "not listening yet"
     if life.exited is None or life.signalled is None or outcome.finished + SKEW_SECONDS < life.signalled:
         return "unexplained"
     if outcome.sent >= life.exited:

@@ -176,7 +176,7 @@ def _advice(
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
-        elif cause in ("server error", "crashed", "restarted"):
+        elif cause in ("server error", "crashed", "restarted", "not ready yet"):
             found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count))
     return sorted(found, key=lambda each: -each.saves)
 

@@ -80,6 +80,12 @@ class PodLife:
             return False
         return self.unrouted is None or at <= self.unrouted + SKEW_SECONDS
 
+    def is_published_unready(self, at: float) -> bool:
+        """Whether the rules named it at a moment at which it was not Ready yet: publishNotReadyAddresses."""
+        if self.routed is None or at < self.routed:
+            return False
+        return self.ready is None or at < self.ready
+
     @property
     def unready(self) -> bool:
         """Whether it stopped being ready although nothing ended it."""

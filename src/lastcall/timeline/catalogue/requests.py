@@ -71,7 +71,17 @@ REQUESTS: Mapping[str, Cause] = {
             "samePort": "The readinessProbe of $name asks port $asked and had succeeded, and the port then refused "
             "requests: see what the container printed.",
         },
-        lint=("noReadinessProbe", "unreadyPodsPublished"),
+        lint=("noReadinessProbe",),
+    ),
+    "unreadyPodsPublished": Cause(
+        title="The Service sends to Pods that are not Ready: publishNotReadyAddresses.",
+        remedy="Leave publishNotReadyAddresses out; Pods that look each other up have a headless Service of their own.",
+        texts={"": "sent to a Pod that was not Ready yet: its Service publishes such addresses"},
+        fixes={
+            "": "Leave publishNotReadyAddresses out of the Service that clients use: Pods that look each other up "
+            "before they are Ready have a headless Service of their own.",
+        },
+        lint=("unreadyPodsPublished",),
     ),
     "neverAnswered": Cause(
         title="No request of a kind is answered, before anything is disrupted.",
