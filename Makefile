@@ -27,12 +27,8 @@ $(VENV)/.installed-dev: pyproject.toml
 fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would write, for every decoder (see tests/fuzz)
 	$(VENV)/bin/python tests/fuzz --minutes $(or $(MINUTES),2)
 
-pains: $(VENV)/.installed-dev build/pains/.made  ## every pain of tests/pains on the kernel: n/n (ONLY=name: one; JSON=file: for machines)
+pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: n/n (ONLY=name: one; JSON=file: for machines)
 	$(VENV)/bin/python tests/pains $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
-
-build/pains/.made: tools/make-pains-images
-	PYTHON=$(VENV)/bin/python tools/make-pains-images
-	@touch $@
 
 clean:
 	rm -rf $(VENV) .venv-* build/pains

@@ -6,6 +6,8 @@ those did fail; 1 otherwise. `--docs` writes docs/pains.md, and tries nothing.
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 import documents
 from pain import load_all
-from trial import IMAGES, summary, told, try_pain
+from trial import MAKE_IMAGES, images_made, summary, told, try_pain
 
 
 def main() -> int:
@@ -30,8 +32,9 @@ def main() -> int:
     chosen = [each for each in load_all() if not names or {each.name, each.area, f"{each.area}/{each.name}"} & names]
     if not chosen:
         parser.error(f"no such pain: {', '.join(sorted(names))}")
-    if any(each.image for each in chosen) and not IMAGES.is_dir():
-        parser.error("run tools/make-pains-images first")
+    missing = {each.image for each in chosen if each.image} - set(images_made())
+    if missing:
+        subprocess.run([MAKE_IMAGES, *sorted(missing)], env={**os.environ, "PYTHON": sys.executable}, check=True)
     verdicts = []
     for each in chosen:
         verdict = try_pain(each)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pain import load_all
-from trial import IMAGES, told, try_pain
+from trial import images_made, told, try_pain
 
 TEN = 10
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,8 @@ def chosen(names: list[str], commit_hash: str, count: int = TEN) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" not in metafunc.fixturenames:
         return
-    pains = {f"{each.area}/{each.name}": each for each in load_all() if not each.image or IMAGES.is_dir()}
+    made = images_made()
+    pains = {f"{each.area}/{each.name}": each for each in load_all() if not each.image or each.image in made}
     everything = metafunc.config.getoption("--all-pains", False)
     metafunc.parametrize("name", list(pains) if everything else chosen(list(pains), commit()))
 

@@ -17,6 +17,7 @@ PATIENCE_SECONDS = 280.0
 """For one command."""
 IMAGES = HERE.parents[1] / "build" / "pains"
 """Where `tools/make-pains-images` leaves its images: a store of its own, which all trials share."""
+MAKE_IMAGES = str(HERE.parents[1] / "tools" / "make-pains-images")
 ID_IN_TEXT = re.compile(r"\[([a-z]+[A-Z][A-Za-z0-9]*|[a-z]{4,})\]")
 """Errors are told in words, with the id of their cause in brackets."""
 
@@ -64,6 +65,11 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"result": self.word}
+
+
+def images_made() -> list[str]:
+    """Names of the images that are there."""
+    return [each.name.removeprefix("made-") for each in IMAGES.glob("made-*")]
 
 
 def try_pain(pain: Pain, user: str = ordinary_user.USERS[0]) -> Verdict:
