@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import ordinary_user
@@ -77,15 +78,17 @@ def try_pain(pain: Pain, user: str = ordinary_user.USERS[0]) -> Verdict:
     began, verdict = time.monotonic(), Verdict(f"{pain.area}/{pain.name}", known=pain.known)
     environment: dict[str, str | None] = {"XDG_DATA_HOME": str(IMAGES)} if pain.image else {}
     try:
-        with Place(user, environment) as place:
-            documents = run(place, pain, fixed=False)
+        with TemporaryDirectory(prefix="lastcall-pain-") as directory, Place(user, environment) as place:
+            work = Path(directory)
+            work.chmod(0o777)
+            documents = run(place, work, pain, fixed=False)
             judge_broken(pain, documents[0], verdict)
             if pain.silent:
                 verdict.removed = verdict.named
             else:
                 last = documents[1] if pain.fixed.advice and len(documents) > 1 else None
                 if last is None and not pain.fixed.advice:
-                    (last,) = run(place, pain, fixed=True)
+                    (last,) = run(place, work, pain, fixed=True)
                 if last is None:
                     verdict.why.append("no advice that --apply-advice could try")
                 else:
@@ -167,16 +170,16 @@ def said_of_lint(said: Said, document: dict[str, Any]) -> None:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def run(place: Place, pain: Pain, *, fixed: bool) -> list[Said]:
+def run(place: Place, work: Path, pain: Pain, *, fixed: bool) -> list[Said]:
     """What the command said: of each experiment with `--apply-advice`, else one."""
-    path = place.home / "tmp" / ("fixed.yaml" if fixed else "broken.yaml")
+    path = work / ("fixed.yaml" if fixed else "broken.yaml")
     path.write_text(pain.manifest(fixed=fixed))
     path.chmod(0o644)
     args = pain.fixed.args if fixed and pain.fixed.args is not None else pain.args
     if pain.command == "story":
-        return [in_cluster(place, pain, path, fixed)]
+        return [in_cluster(place, work, pain, path, fixed)]
     if pain.command == "lint" and (pain.directory / "steps.sh").exists():
-        in_cluster(place, pain, path, fixed)  # what is predicted happens
+        in_cluster(place, work, pain, path, fixed)  # what is predicted happens
     more = ["--apply-advice"] if pain.command == "rollout" and pain.fixed.advice and not fixed else []
     status, out, err = called(place, pain.command, str(path), *args, *more, "-o", "json")
     document = json.loads(out) if out.strip().startswith("{") else {}
@@ -194,7 +197,7 @@ def run(place: Place, pain: Pain, *, fixed: bool) -> list[Said]:
     return [said]
 
 
-def in_cluster(place: Place, pain: Pain, path: Path, fixed: bool) -> Said:
+def in_cluster(place: Place, work: Path, pain: Pain, path: Path, fixed: bool) -> Said:
     """A cluster that stays, what `steps.sh` does with it, and the story of one Pod, where one is asked for.
 
     `prepare.sh` comes before the cluster, in the same directory. `steps.sh` gets the manifest as $1; it fails where the
@@ -204,18 +207,18 @@ def in_cluster(place: Place, pain: Pain, path: Path, fixed: bool) -> Said:
     environment = {**os.environ, "FIXED": "1" if fixed else "", "CLUSTER": name, "LASTCALL": " ".join(place.command())}
     environment["PAIN"] = str(pain.directory)
     if (pain.directory / "prepare.sh").exists():
-        script(place, pain, "prepare.sh", path, environment)
-    facts = json.loads(ok(called(place, "up", "--detach", "--name", name, "-o", "json", *substituted(place, pain))))
+        script(work, pain, "prepare.sh", path, environment)
+    facts = json.loads(ok(called(place, "up", "--detach", "--name", name, "-o", "json", *substituted(work, pain))))
     try:
         place.watch(facts["pid"])
         published = {f"PUBLISHED_{number}": each["address"] for number, each in enumerate(facts.get("published") or ())}
         environment |= {"KUBECONFIG": facts["kubeconfig"], **published}
-        told = script(place, pain, "steps.sh", path, environment)
+        told = script(work, pain, "steps.sh", path, environment)
         if not pain.pod:
             return Said(0, told)
         asked = pain.pod.split()
         if asked == ["$NAME"]:  # steps.sh says which
-            asked = (place.home / "tmp" / "name").read_text().split()
+            asked = (work / "name").read_text().split()
         status, out, err = called(place, "story", *asked, "--name", name, "-o", "json")
         said = Said(status, f"{told}\n{err}")
         if out.strip().startswith("{"):
@@ -225,20 +228,20 @@ def in_cluster(place: Place, pain: Pain, path: Path, fixed: bool) -> Said:
         called(place, "down", name, "--timeout", "60")
 
 
-def script(place: Place, pain: Pain, file: str, path: Path, environment: dict[str, str]) -> str:
+def script(work: Path, pain: Pain, file: str, path: Path, environment: dict[str, str]) -> str:
     """What a script of the pain printed. AssertionError where it failed."""
     command = ["bash", "-euo", "pipefail", str(pain.directory / file), str(path)]
     options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": PATIENCE_SECONDS}
-    ended = subprocess.run(command, env=environment, cwd=place.home / "tmp", **options)
+    ended = subprocess.run(command, env=environment, cwd=work, **options)
     output = ended.stdout + ended.stderr
     assert ended.returncode == 0, f"{environment['CLUSTER']}: {file} ended with {ended.returncode}: {output}"
     return output
 
 
-def substituted(place: Place, pain: Pain) -> list[str]:
+def substituted(work: Path, pain: Pain) -> list[str]:
     """Options of `up`: `$PAIN` is the pain's directory, `$TMP` one of the trial's own."""
     words = [each.replace("$PAIN", str(pain.directory)) for each in pain.up]
-    return [each.replace("$TMP", str(place.home / "tmp")) for each in words]
+    return [each.replace("$TMP", str(work)) for each in words]
 
 
 def called(place: Place, *arguments: str) -> tuple[int, str, str]:
