@@ -169,7 +169,8 @@ def _value(loader: _Loader, node: yaml.Node, done: dict[int, Any]) -> Any:
         value = [_value(loader, each, done) for each in node.value]
     else:
         value = loader.construct_object(node, deep=True)
-        is_plain = value is None or isinstance(value, bool | int | str)
+        is_plain = value is None or isinstance(value, bool | str)
+        is_plain = is_plain or (isinstance(value, int) and -(2**63) <= value < 2**64)
         if not is_plain and not (isinstance(value, float) and math.isfinite(value)):
             raise YAMLProblem(f"{value!r} is not a value of the Kubernetes API: put it in quotes", line)
     done[id(node)] = value

@@ -183,7 +183,8 @@ class Workload:
             if any(port.get("name") in targets or port.get("containerPort") in targets for port in each.ports)
         ]
         with_ports = [each for each in self.containers if each.ports]
-        return found or with_ports or [each for each in self.containers if each.role == "container"][:1]
+        plain = [each for each in self.containers if each.role == "container"]
+        return found or with_ports or plain[:1] or self.containers[:1]
 
     def __str__(self) -> str:
         return str(self.subject)

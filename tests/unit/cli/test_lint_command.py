@@ -140,6 +140,12 @@ def test_what_is_no_object_is_a_finding(text: str):
     assert (finding["rule"], finding["line"]) == ("notAnObject", 1)
 
 
+def test_a_number_that_no_json_of_64_bits_holds_is_told_with_its_line():
+    result = typed(written(GOOD + f"data: {{a: {10**30}}}\n"))
+    assert result.exit_code == 2
+    assert "web.yaml:4:1: error unreadable: 1000000000000000000000000000000 is not a value" in result.stdout
+
+
 def test_bad_input_is_status_2():
     assert "No such file" in said_of(2, "missing.yaml")
     assert "no object in" in said_of(2, written("# nothing\n", "empty.yaml"))

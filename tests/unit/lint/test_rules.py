@@ -375,6 +375,20 @@ def test_no_value_makes_a_rule_fail(path: str, value: Any):
         findings(made, service(), budget(minAvailable=1), SCALER_V1, quota(pods="1"))
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        service(ports=[{"name": "http"}]),
+        service(ports=[{}]),
+        budget(maxUnavailable=1, selector={"matchExpressions": [{"operator": "Exists"}]}),
+        changed(WEB, "spec.selector", {"matchExpressions": [{"operator": "In"}]}),
+        in_pod(in_pod(WEB, "containers", []), "initContainers", [SIDECAR]),
+    ],
+)
+def test_what_the_api_refuses_makes_no_other_rule_fail(made: dict):
+    assert "invalidValue" in rules(WEB, service("other"), budget("b", maxUnavailable=1), made)
+
+
 def test_a_sidecar_is_looked_at_like_a_container():
     slow = container(
         "proxy", restartPolicy="Always", lifecycle={"preStop": {"exec": {"command": ["sleep", "60"]}}}, ports=[]
