@@ -49,6 +49,7 @@ OTHERS = {
     "api": "the API server over TLS: requests per second, LIST, watchers (8 min; --quick: 1 min)",
     "store": "the SQLite store by itself, and its restart with 10 000 Pods (30 s)",
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
+    "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",
     "healthy": "that no role is started again on a machine that is far too busy (--minutes 30 --burners 15)",
     "load": "how true the load generator is to its rate, beside wrk (4 min; --seconds 5 --rounds 3)",
     "services": "an endpoint change at 10, 1 000 and 5 000 Services; new connections by ClusterIP and direct (20 s)",

@@ -274,7 +274,9 @@ def selector_of_expressions(selector: Object | None) -> LabelSelector:
         operator = _SET_OPERATORS.get(expression.get("operator", ""))
         if operator is None:
             raise ValueError(f"{go_quote(expression.get('operator', ''))} is not a valid label selector operator")
-        requirements.append(Requirement(expression.get("key") or "", operator, tuple(sorted(expression.get("values") or ()))))
+        requirements.append(
+            Requirement(expression.get("key") or "", operator, tuple(sorted(expression.get("values") or ())))
+        )
     return LabelSelector(tuple(requirements))
 
 

@@ -12,7 +12,6 @@ import click
 
 from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.linting.early import tell_certain_errors
 from lastcall.cli.manifests import Manifest, load_manifests
 from lastcall.cli.numbers import Whole
 from lastcall.cli.options import (
@@ -243,6 +242,8 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("--find-safe is told as text or json, on stdout")
     if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
         raise click.UsageError("--find-safe has its own number of runs (--confirm) and no limits")
+    from lastcall.cli.linting.early import tell_certain_errors
+
     loaded = load_manifests(manifests)
     tell_certain_errors(loaded)
     raise SystemExit(run_rollout(loaded, RolloutOptions(**options)))

@@ -12,7 +12,6 @@ import click
 from lastcall.cli import exit_status, output
 from lastcall.cli.errors import CommandError, WorldError, guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.linting.early import tell_certain_errors
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
 from lastcall.cli.not_simulated import Note, of_manifests
@@ -42,6 +41,8 @@ def run(manifests: tuple[str, ...], **options: Any) -> None:
     something was SIGKILLed, a preStop hook failed, or a container crashed before the DELETE, 2 bad input, 1 anything
     else.
     """
+    from lastcall.cli.linting.early import tell_certain_errors
+
     loaded, made = load_manifests(manifests), make_options(**options)
     tell_certain_errors(loaded)
     raise SystemExit(run_manifests(loaded, made))

@@ -1,9 +1,8 @@
 """All manifests as one application: who selects whom, who owns how many Pods."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from lastcall.api.meta import Object
 from lastcall.api.numbers import scaled
@@ -41,8 +40,7 @@ REPLICATED = (DEPLOYMENTS, REPLICASETS, REPLICATIONCONTROLLERS, STATEFULSETS)
 Role = Literal["init", "sidecar", "container"]
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """`spec` has the API server's defaults."""
 
     spec: Object
@@ -197,7 +195,7 @@ class Application:
         self.subjects = subjects
         self.fresh = fresh
         self.sound = [each for each in subjects if each.resource is not None and each.sound]
-        self.not_here: dict[NotHere, None] = {}
+        self._not_here: dict[tuple[str, str, str], NotHere] = {}
         self._selected: dict[Subject, list[Workload]] = {}
         self._by_name = {(each.kind, each.namespace, each.name): each for each in self.sound}
 
@@ -215,6 +213,14 @@ class Application:
 
     def get(self, kind: str, namespace: str, name: str) -> Subject | None:
         return self._by_name.get((kind, namespace, name))
+
+    def note_absent(self, kind: str, namespace: str, name: str, subject: Subject, path: Path) -> None:
+        """That `subject` refers to what these manifests do not hold."""
+        self._not_here.setdefault((kind, namespace, name), NotHere(kind, namespace, name, subject, path))
+
+    @property
+    def not_here(self) -> tuple[NotHere, ...]:
+        return tuple(self._not_here.values())
 
     def in_namespace(self, namespace: str) -> Iterator[Workload]:
         return (each for each in self.workloads if each.subject.namespace == namespace)

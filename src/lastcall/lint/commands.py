@@ -48,6 +48,16 @@ def commands_of(script: str) -> list[list[str]]:
     return [each for each in found if each]
 
 
+def words_of(text: str) -> list[str]:
+    """A plain command line as words; [] for one that needs a shell."""
+    if re.search(r"[|&;<>()$`*?\n]", text):
+        return []
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
 def seconds_of(word: str) -> float | None:
     """What `sleep` makes of its operand; `15`, `0.5`, `1m`."""
     match = _DURATION.match(word)

@@ -1,20 +1,19 @@
 """All rules over all objects, and what of their patches holds. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lastcall.lint.application import Application
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.manifest_checks import refusals
 from lastcall.lint.patching import patched
-from lastcall.lint.rules import api, budgets, endings, hosts, jobs, limits, probes, references, services, updates
+from lastcall.lint.rules import api, budgets, endings, hosts, jobs, limits, probes, references, services, updates, users
 from lastcall.lint.subject import Finding, NotHere, Subject
 
-FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, probes, jobs)
+FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, probes, jobs, users)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """`not_here`: what the objects refer to and these manifests do not hold, so that it was not checked."""
 
     findings: tuple[Finding, ...]
@@ -35,7 +34,7 @@ def lint(subjects: Sequence[Subject], *, fresh: bool = False, valid: bool = Fals
     once = {(each.rule, id(each.subject), each.path, each.message): each for each in found}
     checked = [checked_patch(each) for each in once.values()]
     checked.sort(key=lambda each: (order[id(each.subject)], SEVERITIES.index(each.severity)))
-    return Report(tuple(checked), tuple(app.not_here))
+    return Report(tuple(checked), app.not_here)
 
 
 def checked_patch(finding: Finding) -> Finding:
@@ -46,12 +45,12 @@ def checked_patch(finding: Finding) -> Finding:
     subject = finding.subject
     new = patched(subject.raw, finding.patch)
     if new is None:
-        return replace(finding, patch=(), automatic=False)
+        return finding._replace(patch=(), automatic=False)
     resource = subject.resource
     if finding.rule == "unknownApiVersion":
         from lastcall.api.schema import resource_for
 
         resource = resource_for(str(new.get("apiVersion")), str(new.get("kind")))
     if resource is None or set(refusals(new, resource)) - set(refusals(subject.raw, resource)):
-        return replace(finding, patch=(), automatic=False)
+        return finding._replace(patch=(), automatic=False)
     return finding

@@ -1,15 +1,13 @@
 """Findings where they are in the files, and whether somebody suppressed them. Data only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lastcall.lint.catalogue.rule import SEVERITIES, Severity
 from lastcall.lint.subject import Finding, NotHere
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """`line` and `column` count from 1."""
 
     file: str
@@ -17,23 +15,20 @@ class Spot:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(NamedTuple):
     """`by`: a comment, an annotation of the object, or the file of suppressions."""
 
     by: Literal["comment", "annotation", "file"]
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(NamedTuple):
     finding: Finding
     spot: Spot
     suppressed: Suppression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """All that there is to tell. `files`: what was read; `fixed`: what `--fix` has changed."""
 
     findings: Sequence[Located]
@@ -42,14 +37,14 @@ class Told:
     objects: int
     exit_status: int
     version: str
-    fixed: Sequence[Located] = field(default=())
+    fixed: Sequence[Located] = ()
 
     @property
     def open(self) -> list[Located]:
         """Those that nobody suppressed."""
         return [each for each in self.findings if each.suppressed is None]
 
-    def count(self, severity: Severity) -> int:
+    def number_of(self, severity: Severity) -> int:
         return sum(each.finding.severity == severity for each in self.open)
 
 

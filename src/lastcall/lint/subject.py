@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
@@ -90,8 +89,7 @@ def value_at(value: Any, path: Path) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(NamedTuple):
     """One step of a JSON Patch (RFC 6902) for the subject of a finding."""
 
     op: Literal["add", "replace", "remove"]
@@ -99,8 +97,7 @@ class Op:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that is wrong with `subject` at `path` (the nearest field that exists, where one is missing).
 
     `fix` says what to do, `patch` does it; () where it takes a decision that no linter can make. `automatic`: the patch
@@ -118,15 +115,14 @@ class Finding:
     automatic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NotHere:
+class NotHere(NamedTuple):
     """What the manifests refer to and do not hold: it may be in the cluster, so nothing is wrong that can be known."""
 
     kind: str
     namespace: str
     name: str
-    subject: Subject = field(compare=False)
-    path: Path = field(compare=False)
+    subject: Subject
+    path: Path
 
 
 def found(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.lint.catalogue.lookup import RULES
@@ -99,7 +99,7 @@ def suppressed(
     subjects: Sequence[tuple[Subject, Spot]],
 ) -> list[Located]:
     """The findings, with who suppressed them, and what is wrong with the suppressions themselves."""
-    told = [replace(each, suppressed=_by(each, comments, entries)) for each in findings]
+    told = [each._replace(suppressed=_by(each, comments, entries)) for each in findings]
     told += [_about_comment(each) for each in comments if each.problem]
     for comment in comments:
         unused = [] if comment.problem else [rule for rule in comment.rules if rule not in comment.used]

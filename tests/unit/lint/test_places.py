@@ -2,7 +2,8 @@
 
 import pytest
 
-from lastcall.cli.linting.sources import read, spot_of
+from lastcall.cli.linting.places import spot_of
+from lastcall.cli.linting.sources import read
 from lastcall.cli.yaml_documents import read_documents
 from lastcall.lint.subject import parsed_path, shown_path
 

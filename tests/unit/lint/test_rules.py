@@ -100,6 +100,13 @@ def shell(script: str, **fields: Any) -> dict:
     return in_container(WEB, "command", ["sh", "-c", script])
 
 
+def private(mode: int, **security: Any) -> dict:
+    """The key of a Secret, mounted with this mode."""
+    volume = {"name": "key", "secret": {"secretName": "key", "defaultMode": mode}}
+    mounted = in_container(in_pod(WEB, "volumes", [volume]), "volumeMounts", [{"name": "key", "mountPath": "/key"}])
+    return in_pod(mounted, "securityContext", security)
+
+
 CASES = (
     # what the API server refuses
     Case("notAnObject", ({"apiVersion": "v1", "kind": "Pod"},), ("metadata",)),
@@ -137,6 +144,9 @@ CASES = (
         ("exec", "command"),
         True,
     ),
+    Case("commandIsOneWord", (in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["sleep 5"]}}),), ("preStop", "exec", "command"), True),
+    Case("commandIsOneWord", (in_container(WEB, "command", ["/server --port 8080"]),), ("command",), True),
+    Case("commandIsOneWord", (in_container(WEB, "livenessProbe", {"exec": {"command": ["test -f /alive && true"]}}),), ("command",)),
     Case("hookPortUnresolved", (in_container(WEB, "lifecycle.preStop", {"httpGet": {"port": "admin"}}),), ("port",)),
     Case("hookTcpSocket", (in_container(WEB, "lifecycle.preStop", {"tcpSocket": {"port": 8080}}),), ("tcpSocket",)),
     Case("hookStopsAtOnce", (service(), in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["nginx", "-s", "quit"]}})), ("command",)),
@@ -219,6 +229,8 @@ CASES = (
     Case("sidecarHoldsJob", (job(worker(), worker("wait", command=["sleep", "infinity"])),), ("containers", 1), True),
     Case("cronJobOverlaps", (changed(job(worker(), kind="CronJob"), "spec.schedule", "*/2 * * * *"),), ("schedule",), True),
     Case("rootForbidden", (in_container(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 0}),), ("runAsUser",)),
+    Case("filesUnreadable", (private(0o400, runAsUser=1000),), ("secret", "defaultMode"), True, fresh=False),
+    Case("filesUnreadable", (private(0o440, runAsUser=1000, runAsGroup=1000),), ("secret", "defaultMode"), True),
     Case("imageMayRunAsRoot", (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginx:1.29"),), ("containers", 0)),
 )  # fmt: skip
 
@@ -325,6 +337,10 @@ IN_ORDER = {
     "a Job that uses redis-cli": (job(worker(), {"name": "flush", "image": "redis:7", "command": ["redis-cli", "flushall"]}),),
     "a CronJob every minute that forbids": (changed(changed(job(worker(), kind="CronJob"), "spec.schedule", "* * * * *"), "spec.concurrencyPolicy", "Forbid"),),
     "non-root by number": (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 101}), "image", "nginx:1.29"),),
+    "a key for a group": (private(0o400, runAsUser=1000, fsGroup=1000),),
+    "a key for root's group": (private(0o440, runAsUser=1000),),
+    "a key for root": (private(0o400),),
+    "a program with a space in its directory": (in_container(WEB, "command", ["/server", "two words"]),),
     "an unprivileged image": (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginxinc/nginx-unprivileged:1.29"),),
     "a quota with room": (quota(pods="3", **{"requests.cpu": "1", "limits.memory": "1Gi"}), WEB),
     "a quota, and limits filled in": (quota(**{"limits.cpu": "10"}), obj("LimitRange", "d", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]}), WEB),

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import click
 from lastcall import __version__
 from lastcall.cli.errors import UserError, WorldError, describe_os_error
 from lastcall.cli.exit_status import FINDINGS, OK, USAGE
-from lastcall.cli.linting.sources import Read, read, spot_of
+from lastcall.cli.linting.places import spot_of
+from lastcall.cli.linting.sources import Read, read
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
 from lastcall.lint.located import Located, Spot, Told, at_least
@@ -175,7 +175,7 @@ def _fix(done: Read, told: Told, manifests: Sequence[str], entries: Sequence[Ent
         done = read(manifests)
         texts = dict(done.texts)
         told = _look(done, entries, fail_on)
-    return replace(told, fixed=fixed)
+    return told._replace(fixed=fixed)
 
 
 def _one_round(texts: dict[str, str], told: Told) -> list[Located]:

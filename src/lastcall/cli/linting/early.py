@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from lastcall.cli.linting.sources import spot_of
+from lastcall.cli.linting.places import spot_of
 from lastcall.cli.manifests import Manifest
 from lastcall.lint.engine import lint
 from lastcall.lint.located import Located

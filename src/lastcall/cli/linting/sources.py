@@ -10,10 +10,11 @@ from typing import Any, TextIO
 from lastcall.api.schema import resource_for
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.linting.comments import comments_of
+from lastcall.cli.linting.places import spot_of
 from lastcall.cli.manifests import STDIN, Place, Reader, items_of, texts
 from lastcall.cli.yaml_documents import Document, YAMLProblem, read_documents
 from lastcall.lint.located import Located, Spot
-from lastcall.lint.subject import Path, Subject, found, parsed_path
+from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment
 
 KUSTOMIZE_SECONDS = 120.0
@@ -77,12 +78,6 @@ def _read_value(result: Read, value: Any, place: Place) -> None:
 
 def _unreadable(rule: str, spot: Spot, text: str) -> Located:
     return Located(found(rule, Subject({}, None), (), text), spot)
-
-
-def spot_of(place: Place, path: Path) -> Spot:
-    """Where a field of the object is, or the nearest one above it."""
-    line, column = place.document.position_of((*parsed_path(place.path), *path))
-    return Spot(place.file, line, column)
 
 
 def kustomized(directory: str) -> str:

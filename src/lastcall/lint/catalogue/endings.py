@@ -35,6 +35,15 @@ ENDINGS: tuple[Rule, ...] = (
         "Use the sleep handler, which needs no program in the image (Kubernetes 1.30 on).",
     ),
     Rule(
+        "commandIsOneWord",
+        "warning",
+        "dependsOnApplication",
+        "A command is one word with spaces in it.",
+        "No shell splits it: a program of that whole name is looked for, and is not there.",
+        "CRI ExecSync, CreateContainer: argv as it is",
+        "Write each word as an item of its own.",
+    ),
+    Rule(
         "hookPortUnresolved",
         "error",
         "certain",

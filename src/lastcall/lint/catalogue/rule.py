@@ -1,7 +1,6 @@
 """The shape of an entry of the catalogue. Data only."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "info"]
 """error: refused, or it cannot work. warning: it works, and loses requests, data or time. info: worth knowing."""
@@ -14,8 +13,7 @@ Certainty = Literal["certain", "dependsOnApplication", "dependsOnCluster"]
 or nodes that are not in these files decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """`severity` and `certainty` are the usual ones: a finding may be milder, and is `certain` where the files prove
     it. `title` says in a sentence what is wrong, `why` what follows, `source` whose rule it is (a function of
     Kubernetes, a page of its documentation), `fix` what to do about it in general."""

@@ -258,6 +258,15 @@ TOGETHER: tuple[Rule, ...] = (
         "Set runAsUser to a number above 0 that the image can run as, or use its unprivileged variant.",
     ),
     Rule(
+        "filesUnreadable",
+        "warning",
+        "dependsOnApplication",
+        "Files of a Secret or ConfigMap are mounted for a user who may not read them.",
+        "They belong to root, and their mode lets nobody else read: Permission denied.",
+        "pkg/volume/util/atomic_writer.go, pkg/volume/volume_linux.go:SetVolumeOwnership",
+        "Set securityContext.fsGroup of the Pod: the files are its group's then, and readable for it.",
+    ),
+    Rule(
         "scalerSetBack",
         "info",
         "certain",

@@ -66,9 +66,9 @@ def as_json(told: Told) -> dict[str, Any]:
         "files": list(told.files),
         "objects": told.objects,
         "summary": {
-            "error": told.count("error"),
-            "warning": told.count("warning"),
-            "info": told.count("info"),
+            "error": told.number_of("error"),
+            "warning": told.number_of("warning"),
+            "info": told.number_of("info"),
             "suppressed": len(told.findings) - len(told.open),
         },
         "findings": [_finding(each) for each in told.findings],

@@ -69,9 +69,9 @@ def _not_here(told: Told) -> Iterator[str]:
 
 def _summary(told: Told) -> str:
     counts = [
-        _count(told.count("error"), "error"),
-        _count(told.count("warning"), "warning"),
-        _count(told.count("info"), "note"),
+        _count(told.number_of("error"), "error"),
+        _count(told.number_of("warning"), "warning"),
+        _count(told.number_of("info"), "note"),
     ]
     suppressed = len(told.findings) - len(told.open)
     said = ", ".join(each for each in counts if not each.startswith("0 ")) or "nothing found"

@@ -7,7 +7,7 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1, PODDISRUPTIONBUDGETS
 from lastcall.lint.application import REPLICATED, Application, Workload
 from lastcall.lint.names import closest, labels_text, similar_labels
-from lastcall.lint.subject import Finding, NotHere, Op, Subject, found
+from lastcall.lint.subject import Finding, Op, Subject, found
 
 
 def findings(app: Application) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def _nothing(app: Application, budget: Subject) -> Iterator[Finding]:
     if near is None and not app.has_other_kinds:
         near = next((each for each in unprotected if each.subject.name == budget.name), None)
     if near is None:
-        app.not_here[NotHere("Pod", budget.namespace, labels_text(wanted), budget, ("spec", "selector"))] = None
+        app.note_absent("Pod", budget.namespace, labels_text(wanted), budget, ("spec", "selector"))
         return
     text = f"PodDisruptionBudget {budget.name} selects {labels_text(wanted)}; the Pods of {near} have "
     text += f"{labels_text(near.labels)}."
@@ -107,8 +107,7 @@ def _scaler(app: Application, scaler: Subject) -> Iterator[Finding]:
             patch = [Op("replace", (*path, "name"), best)]
             yield found("scalerTargetMissing", scaler, (*path, "name"), f"{text}; {best} is.", patch=patch)
             return
-        missing = NotHere(str(reference.get("kind")), scaler.namespace, str(reference.get("name")), scaler, path)
-        app.not_here[missing] = None
+        app.note_absent(str(reference.get("kind")), scaler.namespace, str(reference.get("name")), scaler, path)
         return
     workload = next((each for each in app.workloads if each.subject is target), None)
     if workload is None:

@@ -6,7 +6,7 @@ from typing import Any
 from lastcall.api.resources import STATEFULSETS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
-from lastcall.lint.subject import Finding, Op, found
+from lastcall.lint.subject import Finding, Op, found, value_at
 
 LEAST_LEFT = 5
 """Seconds that a container should have left of the grace period after its hook."""
@@ -24,6 +24,8 @@ def findings(app: Application) -> Iterator[Finding]:
             continue
         yield from _grace(workload)
         yield from _finalizers(workload)
+        for container in workload.all_containers:
+            yield from _one_word(workload, container)
         for container in workload.containers:
             yield from _hook(workload, container)
             yield from _signal(workload, container)
@@ -66,6 +68,25 @@ def _finalizers(workload: Workload) -> Iterator[Finding]:
         path = (*workload.template_path, "metadata", "finalizers")
         text = f"Each Pod has the finalizer {', '.join(map(str, names))}: it stays Terminating until that is removed."
         yield found("finalizerOnPods", workload.subject, path, text)
+
+
+_COMMANDS: tuple[tuple[str, ...], ...] = (
+    (), ("lifecycle", "postStart", "exec"), ("lifecycle", "preStop", "exec"), ("startupProbe", "exec"),
+    ("livenessProbe", "exec"), ("readinessProbe", "exec"),
+)  # fmt: skip
+
+
+def _one_word(workload: Workload, container: Container) -> Iterator[Finding]:
+    for path in _COMMANDS:
+        argv = (value_at(container.spec, path) or {}).get("command") or []
+        if not argv or " " not in argv[0].strip():
+            continue
+        where = (*container.path, *path, "command")
+        what = "command" if not path else f"{path[-2]} hook" if path[0] == "lifecycle" else path[-2]
+        text = f"The {what} of {container.name} looks for a program named {argv[0]!r}: no shell splits it into words."
+        words = commands.words_of(argv[0])
+        patch = [Op("replace", where, [*words, *argv[1:]])] if words else []
+        yield found("commandIsOneWord", workload.subject, where, text, patch=patch, automatic=True)
 
 
 def hook_seconds(container: Container) -> float | None:

@@ -1,4 +1,4 @@
-"""Jobs, CronJobs, and users of containers."""
+"""Jobs and CronJobs."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,6 @@ def findings(app: Application) -> Iterator[Finding]:
             yield from _sidecars(workload)
         if workload.resource == CRONJOBS:
             yield from _overlap(workload)
-        yield from _users(workload)
 
 
 def _sidecars(workload: Workload) -> Iterator[Finding]:
@@ -70,27 +69,3 @@ def _overlap(workload: Workload) -> Iterator[Finding]:
     )
     patch = [Op("replace" if has else "add", said, "Forbid")]
     yield found("cronJobOverlaps", workload.subject, ("spec", "schedule"), text, patch=patch)
-
-
-def _users(workload: Workload) -> Iterator[Finding]:
-    pod = workload.pod_spec.get("securityContext") or {}
-    for container in workload.all_containers:
-        own = container.spec.get("securityContext") or {}
-        if not own.get("runAsNonRoot", pod.get("runAsNonRoot")):
-            continue
-        user = own.get("runAsUser", pod.get("runAsUser"))
-        image = str(container.spec.get("image"))
-        if user == 0:
-            base = (
-                (*container.path, "securityContext") if "runAsUser" in own else (*workload.spec_path, "securityContext")
-            )
-            text = (
-                f"{container.name} runs as user 0 (runAsUser), which runAsNonRoot: true forbids: it is never started."
-            )
-            yield found("rootForbidden", workload.subject, (*base, "runAsUser"), text)
-        elif user is None and images.runs_as_root(image):
-            text = (
-                f"runAsNonRoot: true forbids {container.name} to run as root, images such as {image} do, and there is "
-                "no runAsUser: it is never started."
-            )
-            yield found("imageMayRunAsRoot", workload.subject, container.path, text)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from lastcall.api.meta import Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest
-from lastcall.lint.subject import Finding, NotHere, Op, Path, Subject, found, value_at
+from lastcall.lint.subject import Finding, Op, Path, Subject, found, value_at
 
 RULE_OF = {
     "PersistentVolumeClaim": "claimMissing",
@@ -71,8 +71,7 @@ def _missing(app: Application, workload: Workload, reference: Reference) -> Iter
         text = f"{what}, which is not in the manifests."
         yield found(rule, workload.subject, reference.path, text, **sure)
     else:
-        missing = NotHere(reference.kind, namespace, reference.name, workload.subject, reference.path)
-        app.not_here[missing] = None
+        app.note_absent(reference.kind, namespace, reference.name, workload.subject, reference.path)
 
 
 def _keys(workload: Workload, reference: Reference, target: Subject) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import INGRESSES, SERVICES
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest, labels_text, similar_labels
-from lastcall.lint.subject import Finding, NotHere, Op, Path, Subject, found
+from lastcall.lint.subject import Finding, Op, Path, Subject, found
 
 
 def findings(app: Application) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def _selects(app: Application, service: Subject) -> Iterator[Finding]:
             "serviceSelectsNothing", service, ("spec", "selector"), text, severity="warning", certainty="certain"
         )
     else:
-        app.not_here[NotHere("Pod", service.namespace, wanted, service, ("spec", "selector"))] = None
+        app.note_absent("Pod", service.namespace, wanted, service, ("spec", "selector"))
 
 
 def _sure(app: Application) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _backend(app: Application, ingress: Subject, backend: Object, path: Path) ->
         names = [each.name for each in app.of(SERVICES) if each.namespace == ingress.namespace]
         best = closest(name, names)
         if best is None:
-            app.not_here[NotHere("Service", ingress.namespace, name, ingress, (*path, "name"))] = None
+            app.note_absent("Service", ingress.namespace, name, ingress, (*path, "name"))
             return
         text = f"Ingress {ingress.name} sends to Service {name}, which is not in these files; {best} is."
         patch = [Op("replace", (*path, "name"), best)]
