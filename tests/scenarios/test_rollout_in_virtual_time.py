@@ -273,8 +273,9 @@ def test_nothing_is_disrupted_when_nobody_answers(probe: bool, monkeypatch: pyte
     assert found.unheard and found.judgement.verdict == "inconclusive" and found.account.total == 0
     assert not any(life.deleted for life in found.lives)
     assert "fresh requests was answered (refused)" in found.judgement.sentence
-    assert "nothing listens on their port 9090; correct targetPort of Service naive: the containers declare 8080" in (
+    assert "nothing listens on their port 9090: correct targetPort of Service naive: the containers declare 8080" in (
         found.judgement.sentence
     )
+    assert [each.id for each in found.judgement.advice] == ["neverAnswered"]
     lasted = found.began - min(each.sent for each in found.outcomes)
     assert 1.9 < lasted < 2.5 if probe else 29.9 < lasted < 31

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.cli.waiting_causes import fix_of
 from lastcall.timeline import kinds
-from lastcall.timeline.catalogue.lookup import fix
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.findings_restarts import last_words, restarts
 from lastcall.timeline.pod_facts import pod_facts
@@ -12,7 +12,7 @@ from lastcall.timeline.record import Record
 from lastcall.timeline.render.wording import printable
 from lastcall.timeline.story import Ending, PodFacts
 
-_GENERAL = tuple(f"  fix: {fix(id_)}" for id_ in ("probeFailed", "crashLoop"))
+_GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in ("probeFailed", "crashLoop"))
 """What is said where nothing better is known."""
 
 

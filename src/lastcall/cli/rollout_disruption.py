@@ -9,8 +9,9 @@ from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import DAEMONSETS, NODES, PODDISRUPTIONBUDGETS, PODS
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.waiting_causes import fix_of
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
-from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.catalogue.lookup import said
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 
 LOOK_SECONDS = 0.05
@@ -119,9 +120,9 @@ def why_blocked(error: StatusError, budget: Object | None) -> str:
 def _refused(pod: Object, error: StatusError, budget: Object | None) -> str:
     lines = [f"{name_of(pod)} cannot be evicted: {why_blocked(error, budget)}"]
     if budget is not None:
-        lines.append(f"  fix: {fix('budgetBlocks', **_facts(budget))}")
+        lines.append(f"  fix: {fix_of('budgetBlocks', **_facts(budget))}")
     elif "more than one PodDisruptionBudget" in error.message:
-        lines.append(f"  fix: {fix('budgetBlocks', 'several')}")
+        lines.append(f"  fix: {fix_of('budgetBlocks', 'several')}")
     return "\n".join(lines)
 
 

@@ -136,7 +136,10 @@ def _experiment(result: Result) -> Markup:
         tag("p", about, class_="about"),
         [tag("p", note.told, class_="note") for note in result.notes],
         [tag("p", line, class_="note") for line in (*tell_moves(found), *tell_balance(found))],
-        [tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note") for each in judgement.advice[1:]],
+        [
+            tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note")
+            for each in (() if result.unheard else judgement.advice[1:])
+        ],
         _picture(result),
         [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
         None if result.unheard else _latencies(result),

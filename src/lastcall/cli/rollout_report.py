@@ -125,7 +125,7 @@ def tell_text(console: "Console", result: Result) -> None:
     console.print()
     style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
-    for advice in result.judgement.advice[1:]:
+    for advice in result.judgement.advice[1:] if not result.unheard else ():
         console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if result.judgement.patch:
         console.print()

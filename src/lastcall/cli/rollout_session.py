@@ -130,12 +130,12 @@ class RolloutSession:
             self.say(f"Ready; {self.options.control:g} s of requests before anything is disrupted")
             unheard = await self._control(owner)
             began = monotonic(self.clock)
-            if not unheard:
+            if unheard is None:
                 self.say(f"{self.options.disrupt} begins")
                 await disruption.begin(await waiting.pods())
                 await waiting.until(waiting.over, f"the {self.options.disrupt} to be over")
             seconds = monotonic(self.clock) - began
-            if not unheard:
+            if unheard is None:
                 what = f"{self.options.disrupt} of {disruption.node}" if disruption.node else self.options.disrupt
                 self.say(f"{what} is over; the last requests")
                 await self.clock.sleep(self.options.propagation.most + self.options.settle)
@@ -145,7 +145,7 @@ class RolloutSession:
                 balancing.cancel()
         if carried is not None:
             self.outcomes[:] = [carried.completed(each) for each in self.outcomes]
-        if not unheard:
+        if unheard is None:
             await self._read_to_the_end()
         template = owner["spec"]["template"]["spec"]
         lives = pod_lives(self.records, *serving_containers(template, self.target.container_port))
@@ -153,11 +153,10 @@ class RolloutSession:
             balancer.note(lives)
         output, whole = self._output()
         # Nothing was disrupted where nobody was heard: then all of it is the control period's.
-        moment = math.inf if unheard else began
+        moment = began if unheard is None else math.inf
         found = account(self.outcomes, lives, output, moment, begun=load.begun, whole_output=whole)
-        if unheard:
-            judgement = Judgement("inconclusive", unheard, ())
-        else:
+        judgement = unheard
+        if judgement is None:
             judgement = await checked_by_server(
                 client, self._judge(found, lives, owner), owner, self.target.workload.resource
             )
@@ -178,7 +177,7 @@ class RolloutSession:
             over=max([began + seconds, *changed]),
             node=disruption.node,
             nodes=self.nodes,
-            unheard=bool(unheard),
+            unheard=unheard is not None,
             notes=(*of_manifests(manifests), *of_images(self.records), *of_load(self.outcomes)),
         )
 
@@ -206,8 +205,8 @@ class RolloutSession:
             waiting=lambda waited, text: self.show(monotonic(self.clock), waited, text),
         )
 
-    async def _control(self, owner: Object) -> str:
-        """Requests before anything is disrupted. Answers "" when they have shown enough, else why they never will."""
+    async def _control(self, owner: Object) -> Judgement | None:
+        """Requests before anything is disrupted. None when they have shown enough, else why they never will."""
         container = serving_container(owner["spec"]["template"]["spec"], self.target.container_port)
         probed = "readinessProbe" in container or "startupProbe" in container
         control = Control(monotonic(self.clock), self.options.control, probed)
@@ -218,7 +217,7 @@ class RolloutSession:
             self.show(at, at - control.began, "answers: the Pods are marked Ready, and requests are still lost")
             await self.clock.sleep(LOOK_SECONDS)
         if decision == "go":
-            return ""
+            return None
         return never_heard(self.outcomes, monotonic(self.clock) - control.began, self.target, container)
 
     def _judge(self, found: Account, lives: Sequence[PodLife], owner: Object) -> Judgement:

@@ -9,8 +9,9 @@ from lastcall.api.patch import strategic_merge_patch
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.waiting_causes import fix_of
 from lastcall.timeline.catalogue.lookup import fix, said
-from lastcall.traffic.advice import ASKS
+from lastcall.traffic.advice import ASKS, Advice, Judgement
 from lastcall.traffic.container_runs import serving_containers
 from lastcall.traffic.control import unanswered
 from lastcall.traffic.outcome import Outcome
@@ -68,7 +69,7 @@ def check_target_port(target: Target, service: str) -> None:
     names = ", ".join(str(own["name"]) for own in ports if own.get("name")) or "none"
     facts = {"service": service, "port": port}
     why = said("targetPortUnresolved", names=names, **facts)
-    raise WorldError(f"{why}\n  fix: {fix('targetPortUnresolved', **facts)}")
+    raise WorldError(f"{why}\n  fix: {fix_of('targetPortUnresolved', **facts)}")
 
 
 def serving_container(pod_spec: Object, port: int | str) -> Object:
@@ -78,27 +79,33 @@ def serving_container(pod_spec: Object, port: int | str) -> Object:
     return found
 
 
-def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, container: Object) -> str:
-    """Why nothing was disrupted: kinds of requests that nobody answered, in sentences."""
+def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, container: Object) -> Judgement | None:
+    """Why nothing is disrupted: kinds of requests that nobody answered; those that nobody listens for together."""
+    ways = unanswered(outcomes)
+    refused = {kind: lost for kind, lost in ways.items() if set(lost) == {"refused"}}
+    advice: list[Advice] = []
     sentences = []
+    for kinds in filter(None, ([*refused], *([kind] for kind in ways if kind not in refused))):
+        count = sum(sum(ways[kind].values()) for kind in kinds)
+        how = ", ".join(dict.fromkeys(way for kind in kinds for way in ways[kind]))
+        facts = {"kind": " and ".join(kinds), "count": count, "how": how, "seconds": f"{seconds:.3g}"}
+        if kinds[0] in refused:
+            why = said("neverAnswered", "refused", port=target.container_port, **facts)
+            words = _listen(target, container)
+        else:
+            why, words = said("neverAnswered", **facts), fix("neverAnswered", ask=ASKS[kinds[0]])
+        sentences.append(f"{why}: {words}")
+        advice.append(Advice("neverAnswered", words, count))
+    return Judgement("inconclusive", "; ".join(sentences), tuple(advice)) if advice else None
+
+
+def _listen(target: Target, container: Object) -> str:
     port, service = target.container_port, name_of(target.service.obj)
-    declared = ", ".join(str(own["containerPort"]) for own in container.get("ports") or ())
-    for kind, ways in unanswered(outcomes).items():
-        facts = {"kind": kind, "count": sum(ways.values()), "how": ", ".join(ways), "seconds": f"{seconds:.3g}"}
-        if set(ways) != {"refused"}:
-            sentences.append(f"{said('neverAnswered', **facts)}: {fix('neverAnswered', ask=ASKS[kind])}")
-            continue
-        number, _ = serving_containers({"containers": [container]}, port)
-        elsewhere = declared and str(number) not in declared.split(", ")
-        what = fix(
-            "neverAnswered", "declared" if elsewhere else "refused", **_port_facts(service, port, declared, elsewhere)
-        )
-        sentences.append(f"{said('neverAnswered', 'refused', port=port, **facts)}; {what}")
-    return "; ".join(sentences)
-
-
-def _port_facts(service: str, port: int | str, declared: str, elsewhere: object) -> dict[str, object]:
-    return {"service": service, "port": port, **({"declared": declared} if elsewhere else {})}
+    declared = [own["containerPort"] for own in container.get("ports") or ()]
+    number, _ = serving_containers({"containers": [container]}, port)
+    if declared and number not in declared:
+        return fix("neverAnswered", "declared", service=service, port=port, declared=", ".join(map(str, declared)))
+    return fix("neverAnswered", "refused", service=service, port=port)
 
 
 def _containers(pod_spec: Object) -> list[Object]:

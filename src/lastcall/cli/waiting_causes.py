@@ -92,9 +92,14 @@ _ALL_OF = ("FailedScheduling", "Unschedulable")
 
 
 def fixes_for(reason: str, message: str) -> Iterator[str]:
-    """What to change, in words, and the cause's id in brackets: docs/pains.md and `lastcall lint` know it by that."""
+    """What to change, in words, with the cause's id."""
     for row, facts in _matching(reason, message):
-        yield f"{fix(row.cause, row.variant, **facts)} [{row.cause}]"
+        yield fix_of(row.cause, row.variant, **facts)
+
+
+def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:
+    """A fix of the catalogue, with the id of its cause behind it."""
+    return f"{fix(id_, variant, **facts)} [{id_}]"
 
 
 def waiting_helps(message: str, *, pods_may_go: bool) -> bool:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.cli.waiting_causes import fixes_for, waiting_helps
-from lastcall.timeline.catalogue.lookup import fix
+from lastcall.cli.waiting_causes import fix_of, fixes_for, waiting_helps
 
 HOPELESS = (
     "ErrImageNeverPull",
@@ -129,7 +128,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
     fixes.update(dict.fromkeys(_fixes_of(causes)))
     if any(_DISK_FULL in line for line in lines):
-        fixes.setdefault(f"{fix('stateFull')} [stateFull]")
+        fixes.setdefault(fix_of("stateFull"))
     lines += [f"  fix: {each}" for each in fixes]
     return lines
 
@@ -144,7 +143,10 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
             lines.append(f"  condition {condition.get('type')} is {condition.get('status')}: {why}")
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
-    return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(_fixes_of(warnings)))]
+    fixes = _fixes_of(warnings)
+    if "minReadySeconds" in lines[0]:
+        fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
+    return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
 
 
 def without_names(pod: Object, why: Iterable[str]) -> tuple[str, ...]:

@@ -147,7 +147,10 @@ HOW_FAR = [
 def test_pods_that_are_ready_and_do_not_count_have_the_reason_that_is_set(
     spec: dict[str, Any], status: dict[str, Any], told: str
 ) -> None:
-    assert why_no_pods("Deployment web", {"spec": spec, "status": status}, 2, 2, []) == [f"Deployment web: {told}"]
+    head, *fixes = why_no_pods("Deployment web", {"spec": spec, "status": status}, 2, 2, [])
+    assert head == f"Deployment web: {told}"
+    wanted = ["  fix: lower spec.minReadySeconds (30), or wait longer (--timeout) [notAvailableYet]"]
+    assert fixes == (wanted if "minReadySeconds)" in told else [])
 
 
 def probed(started: bool, ready: bool = False, **probes: Any) -> dict[str, Any]:

@@ -162,6 +162,7 @@ WAITING: Mapping[str, Cause] = {
     "notAvailableYet": Cause(
         title="Pods are Ready and do not count as available yet: minReadySeconds.",
         remedy="A smaller minReadySeconds, below progressDeadlineSeconds.",
+        fixes={"": "lower spec.minReadySeconds ($seconds), or wait longer (--timeout)"},
     ),
     "stateFull": Cause(
         title="The cluster's file system, which is in memory, is full.",
