@@ -1,10 +1,11 @@
 """Runs in a process of its own: starts a cluster, takes the asked figures, prints them as JSON.
 
-Arguments: the figure (`start`, `pods` or `burst`), and for the last two how many. SPAWNED_NS in the environment is the
+Arguments: the figure (`start` or `pods`), for `pods` how many; or `serve`. SPAWNED_NS in the environment is the
 monotonic time at which the parent started this process, so that interpreter start and imports count.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -61,6 +62,18 @@ def tree_memory(cluster: EmbeddedCluster) -> dict[str, float]:
     return sizes
 
 
+def tree_cpu(cluster: EmbeddedCluster) -> dict[str, float]:
+    """Milliseconds of CPU that the processes of lastcall itself used so far (front included, containers not)."""
+    used = {}
+    for role, pid in {"front": os.getpid(), **cluster.host_pids()}.items():
+        nanoseconds = 0
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                nanoseconds += int(file.read().split()[0])
+        used[role] = nanoseconds / 1e6
+    return used
+
+
 async def start(cluster: EmbeddedCluster, spawned: int) -> dict[str, Any]:
     await cluster.connect()
     await cluster.wait_node_ready()
@@ -72,6 +85,7 @@ async def start(cluster: EmbeddedCluster, spawned: int) -> dict[str, Any]:
         "nodeReady": (ready - spawned) / 1e6,
         "firstPodRunning": (running - spawned) / 1e6,
         "memory": tree_memory(cluster),
+        "cpu": tree_cpu(cluster),
     }
     await cluster.client.close()
     return result
@@ -91,60 +105,84 @@ async def create(cluster: EmbeddedCluster, name: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
+async def life(cluster: EmbeddedCluster, name: str) -> tuple[float, float]:
+    """(create → Running, DELETE → gone) of one Pod, in ms."""
+    begin = time.monotonic_ns()
+    await cluster.client.create(PODS, pod(name), "default")
+    created = (await until_running(cluster, name) - begin) / 1e6
+    await asyncio.sleep(SETTLE_SECONDS)
+    current = await cluster.client.get(PODS, name, "default")
+    version = current["metadata"]["resourceVersion"]
+    watching = asyncio.Event()
+    gone = asyncio.ensure_future(until_gone(cluster, name, version, watching))
+    # The client has its watch and a second connection open when it deletes: neither is what is measured.
+    await watching.wait()
+    await cluster.client.get(PODS, name, "default")
+    begin = time.monotonic_ns()
+    await cluster.client.delete(PODS, name, "default")
+    return created, (await gone - begin) / 1e6
+
+
+async def burst(cluster: EmbeddedCluster, names: list[str]) -> tuple[float, float]:
+    """The same of Pods that are created at once and deleted at once: until the last."""
+    begin = time.monotonic_ns()
+    await asyncio.gather(*(cluster.client.create(PODS, pod(name), "default") for name in names))
+    running = await asyncio.gather(*(until_running(cluster, name) for name in names))
+    created = (max(running) - begin) / 1e6
+    await asyncio.sleep(SETTLE_SECONDS)
+    opened = [asyncio.Event() for _ in names]
+    version = (await cluster.client.list(PODS, "default")).resource_version
+    gone = [
+        asyncio.ensure_future(until_gone(cluster, name, version, each))
+        for name, each in zip(names, opened, strict=True)
+    ]
+    for each in opened:
+        await each.wait()
+    begin = time.monotonic_ns()
+    await asyncio.gather(*(cluster.client.delete(PODS, name, "default") for name in names))
+    return created, (max(await asyncio.gather(*gone)) - begin) / 1e6
+
+
+async def warm(cluster: EmbeddedCluster) -> None:
     await cluster.connect()
     await cluster.wait_node_ready()
     await create(cluster, "warm")
     await until_running(cluster, "warm")
-    created, deleted = [], []
-    for number in range(count):
-        name = f"p{number}"
-        begin = time.monotonic_ns()
-        await cluster.client.create(PODS, pod(name), "default")
-        created.append((await until_running(cluster, name) - begin) / 1e6)
-        await asyncio.sleep(SETTLE_SECONDS)
-        current = await cluster.client.get(PODS, name, "default")
-        version = current["metadata"]["resourceVersion"]
-        watching = asyncio.Event()
-        gone = asyncio.ensure_future(until_gone(cluster, name, version, watching))
-        # The client has its watch and a second connection open when it deletes: neither is what is measured.
-        await watching.wait()
-        await cluster.client.get(PODS, name, "default")
-        begin = time.monotonic_ns()
-        await cluster.client.delete(PODS, name, "default")
-        deleted.append((await gone - begin) / 1e6)
+
+
+async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
+    await warm(cluster)
+    lives = [await life(cluster, f"p{number}") for number in range(count)]
+    created, deleted = zip(*lives, strict=True)
     result = {"createToRunning": created, "deleteToGone": deleted, "memory": tree_memory(cluster)}
     await cluster.client.close()
     return result
 
 
-async def burst(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
-    """All created at once, and all deleted at once, five times."""
-    await cluster.connect()
-    await cluster.wait_node_ready()
-    await create(cluster, "warm")
-    await until_running(cluster, "warm")
-    created, deleted = [], []
-    for turn in range(5):
-        names = [f"b{turn}-{number}" for number in range(count)]
-        begin = time.monotonic_ns()
-        await asyncio.gather(*(cluster.client.create(PODS, pod(name), "default") for name in names))
-        running = await asyncio.gather(*(until_running(cluster, name) for name in names))
-        created.append((max(running) - begin) / 1e6)
-        await asyncio.sleep(SETTLE_SECONDS)
-        opened = [asyncio.Event() for _ in names]
-        version = (await cluster.client.list(PODS, "default")).resource_version
-        gone = [
-            asyncio.ensure_future(until_gone(cluster, name, version, each))
-            for name, each in zip(names, opened, strict=True)
-        ]
-        for each in opened:
-            await each.wait()
-        begin = time.monotonic_ns()
-        await asyncio.gather(*(cluster.client.delete(PODS, name, "default") for name in names))
-        deleted.append((max(await asyncio.gather(*gone)) - begin) / 1e6)
+async def serve(cluster: EmbeddedCluster) -> None:
+    """`pod` or `burst N` on a line of standard input → JSON of its times on a line; the end of input ends it."""
+    await warm(cluster)
+    print(json.dumps({}), flush=True)
+    number = 0
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        verb, *rest = line.split()
+        number += 1
+        before = tree_cpu(cluster)
+        if verb == "burst":
+            names = [f"b{number}-{each}" for each in range(int(rest[0]))]
+            of, (created, deleted) = f"{rest[0]} at once: ", await burst(cluster, names)
+        else:
+            of, (created, deleted) = "", await life(cluster, f"p{number}")
+        await asyncio.sleep(SETTLE_SECONDS)  # what comes after the end counts, too
+        cpu = {role: used - before[role] for role, used in tree_cpu(cluster).items()}
+        times = {
+            f"{of}create → Running, ms": created,
+            f"{of}DELETE → gone, ms": deleted,
+            f"{of}CPU, ms": sum(cpu.values()),
+            **{f"{of}CPU of {role}, ms": used for role, used in cpu.items()},
+        }
+        print(json.dumps(times), flush=True)
     await cluster.client.close()
-    return {"created": created, "deleted": deleted}
 
 
 def main() -> None:
@@ -154,8 +192,9 @@ def main() -> None:
     try:
         if sys.argv[1] == "start":
             result = asyncio.run(start(cluster, spawned))
-        elif sys.argv[1] == "burst":
-            result = asyncio.run(burst(cluster, int(sys.argv[2])))
+        elif sys.argv[1] == "serve":
+            asyncio.run(serve(cluster))
+            return
         else:
             result = asyncio.run(pods(cluster, int(sys.argv[2])))
     finally:

@@ -1,115 +1,179 @@
-"""`python -m bench turns OTHER [--rounds 9] [--pods 60]`: this checkout and another one (a path), in turns.
+"""`python -m bench turns OTHER [--pods 200] [--starts 20] [--bursts 30]`: this checkout and another one, in turns.
 
-One cluster of each after the other, round after round, so that a machine that is slower for a while is so for both; the
-order changes with each round. `ratio` is this checkout's median by the other's; its interval is that of 2 000 draws of
-the rounds with replacement (95 %): one that holds 1 shows no difference. Both are measured by this checkout's `bench`.
+Starts take turns one by one. For all else a cluster of each stands beside the other, and an API server of each: a Pod
+of one, a Pod of the other, and the one that is not measured rests. So a machine that is slow for a second is so for
+both. Beside the times stands the CPU that the processes of the cluster used, which other work disturbs least.
+`ratio` is the median of ours / theirs of each pair; its interval is that of 2 000 draws of the pairs with replacement
+(95 %): one that holds 1 shows no difference. Both are measured by this checkout's `bench`.
 """
 
 import argparse
 import json
 import os
 import random
-import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from bench.api import NAMESPACE, Names, Request, Server, config_map
 from bench.figures import machine
 
 HERE = Path(__file__).resolve().parent.parent
-API = ("get", "create", "list")
 DRAWS = 2000
+BURST = 20
+API_ROUNDS = 40
 
-Rounds = dict[str, list[list[float]]]
-"""Figure → what each round has of it."""
+Pair = tuple[float, float]
+Table = dict[str, list[Pair]]
+"""Figure → (ours, theirs) of each turn."""
 
 
-def run(checkout: Path, *words: str) -> str:
-    """What `python WORDS` prints with the `lastcall` of a checkout and this one's `bench`."""
+def environment(checkout: Path) -> dict[str, str]:
+    """To run the `lastcall` of a checkout under this one's `bench`."""
     path = os.pathsep.join((str(checkout / "src"), str(HERE)))
-    environment = {**os.environ, "PYTHONPATH": path, "SPAWNED_NS": str(time.monotonic_ns())}
-    done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE, stdout=subprocess.PIPE, check=True,
-                          text=True, timeout=900)  # fmt: skip
-    return done.stdout
+    return {**os.environ, "PYTHONPATH": path, "SPAWNED_NS": str(time.monotonic_ns())}
 
 
-def cluster_round(checkout: Path, pods: int) -> dict[str, list[float]]:
-    started: dict[str, Any] = json.loads(run(checkout, "-m", "bench.cluster_child", "start"))
-    one: dict[str, Any] = json.loads(run(checkout, "-m", "bench.cluster_child", "pods", str(pods)))
-    burst: dict[str, Any] = json.loads(run(checkout, "-m", "bench.cluster_child", "burst", "20"))
-    memory = {f"PSS with one Pod, {role}, MB": [size] for role, size in started["memory"].items()}
+class Standing:
+    """`bench.cluster_child serve`: a cluster that does what it is told, line by line."""
+
+    def __init__(self, checkout: Path, stack: ExitStack) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.cluster_child", "serve"], env=environment(checkout), cwd=HERE, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        stack.callback(self._end)
+        self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def ask(self, line: str) -> dict[str, float]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        result: dict[str, float] = self._answer()
+        return result
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(120)
+
+
+def started(checkout: Path) -> dict[str, float]:
+    done = subprocess.run([sys.executable, "-m", "bench.cluster_child", "start"], env=environment(checkout), cwd=HERE,
+                          stdout=subprocess.PIPE, check=True, timeout=120)  # fmt: skip
+    result: dict[str, Any] = json.loads(done.stdout)
     return {
-        "command → node Ready, ms": [started["nodeReady"]],
-        "command → first Pod Running, ms": [started["firstPodRunning"]],
-        "PSS with one Pod, MB": [sum(started["memory"].values())],
-        **memory,
-        "Pod create → Running, ms": one["createToRunning"],
-        "DELETE → gone, ms": one["deleteToGone"],
-        "20 at once: create → all Running, ms": burst["created"],
-        "20 at once: DELETE → all gone, ms": burst["deleted"],
+        "command → node Ready, ms": result["nodeReady"],
+        "command → first Pod Running, ms": result["firstPodRunning"],
+        "CPU of a start with one Pod, ms": sum(result["cpu"].values()),
+        **{f"CPU of a start with one Pod, {role}, ms": used for role, used in result["cpu"].items()},
+        "PSS with one Pod, MB": sum(result["memory"].values()),
+        **{f"PSS with one Pod, {role}, MB": size for role, size in result["memory"].items()},
     }
 
 
-def api_round(checkout: Path) -> dict[str, list[float]]:
-    """Milliseconds a request (`bench.api`): the best of three."""
-    found: dict[str, list[float]] = {}
-    for line in run(checkout, "-m", "bench.api", "--rounds", "3", "--only", ",".join(API)).splitlines():
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
-        if len(cells) > 1 and (rate := re.fullmatch(r"([\d,]+)/s", cells[1])):
-            found[f"API: {cells[0]}, ms a request"] = [1000 / float(rate[1].replace(",", ""))]
-        elif len(cells) > 1 and (took := re.fullmatch(r"([\d.]+) ms", cells[1])):
-            found[f"API: {cells[0]}, ms"] = [float(took[1])]
-    return found
+def take_turns(
+    table: Table, turns: int, ours: Callable[[], dict[str, float]], theirs: Callable[[], dict[str, float]]
+) -> None:
+    """Adds pairs; who begins changes with each turn."""
+    for turn in range(turns):
+        first, second = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
+        one, other = first(), second()
+        mine, its = (one, other) if turn % 2 == 0 else (other, one)
+        for name, value in mine.items():
+            table.setdefault(name, []).append((value, its[name]))
 
 
-def interval(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """(ratio of the medians, 2.5 %, 97.5 % of it when rounds are drawn anew)."""
+def clusters(table: Table, other: Path, pods: int, bursts: int) -> None:
+    with ExitStack() as stack:
+        ours, theirs = Standing(HERE, stack), Standing(other, stack)
+        take_turns(table, pods, lambda: ours.ask("pod"), lambda: theirs.ask("pod"))
+        take_turns(table, bursts, lambda: ours.ask(f"burst {BURST}"), lambda: theirs.ask(f"burst {BURST}"))
 
-    def ratio(rounds: Sequence[int]) -> float:
-        return statistics.median(value for each in rounds for value in ours[each]) / statistics.median(
-            value for each in rounds for value in theirs[each]
-        )
 
-    numbers = range(len(ours))
+def api(table: Table, other: Path) -> None:
+    """Milliseconds a request."""
+    with ExitStack() as stack:
+        servers = []
+        for checkout in (HERE, other):
+            kept = dict(os.environ)
+            os.environ.update(environment(checkout))
+            servers.append(Server("sqlite", stack))
+            os.environ.clear()
+            os.environ.update(kept)
+        names = Names()
+        for server in servers:
+            server.ask("pods 1000")
+
+        def load(server: Server, bodies: list[list[Request]], expect: int) -> float:
+            result = server.load(bodies, (expect,))
+            return 1000 * float(result["seconds"]) / len(result["latencies"])
+
+        def once(server: Server) -> dict[str, float]:
+            get = ("GET", f"{NAMESPACE}/pods/pod-00000", "")
+            found = {}
+            for connections, count in ((1, 500), (16, 100)):
+                of = f"{connections} connection{'s' * (connections > 1)}, ms a request"
+                found[f"API: GET of a Pod, {of}"] = load(server, [[get] * count] * connections, 200)
+                found[f"API: create of a ConfigMap, {of}"] = load(
+                    server,
+                    [
+                        [("POST", f"{NAMESPACE}/configmaps", config_map(name)) for name in names.take(count // 2)]
+                        for _ in range(connections)
+                    ],
+                    201,
+                )
+            found["API: LIST of 1 000 Pods, ms"] = load(server, [[("GET", f"{NAMESPACE}/pods", "")] * 10], 200)
+            return found
+
+        take_turns(table, API_ROUNDS, lambda: once(servers[0]), lambda: once(servers[1]))
+
+
+def interval(pairs: Sequence[Pair]) -> tuple[float, float, float]:
+    """(median of the ratios, 2.5 %, 97.5 % of it when pairs are drawn anew)."""
+    ratios = [ours / theirs for ours, theirs in pairs]
     draw = random.Random(1)
-    drawn = sorted(ratio([draw.choice(numbers) for _ in numbers]) for _ in range(DRAWS))
-    return ratio(numbers), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS)]
+    drawn = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
+    return statistics.median(ratios), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS)]
 
 
-def show(ours: Rounds, theirs: Rounds) -> None:
+def show(table: Table) -> None:
     print("| figure | n | this | other | ratio | 95 % |\n|---|---|---|---|---|---|")
-    for name, rounds in ours.items():
-        middle, low, high = interval(rounds, theirs[name])
-        medians = [statistics.median(value for each in side[name] for value in each) for side in (ours, theirs)]
-        count = sum(map(len, rounds))
-        print(f"| {name} | {count} | {medians[0]:.3g} | {medians[1]:.3g} | {middle:.3f} | {low:.3f}-{high:.3f} |")
+    for name, turns in table.items():
+        if not (pairs := [pair for pair in turns if all(pair)]):  # CPU that is too little to be seen
+            continue
+        middle, low, high = interval(pairs)
+        medians = [statistics.median(pair[side] for pair in pairs) for side in (0, 1)]
+        print(f"| {name} | {len(pairs)} | {medians[0]:.4g} | {medians[1]:.4g} | {middle:.3f} | {low:.3f}-{high:.3f} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("other", type=Path)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--pods", type=int, default=60, help="in each round, one after another")
-    parser.add_argument("--only", choices=("cluster", "api"))
+    parser.add_argument("--starts", type=int, default=20)
+    parser.add_argument("--pods", type=int, default=200)
+    parser.add_argument("--bursts", type=int, default=30, help=f"of {BURST} Pods")
+    parser.add_argument("--only", choices=("starts", "clusters", "api"))
     arguments = parser.parse_args()
-    print(f"{machine()}; {arguments.rounds} rounds in turns", flush=True)
-    sides = (HERE, arguments.other.resolve())
-    found: tuple[Rounds, Rounds] = ({}, {})
-    for number in range(arguments.rounds):
-        for side in (0, 1) if number % 2 == 0 else (1, 0):
-            values: dict[str, list[float]] = {}
-            if arguments.only != "api":
-                values |= cluster_round(sides[side], arguments.pods)
-            if arguments.only != "cluster":
-                values |= api_round(sides[side])
-            for name, each in values.items():
-                found[side].setdefault(name, []).append(each)
-        print(f"round {number + 1}, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-    show(*found)
+    other = arguments.other.resolve()
+    print(f"{machine()}; in turns, load {os.getloadavg()[0]:.1f}", flush=True)
+    table: Table = {}
+    if arguments.only in (None, "starts"):
+        take_turns(table, arguments.starts, lambda: started(HERE), lambda: started(other))
+    if arguments.only in (None, "clusters"):
+        clusters(table, other, arguments.pods, arguments.bursts)
+    if arguments.only in (None, "api"):
+        api(table, other)
+    show(table)
 
 
 if __name__ == "__main__":
