@@ -157,6 +157,12 @@ if TYPE_CHECKING:
     help="Exit status 3 when 99 % of the good answers during the disruption took longer: 200ms, or by kind: "
     "fresh=200ms,slow=3s.",
 )
+@click.option(
+    "--keep-on-failure",
+    is_flag=True,
+    help="Leave the cluster running until Ctrl-C where requests were lost or Pods do not become Ready, and say how to "
+    "reach it.",
+)
 @click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
 @click.option(
     "--find-safe",
@@ -242,6 +248,10 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError("--find-safe is told as text or json, on stdout")
     if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
         raise click.UsageError("--find-safe has its own number of runs (--confirm) and no limits")
+    if options["keep_on_failure"] and (options["find_safe"] or options["runs"] > 1 or options["apply_advice"]):
+        raise click.UsageError(
+            "--keep-on-failure leaves one cluster running: not with --find-safe, --runs, --apply-advice"
+        )
     from lastcall.cli.linting.early import tell_certain_errors
 
     loaded = load_manifests(manifests)
@@ -400,6 +410,8 @@ class _Progress:
 def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Result":
     if sys.platform != "linux":
         raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
+    from lastcall.cli.keeping import kept_on_failure
+    from lastcall.cli.not_well import ends_of_all
     from lastcall.cli.rollout_session import RolloutSession
     from lastcall.cli.rollout_target import find_target
 
@@ -440,8 +452,14 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Resu
 
                 interrupts.on_first = cancel
                 interrupts.check()
+                work = session.run(manifests)
+                if options.keep_on_failure:
+                    work = kept_on_failure(work, cluster.kubeconfig_path, progress.say, session.is_dead, interrupts)
                 try:
-                    return await session.run(manifests)
+                    result = await work
+                    for line in ends_of_all(session.records, options.kubernetes_version):
+                        progress.say(line)
+                    return result
                 finally:
                     interrupts.on_first = None
                     progress.end()

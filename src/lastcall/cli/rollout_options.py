@@ -42,6 +42,7 @@ class RolloutOptions:
     output_file: Path | None = None
     apply_advice: bool = False
     find_safe: bool = False
+    keep_on_failure: bool = False
     confirm: int = 5
     runs: int = 1
     max_lost: MaxLost | None = None

@@ -68,6 +68,10 @@ class RolloutSession:
     def clock(self) -> Clock:
         return self.world.clock
 
+    def is_dead(self) -> bool:
+        """Whether a process of the cluster has died."""
+        return bool(self._death)
+
     def _make_waiting(self) -> Waiting:
         return Waiting(
             client=lambda: self.cluster.client,
