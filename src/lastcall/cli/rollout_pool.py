@@ -30,7 +30,8 @@ def exit_status(found: Pooled, thresholds: Thresholds) -> int:
     """Of all runs with the same manifest."""
     if found.inconclusive < found.runs and not holds(thresholds, found):
         return LOSES
-    return INCONCLUSIVE if found.inconclusive else 0
+    unsure = any(each.unsure for each in check(thresholds, found))
+    return INCONCLUSIVE if found.inconclusive or unsure else 0
 
 
 def worst(results: Sequence[Result]) -> Result:
@@ -48,7 +49,7 @@ def pooled_json(found: Pooled, thresholds: Thresholds) -> dict[str, Any]:
         "upperBound": upper_bound(found.lost, found.total),
         "latency": latency_json(found.latency),
         "thresholds": [
-            {"name": each.name, "limit": each.limit, "value": each.value, "broken": each.broken}
+            {"name": each.name, "limit": each.limit, "value": each.value, "broken": each.broken, "unsure": each.unsure}
             for each in check(thresholds, found)
         ],
         "exitStatus": exit_status(found, thresholds),
@@ -61,5 +62,5 @@ def latency_json(found: Latencies) -> dict[str, Mapping[str, dict[str, float]]]:
 
 
 def _latency(found: Latency) -> dict[str, float]:
-    figures = {"p50": found.p50, "p95": found.p95, "p99": found.p99, "max": found.most}
+    figures = {"p50": found.p50, "p95": found.p95, "p99": found.p99, "max": found.most, "p99Least": found.p99_least}
     return {"count": found.count, **{name: round(value, 6) for name, value in figures.items()}}

@@ -48,7 +48,7 @@ def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thres
     if checked:
         console.print()
     for each in checked:
-        console.print(Text(each.sentence, style="red" if each.broken else "green"))
+        console.print(Text(each.sentence, style="red" if each.broken else "yellow" if each.unsure else "green"))
 
 
 def _tell_runs(console: "Console", results: Sequence[Result]) -> None:

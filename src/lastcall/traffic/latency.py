@@ -18,13 +18,15 @@ PHASES: tuple[When, ...] = get_args(When)
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of `count` good answers, in seconds."""
+    """Of `count` good answers, in seconds. `p99_least` is what is left of p99 when the time by which the client itself
+    was held up meanwhile is taken off each: nobody else's it may have been."""
 
     count: int
     p50: float
     p95: float
     p99: float
     most: float
+    p99_least: float
 
 
 Latencies = Mapping[When, Mapping[Kind, Latency]]
@@ -51,17 +53,19 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 def latencies(runs: Iterable[tuple[Sequence[Outcome], Span]]) -> Latencies:
     """Of one run or of several together."""
-    took: dict[When, dict[Kind, list[float]]] = {phase: {} for phase in PHASES}
+    took: dict[When, dict[Kind, list[tuple[float, float]]]] = {phase: {} for phase in PHASES}
     for outcomes, span in runs:
         for each in outcomes:
             if not each.lost and each.kind not in LONG_LIVED:
-                took[span.phase(each)].setdefault(each.kind, []).append(each.finished - each.sent)
-    return {phase: {kind: _latency(sorted(those)) for kind, those in kinds.items()} for phase, kinds in took.items()}
+                took[span.phase(each)].setdefault(each.kind, []).append((each.finished - each.sent, each.held_up))
+    return {phase: {kind: _latency(those) for kind, those in kinds.items()} for phase, kinds in took.items()}
 
 
-def _latency(ordered: Sequence[float]) -> Latency:
+def _latency(took: Sequence[tuple[float, float]]) -> Latency:
+    ordered = sorted(each for each, _ in took)
+    least = sorted(max(0.0, each - held_up) for each, held_up in took)
     p50, p95, p99 = (percentile(ordered, share) for share in (0.5, 0.95, 0.99))
-    return Latency(len(ordered), p50, p95, p99, ordered[-1])
+    return Latency(len(ordered), p50, p95, p99, ordered[-1], percentile(least, 0.99))
 
 
 def told_seconds(seconds: float) -> str:

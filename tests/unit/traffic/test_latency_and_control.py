@@ -46,6 +46,14 @@ def test_runs_are_pooled_request_by_request_not_percentile_by_percentile() -> No
     assert (found.count, round(found.p50, 3), round(found.p99, 3)) == (100, 0.001, 2.0)
 
 
+def test_the_clients_own_delay_is_taken_off_the_least_that_it_took() -> None:
+    outcomes = [request(11.0, 0.5) for _ in range(10)]
+    for each in outcomes:
+        each.held_up = 0.4
+    found = latencies([(outcomes, Span(10.0, 15.0))])["during"]["fresh"]
+    assert (round(found.p99, 3), round(found.p99_least, 3)) == (0.5, 0.1)
+
+
 def test_without_a_good_answer_there_is_no_latency() -> None:
     assert latencies([([request(11, lost="refused")], Span(10, 15))]) == {"before": {}, "during": {}, "after": {}}
 

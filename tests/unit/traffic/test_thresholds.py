@@ -6,9 +6,9 @@ from lastcall.traffic.latency import Latency
 from lastcall.traffic.thresholds import MaxLost, Pooled, Thresholds, check, holds
 
 
-def pooled(lost: int, total: int = 1000, p99: float = 0.1) -> Pooled:
-    slow = Latency(50, 1.0, 1.1, 1.2, 1.3)
-    during = {"fresh": Latency(total - lost, 0.01, 0.05, p99, 2.0), "slow": slow}
+def pooled(lost: int, total: int = 1000, p99: float = 0.1, least: float | None = None) -> Pooled:
+    slow = Latency(50, 1.0, 1.1, 1.2, 1.3, 1.2)
+    during = {"fresh": Latency(total - lost, 0.01, 0.05, p99, 2.0, p99 if least is None else least), "slow": slow}
     return Pooled(3, 0, total, lost, {"before": {}, "during": during, "after": {}})  # type: ignore[dict-item]
 
 
@@ -38,6 +38,13 @@ def test_a_limit_is_told_with_what_was_found_and_how_sure_that_is() -> None:
     assert lost.sentence == ("max-lost: 2 of 1000 requests (0.2 %; at most 0.63 % with 95 %), limit 0.1 % — broken")
     assert fresh.sentence == "max-p99 fresh: 100 ms (of 998 good answers), limit 200 ms"
     assert slow.broken and slow.name == "max-p99 slow"
+
+
+def test_a_latency_that_the_generators_own_delay_may_explain_breaks_no_limit() -> None:
+    (fresh,) = check(Thresholds(None, {"fresh": 0.2}), pooled(0, p99=0.5, least=0.15))
+    assert fresh.unsure and not fresh.broken and "the load generator itself was held up" in fresh.sentence
+    (fresh,) = check(Thresholds(None, {"fresh": 0.2}), pooled(0, p99=0.5, least=0.3))
+    assert fresh.broken and not fresh.unsure
 
 
 def test_only_what_was_asked_for_is_told() -> None:
