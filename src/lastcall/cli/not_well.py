@@ -64,7 +64,7 @@ def _lines(ending: Ending) -> list[str]:
     for finding in restarts(ending):
         lines.append(f"  {printable(finding.text, 1000)}")
         if finding.advice:
-            lines.append(f"  fix: {printable(finding.advice, 1000)}")
+            lines.append(f"  fix: {printable(finding.advice, 1000)} [{finding.id}]")
     return [*lines, *_words(last_words(ending))]
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from lastcall.cli.not_well import ends_of_all, ends_told, has_failed, with_ends
+from lastcall.cli.waiting_causes import fix_of
 from lastcall.timeline import kinds
-from lastcall.timeline.catalogue.lookup import fix
 from lastcall.timeline.record import Record
 
 REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
@@ -53,12 +53,13 @@ def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() ->
         record(4, kinds.STOP_REQUESTED, timeoutSeconds=30),
         record(4.1, kinds.PROCESS_EXITED, pid=7, exitCode=143, signal="SIGTERM"),
     ]
-    general = f"  fix: {fix('probeFailed')}"
+    general = f"  fix: {fix_of('probeFailed')}"
     assert with_ends(["  Event Unhealthy", general], pod(), [], "1.36") == ["  Event Unhealthy", general]
     lines = with_ends(["  Event Unhealthy", general], pod(), killed, "1.36")
     assert general not in lines and lines[0] == "  Event Unhealthy"
     assert "it did not listen yet" in lines[1]
     assert lines[2].startswith("  fix: A startupProbe with the same check") and "at least 30 s (3.0 s were" in lines[2]
+    assert lines[2].endswith(" [livenessProbeKilled]")
 
 
 def test_of_all_pods_those_are_told_whose_containers_ended_before() -> None:
