@@ -13,6 +13,11 @@ _UNITS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ENDLESS = re.compile(r"\bwhile\s+(true|:|\[\s*1\s*\]|1)\s*[;\n]|\bsleep\s+(infinity|inf)\b|\btail\s+-[fF]\b")
 
 
+_TRAP = re.compile(r"""\btrap\s+('[^']*'|"[^"]*"|\S+)""")
+_TRIVIAL = ("exit", "true", ":", "echo", "printf")
+"""Commands of the shell itself, after which it has nothing left to do."""
+
+
 def program(argv: Sequence[str]) -> str:
     """The base name of what is run: `sh` for `/bin/sh`."""
     return posixpath.basename(argv[0]) if argv else ""
@@ -48,6 +53,14 @@ def commands_of(script: str) -> list[list[str]]:
     return [each for each in found if each]
 
 
+def shell_of(text: str) -> str:
+    """The shell that a file's first line names; "" for anything else."""
+    first = text.partition("\n")[0]
+    words = first[2:].split() if first.startswith("#!") else []
+    words = words[1:] if words and program(words) == "env" else words
+    return words[0] if words and program(words) in SHELLS else ""
+
+
 def words_of(text: str) -> list[str]:
     """A plain command line as words; [] for one that needs a shell."""
     if re.search(r"[|&;<>()$`*?\n]", text):
@@ -81,7 +94,7 @@ def sleeps_for(argv: Sequence[str]) -> float | None:
 def never_ends(argv: Sequence[str]) -> bool:
     """Whether the command line itself says that it goes on for ever."""
     script = shell_script(argv)
-    text = script if script is not None else " ".join(argv)
+    text = _TRAP.sub("", script) if script is not None else " ".join(argv)
     return bool(_ENDLESS.search(text + "\n")) and "break" not in text and "exit" not in text
 
 
@@ -113,6 +126,9 @@ def option(argv: Sequence[str], *names: str) -> str | None:
     return None
 
 
+_GRAMMAR = re.compile(r"\b(if|for|while|until|case|function)\b|[{}]|(?<![&>])&(?!&)")
+
+
 class Child(NamedTuple):
     """What a shell starts and waits for. `perhaps`: it depends on the shell whether this takes its place."""
 
@@ -120,12 +136,13 @@ class Child(NamedTuple):
     perhaps: bool = False
 
 
-def child_of_shell(argv: Sequence[str], *, busybox: bool) -> Child | None:
+def child_of_shell(argv: Sequence[str], *, busybox: bool, from_file: bool = False) -> Child | None:
     """What a shell that is given a script starts as a child; None where that takes the shell's place, where the script
     handles signals itself (`trap`), or where the shell's own grammar decides.
 
     bash (5.1 on) and busybox replace themselves by the last command of a list, bash not by one with a redirection;
-    dash, which is Debian's sh, by none. `busybox`: the image's sh is that one.
+    dash, which is Debian's sh, by none. `busybox`: the image's sh is that one. `from_file`: the script is a file,
+    of which every shell runs all commands as children.
     """
     script = shell_script(argv)
     if script is None or re.search(r"\btrap\b", script):
@@ -134,8 +151,13 @@ def child_of_shell(argv: Sequence[str], *, busybox: bool) -> Child | None:
     if not lines or any(words[0] == "exec" and len(words) > 1 for words in lines):
         return None
     last = [word for word in lines[-1] if not re.match(r"\w+=", word)]
-    if not last or last[0] in ("exit", "true", ":", "echo", "done", "fi", "esac", "}", "wait"):
+    if not last or last[0] in ("done", "fi", "esac", "}", "wait"):
         return _looping(script)
+    if last[0] in _TRIVIAL:
+        others = [words for words in lines if words[0] not in (*_TRIVIAL, "cd", "export", "set", "sleep")]
+        return Child(program(others[-1])) if others and not _GRAMMAR.search(script) else _looping(script)
+    if from_file:
+        return Child(program(last))
     end = script[max(script.rfind("\n"), script.rfind(";")) + 1 :]
     piped = re.search(r"[^|]\|[^|]", end)
     replaces = program(argv) == "bash" and not re.search(r"[<>]", end)

@@ -7,10 +7,23 @@ from lastcall.lint.application import Application
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.manifest_checks import refusals
 from lastcall.lint.patching import patched
-from lastcall.lint.rules import api, budgets, endings, hosts, jobs, limits, probes, references, services, updates, users
+from lastcall.lint.rules import (
+    api,
+    budgets,
+    endings,
+    hosts,
+    jobs,
+    limits,
+    probes,
+    programs,
+    references,
+    services,
+    updates,
+    users,
+)
 from lastcall.lint.subject import Finding, NotHere, Subject
 
-FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, probes, jobs, users)
+FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, programs, probes, jobs, users)
 
 
 class Report(NamedTuple):

@@ -18,7 +18,7 @@ _WITHOUT_SHELL = (
 )
 """Images without a shell, and so without `sleep`."""
 
-_COMMON = (
+COMMON = (
     "sh", "bash", "dash", "ash", "sleep", "curl", "wget", "kill", "killall", "pkill", "pgrep", "ps", "cat", "test",
     "ls", "echo", "true", "touch", "grep", "nc",
 )  # fmt: skip
@@ -66,7 +66,7 @@ _ALPINE_LACKS = ("curl", "bash")
 def lacks(image: str, program: str) -> bool:
     """Whether images of such a name come without that program (by its base name)."""
     if has_no_shell(image):
-        return program in _COMMON
+        return program in COMMON
     name, tag = _name(image), image.rpartition("/")[2].partition(":")[2]
     if name in ("busybox", "alpine"):
         return program in _ALPINE_LACKS

@@ -107,6 +107,16 @@ def private(mode: int, **security: Any) -> dict:
     return in_pod(mounted, "securityContext", security)
 
 
+STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\nserver --drain\n"})
+
+
+def scripted(command: list[str], where: str, **volume: Any) -> dict:
+    """A file of a ConfigMap, run by the command at `where`."""
+    made = in_pod(WEB, "volumes", [{"name": "hooks", "configMap": {"name": "hooks", **volume}}])
+    made = in_container(in_container(made, "volumeMounts", [{"name": "hooks", "mountPath": "/hooks"}]), "lifecycle", {})
+    return in_container(made, where, command)
+
+
 CASES = (
     # what the API server refuses
     Case("notAnObject", ({"apiVersion": "v1", "kind": "Pod"},), ("metadata",)),
@@ -166,6 +176,13 @@ CASES = (
     Case("stopSignalReloads", (in_container(in_container(WEB, "command", ["uwsgi"]), "args", ["--http", ":8080"]),), ("args",), True),
     Case("drainLongerThanGrace", (in_container(WEB, "command", ["gunicorn", "--graceful-timeout", "60", "app:app"]),), ("command",), True),
     Case("drainLongerThanGrace", (in_container(WEB, "env", [{"name": "SPRING_LIFECYCLE_TIMEOUT_PER_SHUTDOWN_PHASE", "value": "45s"}]),), ("env", 0), True),
+    Case("finalizerOnPods", (obj("Pod", "p", spec={"containers": [worker()]}, metadata={"name": "p", "finalizers": ["example.com/hold"]}),), ("metadata", "finalizers")),
+    Case("shellKeepsSignal", (shell("server; echo it has left"),), ("command",)),
+    Case("shellKeepsSignal", (STOP_SH, scripted(["sh", "/hooks/stop.sh"], "command")), ("command",)),
+    Case("shellKeepsSignal", (STOP_SH, scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
+    Case("fileNotExecutable", (STOP_SH, scripted(["/hooks/stop.sh"], "command")), ("command",), True),
+    Case("fileNotExecutable", (STOP_SH, scripted(["sh", "-c", "/hooks/stop.sh --now"], "lifecycle.preStop.exec.command")), ("preStop", "exec", "command"), True),
+    Case("hookCommandMissing", (in_container(in_container(WEB, "env", [{"name": "PATH", "value": "/opt/app/bin"}]), "lifecycle.preStop", {"exec": {"command": ["sleep", "5"]}}),), ("command",), True),
     Case("graceOnProbe", (in_container(WEB, "livenessProbe.terminationGracePeriodSeconds", 60),), ("livenessProbe", "terminationGracePeriodSeconds"), True),
     Case("hookCommandMissing", (in_container(in_container(WEB, "image", "python:3.13-slim"), "lifecycle.preStop", {"exec": {"command": ["sh", "-c", "curl -X POST localhost/stop"]}}),), ("command",)),
     Case("finalizerOnPods", (changed(WEB, "spec.template.metadata.finalizers", ["example.com/hold"]),), ("finalizers",)),
@@ -174,6 +191,7 @@ CASES = (
     Case("probePortUnresolved", (in_container(WEB, "readinessProbe.httpGet.port", "web"),), ("port",), True),
     Case("probeCommandMissing", (in_container(in_container(WEB, "image", "gcr.io/distroless/java21"), "livenessProbe", {"exec": {"command": ["cat", "/alive"]}}),), ("command",)),
     Case("livenessKillsStart", (in_container(WEB, "livenessProbe", {**ALIVE, "periodSeconds": 3}),), ("livenessProbe",), True),
+    Case("livenessKillsStart", (in_container(WEB, "startupProbe", {**ALIVE, "periodSeconds": 1, "failureThreshold": 5}),), ("startupProbe",), True),
     Case("livenessKillsAtOnce", (in_container(WEB, "livenessProbe", {**ALIVE, "failureThreshold": 1, "initialDelaySeconds": 30}),), ("failureThreshold",), True),
     Case("livenessNotPatient", (service(), in_container(WEB, "livenessProbe", {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 5}),), ("livenessProbe",)),
     Case("startupShorterThanDelay", (in_container(in_container(WEB, "startupProbe", {**ALIVE, "periodSeconds": 2}), "livenessProbe", {**ALIVE, "initialDelaySeconds": 60}),), ("startupProbe",)),
@@ -218,6 +236,7 @@ CASES = (
     # updates
     Case("updateTakesAllPods", (strategy(maxUnavailable="100%", maxSurge=1), service()), ("maxUnavailable",), True),
     Case("updateTakesAllPods", (changed(strategy(maxUnavailable=1, maxSurge=0), "spec.replicas", 1), service()), ("maxUnavailable",), True),
+    Case("pinnedToNode", (in_pod(WEB, "nodeName", "node-1"),), ("nodeName",), True),
     Case("recreateLeavesGap", (changed(WEB, "spec.strategy", {"type": "Recreate"}), service()), ("strategy",), True),
     Case("hostPortBlocksUpdate", (in_container(WEB, "ports.0.hostPort", 8080),), ("ports", 0), True),
     Case("claimBlocksUpdate", (CLAIM, changed(in_pod(WEB, "volumes", [VOLUME]), "spec.replicas", 1)), ("volumes", 0), True, severity="warning"),
@@ -227,6 +246,7 @@ CASES = (
     # Jobs, users
     Case("sidecarHoldsJob", (job(worker(), {"name": "proxy", "image": "docker.io/istio/proxyv2:1.22"}),), ("containers", 1), True),
     Case("sidecarHoldsJob", (job(worker(), worker("wait", command=["sleep", "infinity"])),), ("containers", 1), True),
+    Case("sidecarHoldsJob", (job(worker(), worker("logs", command=["sh", "-c", "trap 'exit 0' TERM; while true; do sync; sleep 1; done"])),), ("containers", 1), True),
     Case("cronJobOverlaps", (changed(job(worker(), kind="CronJob"), "spec.schedule", "*/2 * * * *"),), ("schedule",), True),
     Case("rootForbidden", (in_container(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 0}),), ("runAsUser",)),
     Case("filesUnreadable", (private(0o400, runAsUser=1000),), ("secret", "defaultMode"), True, fresh=False),
@@ -341,6 +361,10 @@ IN_ORDER = {
     "a key for root's group": (private(0o440, runAsUser=1000),),
     "a key for root": (private(0o400),),
     "a program with a space in its directory": (in_container(WEB, "command", ["/server", "two words"]),),
+    "a file of a ConfigMap that may be run": (STOP_SH, scripted(["/hooks/stop.sh"], "lifecycle.preStop.exec.command", defaultMode=0o555)),
+    "a file of a ConfigMap for its interpreter": (STOP_SH, scripted(["bash", "/hooks/stop.sh"], "lifecycle.preStop.exec.command")),
+    "a script of a ConfigMap that ends with exec": (changed(STOP_SH, "data", {"stop.sh": "setup\nexec server\n"}), scripted(["sh", "/hooks/stop.sh"], "command")),
+    "a PATH with the usual places": (in_container(in_container(WEB, "env", [{"name": "PATH", "value": "/opt/app/bin:/usr/bin"}]), "lifecycle.preStop", SLEEPER),),
     "an unprivileged image": (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginxinc/nginx-unprivileged:1.29"),),
     "a quota with room": (quota(pods="3", **{"requests.cpu": "1", "limits.memory": "1Gi"}), WEB),
     "a quota, and limits filled in": (quota(**{"limits.cpu": "10"}), obj("LimitRange", "d", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]}), WEB),
@@ -399,6 +423,7 @@ def test_no_value_makes_a_rule_fail(path: str, value: Any):
         budget(maxUnavailable=1, selector={"matchExpressions": [{"operator": "Exists"}]}),
         changed(WEB, "spec.selector", {"matchExpressions": [{"operator": "In"}]}),
         in_pod(in_pod(WEB, "containers", []), "initContainers", [SIDECAR]),
+        in_container(in_container(WEB, "command", ["/x"]), "volumeMounts", [{"name": "hooks"}]),
     ],
 )
 def test_what_the_api_refuses_makes_no_other_rule_fail(made: dict):

@@ -204,6 +204,16 @@ TOGETHER: tuple[Rule, ...] = (
         "strategy Recreate, or a StatefulSet with volumeClaimTemplates.",
     ),
     Rule(
+        "pinnedToNode",
+        "warning",
+        "certain",
+        "The Pod template names its node.",
+        "nodeName goes past the scheduler: all Pods are on that node, whatever room it has, and no other one takes "
+        "them over when it is drained or lost.",
+        "kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node#nodename",
+        "Remove nodeName; a nodeSelector or nodeAffinity leaves the choice to the scheduler.",
+    ),
+    Rule(
         "progressDeadlineTooShort",
         "warning",
         "dependsOnApplication",

@@ -6,7 +6,9 @@ from typing import Any
 from lastcall.api.resources import STATEFULSETS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
-from lastcall.lint.subject import Finding, Op, found, value_at
+from lastcall.lint.mounted import mounted_file
+from lastcall.lint.rules.programs import missing_program
+from lastcall.lint.subject import Finding, Op, found
 
 LEAST_LEFT = 5
 """Seconds that a container should have left of the grace period after its hook."""
@@ -24,8 +26,6 @@ def findings(app: Application) -> Iterator[Finding]:
             continue
         yield from _grace(workload)
         yield from _finalizers(workload)
-        for container in workload.all_containers:
-            yield from _one_word(workload, container)
         for container in workload.containers:
             yield from _hook(workload, container)
             yield from _signal(workload, container)
@@ -64,29 +64,10 @@ def _grace(workload: Workload) -> Iterator[Finding]:
 
 def _finalizers(workload: Workload) -> Iterator[Finding]:
     names = (workload.template.get("metadata") or {}).get("finalizers") or []
-    if names and workload.template_path:
+    if names:
         path = (*workload.template_path, "metadata", "finalizers")
         text = f"Each Pod has the finalizer {', '.join(map(str, names))}: it stays Terminating until that is removed."
         yield found("finalizerOnPods", workload.subject, path, text)
-
-
-_COMMANDS: tuple[tuple[str, ...], ...] = (
-    (), ("lifecycle", "postStart", "exec"), ("lifecycle", "preStop", "exec"), ("startupProbe", "exec"),
-    ("livenessProbe", "exec"), ("readinessProbe", "exec"),
-)  # fmt: skip
-
-
-def _one_word(workload: Workload, container: Container) -> Iterator[Finding]:
-    for path in _COMMANDS:
-        argv = (value_at(container.spec, path) or {}).get("command") or []
-        if not argv or " " not in argv[0].strip():
-            continue
-        where = (*container.path, *path, "command")
-        what = "command" if not path else f"{path[-2]} hook" if path[0] == "lifecycle" else path[-2]
-        text = f"The {what} of {container.name} looks for a program named {argv[0]!r}: no shell splits it into words."
-        words = commands.words_of(argv[0])
-        patch = [Op("replace", where, [*words, *argv[1:]])] if words else []
-        yield found("commandIsOneWord", workload.subject, where, text, patch=patch, automatic=True)
 
 
 def hook_seconds(container: Container) -> float | None:
@@ -123,7 +104,7 @@ def _hook(workload: Workload, container: Container) -> Iterator[Finding]:
             fix = {"patch": patch, "automatic": True}
         text = (
             f"The preStop hook of {container.name} runs {missing}, and images such as {container.spec.get('image')} "
-            "have none: the hook fails at once, and nothing waits for it."
+            "have none (in their PATH): the hook fails at once, and nothing waits for it."
         )
         yield found("hookCommandMissing", workload.subject, (*path, "exec", "command"), text, **fix)
     elif seconds is not None and seconds > 0:
@@ -157,14 +138,6 @@ def _time(workload: Workload, container: Container, seconds: float) -> Iterator[
         yield found("hookEatsGrace", workload.subject, path, text, fix=fix, patch=patch)
 
 
-def missing_program(container: Container, argv: list[str]) -> str:
-    """The first program of a command line that images of such a name come without; "" for none."""
-    image = str(container.spec.get("image"))
-    script = commands.shell_script(argv)
-    lines = [argv, *(commands.commands_of(script) if script is not None else [])]
-    return next((words[0] for words in lines if images.lacks(image, commands.program(words))), "")
-
-
 def _only_sleeps(argv: list[str]) -> bool:
     script = commands.shell_script(argv)
     lines = [argv] if script is None else commands.commands_of(script)
@@ -181,7 +154,12 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
     if not command:
         return  # the image's entrypoint is not known
     where = (*container.path, "args" if container.spec.get("args") and len(command) < 3 else "command")
-    child = commands.child_of_shell(argv, busybox=images.has_busybox(str(container.spec.get("image"))))
+    file = mounted_file(workload, container, _script_file(argv))
+    if file is not None:
+        shell = commands.shell_of(file.text) if commands.program(argv) not in commands.SHELLS else argv[0]
+        child = commands.child_of_shell([shell, "-c", file.text], busybox=False, from_file=True) if shell else None
+    else:
+        child = commands.child_of_shell(argv, busybox=images.has_busybox(str(container.spec.get("image"))))
     if child is not None:
         hook = (container.spec.get("lifecycle") or {}).get("preStop") or {}
         if commands.stops_a_server((hook.get("exec") or {}).get("command") or []):
@@ -210,6 +188,13 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
         last = (*container.path, "args", at_end) if at_end else (*container.path, "command", len(command))
         text = f"SIGTERM makes the uWSGI of {container.name} reload in place of ending: --die-on-term is not set."
         yield found("stopSignalReloads", workload.subject, where, text, patch=[Op("add", last, "--die-on-term")])
+
+
+def _script_file(argv: list[str]) -> str:
+    """The file that is run, or that a shell is given; "" for none."""
+    if commands.program(argv) not in commands.SHELLS:
+        return str(argv[0])
+    return next((word for word in argv[1:] if not word.startswith("-")), "") if "-c" not in argv else ""
 
 
 _DRAINS = (

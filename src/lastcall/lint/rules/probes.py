@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from lastcall.api.meta import Object
 from lastcall.lint.application import Application, Container, Workload
-from lastcall.lint.rules.endings import missing_program
+from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
 
 KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
 LEAST_START = 15
 """Seconds until the first restart that any application should have to start in."""
+LEAST_STARTUP = 10
+"""As much of a startupProbe, which somebody wrote for this application."""
 
 
 def findings(app: Application) -> Iterator[Finding]:
@@ -79,6 +81,16 @@ def _only_port(container: Container) -> str | int | None:
 def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
     startup, liveness = container.spec.get("startupProbe"), container.spec.get("livenessProbe")
     readiness = container.spec.get("readinessProbe")
+    if startup and allowed(startup) < LEAST_STARTUP:
+        text = (
+            f"The startupProbe kills {container.name} when it has not answered {allowed(startup)} s after its start "
+            "(exit code 137), and that again and again."
+        )
+        patch = [Op("replace", (*container.path, "startupProbe", "failureThreshold"), 30)]
+        where = (*container.path, "startupProbe")
+        if container.role == "container" and workload.subject.has((*where, "failureThreshold")):
+            fix = "A failureThreshold that covers the slowest start: 30 in the patch."
+            yield found("livenessKillsStart", workload.subject, where, text, fix=fix, patch=patch)
     if startup:
         longest = max(
             (int(each.get("initialDelaySeconds") or 0) for each in (liveness, readiness) if each),

@@ -7,7 +7,7 @@ from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.lint.application import REPLICATED, Application, Container, Workload
 from lastcall.lint.rules.probes import allowed
-from lastcall.lint.subject import Finding, Op, Subject, found
+from lastcall.lint.subject import Finding, Op, found
 
 _STRATEGY = ("spec", "strategy")
 
@@ -17,14 +17,21 @@ def findings(app: Application) -> Iterator[Finding]:
         if workload.idle:
             continue
         yield from _gap(workload)
+        yield from _pinned(workload)
         yield from _host_ports(workload)
         yield from _claims(app, workload)
         yield from _deadline(workload)
     yield from _overlaps(app)
 
 
-def _nearest(subject: Subject) -> tuple[str | int, ...]:
-    return _STRATEGY if subject.has(_STRATEGY) else ("spec",)
+def _pinned(workload: Workload) -> Iterator[Finding]:
+    path = (*workload.spec_path, "nodeName")
+    if workload.resource in REPLICATED and workload.pod_spec.get("nodeName"):
+        text = (
+            f"All Pods of {workload} are put on node {workload.pod_spec['nodeName']} (nodeName): when it goes, nobody "
+            "takes them over."
+        )
+        yield found("pinnedToNode", workload.subject, path, text, patch=[Op("remove", path)])
 
 
 def _gap(workload: Workload) -> Iterator[Finding]:
