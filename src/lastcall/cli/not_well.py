@@ -12,8 +12,10 @@ from lastcall.timeline.record import Record
 from lastcall.timeline.render.wording import printable
 from lastcall.timeline.story import Ending, PodFacts
 
-_GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in ("probeFailed", "crashLoop"))
-"""What is said where nothing better is known."""
+_LESS = ("probeFailed", "crashLoop")
+"""Causes of which an end that was seen tells more."""
+_GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
+"""What is said of them where nothing better is known."""
 
 
 def has_failed(pod: Object) -> bool:
@@ -29,7 +31,8 @@ def has_failed(pod: Object) -> bool:
 def with_ends(why: Sequence[str], pod: Object, records: Iterable[Record], version: str) -> list[str]:
     """Lines that say why a Pod is not Ready, and what its containers' ends add to that."""
     ends = ends_told(pod, records, version)
-    return [*(line for line in why if not ends or line not in _GENERAL), *ends]
+    told = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
+    return [*(line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))), *ends]
 
 
 def ends_told(pod: Object, records: Iterable[Record], version: str) -> list[str]:

@@ -54,9 +54,11 @@ def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() ->
         record(4.1, kinds.PROCESS_EXITED, pid=7, exitCode=143, signal="SIGTERM"),
     ]
     general = f"  fix: {fix_of('probeFailed')}"
+    refused = f"  fix: {fix_of('probeFailed', 'tooEarly')}"
     assert with_ends(["  Event Unhealthy", general], pod(), [], "1.36") == ["  Event Unhealthy", general]
     lines = with_ends(["  Event Unhealthy", general], pod(), killed, "1.36")
     assert general not in lines and lines[0] == "  Event Unhealthy"
+    assert refused not in with_ends(["  Event Unhealthy", refused], pod(), killed, "1.36")
     assert "it did not listen yet" in lines[1]
     assert lines[2].startswith("  fix: A startupProbe with the same check") and "at least 30 s (3.0 s were" in lines[2]
     assert lines[2].endswith(" [livenessProbeKilled]")
