@@ -3,6 +3,7 @@
 import documents
 import pytest
 import yaml
+from lint_objects import rules
 from pain import Expected, Fixed, Pain, load_all
 from trial import Said, Verdict, judge_broken, judge_fixed, said_of_experiment, summary
 
@@ -96,3 +97,13 @@ def test_what_is_expected_to_fail_is_counted_and_told() -> None:
     mended = Verdict("a/mended", True, True, True, known="not yet")
     assert summary([good, known]) == "1/2 (1 expected to fail: a/known)"
     assert mended.word == "MENDED" and "did not" in summary([mended])
+
+
+@pytest.mark.parametrize("pain", PAINS, ids=lambda each: each.name)
+def test_lint_predicts_what_a_pain_says_that_it_does_and_is_content_with_the_fix(pain: Pain) -> None:
+    told = {fixed: rules(*yaml.safe_load_all(pain.manifest(fixed=fixed))) for fixed in (False, True)}
+    assert set(pain.lint) <= set(told[False])
+    if not pain.fixed.advice:
+        assert not set(pain.lint) & set(told[True])
+    if pain.silent:
+        assert not told[False]

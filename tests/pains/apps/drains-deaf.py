@@ -1,4 +1,4 @@
-"""On SIGTERM it closes its port at once, and drains for four seconds."""
+"""On SIGTERM it closes its port at once, and drains for six seconds."""
 
 import signal
 import socketserver
@@ -9,4 +9,4 @@ server = socketserver.ThreadingTCPServer(("0.0.0.0", 8080), socketserver.StreamR
 signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
 server.serve_forever(0.1)
 server.server_close()
-time.sleep(4)
+time.sleep(6)
