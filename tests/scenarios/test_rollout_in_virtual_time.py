@@ -235,6 +235,25 @@ def test_a_budget_that_allows_one_at_a_time_only_slows_a_drain_down(tmp_path: Pa
     assert sum(life.deleted is not None for life in found.lives) >= 2
 
 
+ALONE = """\
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - labelSelector: {matchLabels: {app: polite}}
+              topologyKey: kubernetes.io/hostname
+"""
+
+
+def test_a_pod_that_only_the_drained_node_would_take_ends_no_drain_and_is_told(tmp_path: Path) -> None:
+    text = with_spec(tmp_path, SPEC, SPEC.replace("    spec:\n", f"    spec:\n{ALONE}"))
+    two = Path(text).read_text().replace("  replicas: 3\n", "  replicas: 2\n")
+    Path(text).write_text(two)
+    found = experiment(text, LEAVES, "1s", disrupt="drain")
+    (note,) = [each for each in found.notes if each.id == "strandedByDrain"]
+    assert "waits for a node since node-1 was drained: 0/2 nodes are available: 1 node(s) didn't match" in note.text
+    assert found.account.lost == () and found.node == "node-1"
+
+
 def test_a_drained_node_is_named_and_an_updates_is_not() -> None:
     assert experiment("polite", LEAVES, "1s", disrupt="drain").node.startswith("node-")
     assert experiment("polite", LEAVES, "1s").node == ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import PODS, SECRETS, SERVED
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.why_not_ready import told_message, unschedulable_message
 from lastcall.cli.workloads import OWNERS
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import said
@@ -76,6 +77,13 @@ def of_load(outcomes: Sequence[Outcome]) -> Iterator[Note]:
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
         facts = {"share": percentage(len(late) / len(outcomes)), "limit": told_seconds(LATE_SECONDS)}
         yield Note("generatorLate", "", said("generatorLate", most=told_seconds(max(late)), **facts))
+
+
+def of_stranded(pods: Sequence[Object], node: str) -> Iterator[Note]:
+    """Pods that no node takes since one was drained."""
+    for pod in pods:
+        why = told_message(unschedulable_message(pod))
+        yield Note("strandedByDrain", name_of(pod), said("strandedByDrain", name=name_of(pod), node=node, why=why))
 
 
 def _pod_spec(manifest: Manifest) -> Object | None:

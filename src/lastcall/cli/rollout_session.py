@@ -12,7 +12,7 @@ from lastcall.api.resources import PODS, SERVICES
 from lastcall.cli.apply import apply_manifests
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import Manifest
-from lastcall.cli.not_simulated import of_images, of_load, of_manifests
+from lastcall.cli.not_simulated import of_images, of_load, of_manifests, of_stranded
 from lastcall.cli.rollout_advice import checked_by_server
 from lastcall.cli.rollout_balancer import Balancer
 from lastcall.cli.rollout_disruption import Disruption
@@ -132,12 +132,14 @@ class RolloutSession:
             balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
             self.say(f"Ready; {self.options.control:g} s of requests before anything is disrupted")
-            unheard = await self._control(owner)
+            unheard, stranded = await self._control(owner), list[Object]()
             began = monotonic(self.clock)
             if unheard is None:
                 self.say(f"{self.options.disrupt} begins")
                 await disruption.begin(await waiting.pods())
-                await waiting.until(waiting.over, f"the {self.options.disrupt} to be over")
+                drained = self.options.disrupt == "drain"
+                what = f"the {self.options.disrupt} to be over"
+                stranded = await waiting.until(waiting.over, what, may_strand=drained)
             seconds = monotonic(self.clock) - began
             if unheard is None:
                 what = f"{self.options.disrupt} of {disruption.node}" if disruption.node else self.options.disrupt
@@ -182,7 +184,12 @@ class RolloutSession:
             node=disruption.node,
             nodes=self.nodes,
             unheard=unheard is not None,
-            notes=(*of_manifests(manifests), *of_images(self.records), *of_load(self.outcomes)),
+            notes=(
+                *of_manifests(manifests),
+                *of_images(self.records),
+                *of_load(self.outcomes),
+                *of_stranded(stranded, disruption.node),
+            ),
         )
 
     def _load_of(self, service: Object, address: tuple[str, int]) -> Load:

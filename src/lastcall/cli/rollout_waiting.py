@@ -54,9 +54,13 @@ class Waiting:
     _stuck: Unschedulable = field(default_factory=Unschedulable)
     _refused_since: float = math.inf
 
-    async def until(self, condition: Callable[[], Awaitable[str]], what: str) -> None:
+    async def until(
+        self, condition: Callable[[], Awaitable[str]], what: str, *, may_strand: bool = False
+    ) -> list[Object]:
         """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
-        changes nothing; it names the Pods and says why. `Crashed` where a container keeps crashing."""
+        changes nothing; it names the Pods and says why. `Crashed` where a container keeps crashing. With `may_strand`
+        it ends, too, when all that is missing are Pods that no node takes, and answers those: a drained node may be
+        the one that they need."""
         began = monotonic(self.clock)
         next_look = began + 1.0
         while missing := await condition():
@@ -72,10 +76,12 @@ class Waiting:
                 next_look = now + 1.0
                 pods = await self.pods()
                 # A Pod that the node refused is replaced: that is no reason to give up.
-                hopeless = [pod for pod in pods if hopeless_reason(pod) in HOPELESS] or await self._unschedulable(
-                    pods, now
-                )
-                if hopeless:
+                hopeless = [pod for pod in pods if hopeless_reason(pod) in HOPELESS]
+                stranded = await self._unschedulable(pods, now)
+                if may_strand and stranded and not hopeless:
+                    return stranded
+                if hopeless or stranded:
+                    hopeless = hopeless or stranded
                     why = await self._why_not_ready(hopeless)
                     raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
                 if await self._refused(now):
@@ -86,6 +92,7 @@ class Waiting:
                     raise Crashed("\n".join([f"giving up waiting for {what}: {missing}", *why]))
                 self.show(now, now - began, f"{what}: {await self._in_short(missing)}")
             await self.clock.sleep(LOOK_SECONDS)
+        return []
 
     async def _unschedulable(self, pods: Sequence[Object], now: float) -> list[Object]:
         if not any(map(unschedulable_message, pods)):

@@ -150,6 +150,11 @@ WAITING: Mapping[str, Cause] = {
         },
         lint=("budgetNeverAllows", "budgetsOverlap"),
     ),
+    "strandedByDrain": Cause(
+        title="After a drain no node takes a Pod.",
+        remedy="Another node, or a preferred podAntiAffinity; until then the Service has a Pod less.",
+        texts={"": "$name waits for a node since $node was drained: $why"},
+    ),
     "targetPortUnresolved": Cause(
         title="A Service sends to a named port that no container of its Pods has.",
         remedy="Correct the Service's targetPort, or name the container's port so.",
