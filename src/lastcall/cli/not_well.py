@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from lastcall.api.meta import Object, uid_of
 from lastcall.cli.waiting_causes import fix_of
 from lastcall.timeline import kinds
+from lastcall.timeline.catalogue.restarts import RESTARTS
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.findings_restarts import last_words, restarts
+from lastcall.timeline.findings_restarts import last_words
 from lastcall.timeline.pod_facts import pod_facts
 from lastcall.timeline.record import Record
 from lastcall.timeline.render.wording import printable
@@ -14,6 +15,7 @@ from lastcall.timeline.story import Ending, PodFacts
 
 _LESS = ("probeFailed", "crashLoop")
 """Causes of which an end that was seen tells more."""
+_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"}
 _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
 """What is said of them where nothing better is known."""
 
@@ -64,7 +66,7 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[str]:
 
 def _lines(ending: Ending) -> list[str]:
     lines: list[str] = []
-    for finding in restarts(ending):
+    for finding in (each for each in ending.findings if each.id in _OF_ENDS):
         lines.append(f"  {printable(finding.text, 1000)}")
         if finding.advice:
             lines.append(f"  fix: {printable(finding.advice, 1000)} [{finding.id}]")

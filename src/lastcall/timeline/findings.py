@@ -9,7 +9,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.timeline.finalizers import claim_held, held_by_finalizers
 from lastcall.timeline.findings_around import around, failed_hook_advice, reloads_on_signal
-from lastcall.timeline.findings_restarts import is_over, restarts
+from lastcall.timeline.findings_restarts import is_over, killed_before, restarts
 from lastcall.timeline.hook_text import hook_failure
 from lastcall.timeline.never_started import why_never_started
 from lastcall.timeline.pid1 import is_shell
@@ -31,6 +31,10 @@ def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
     for container in ending.containers:
         for rule in _CONTAINER_RULES:
             found += rule(container, ending, kubernetes_version)
+    told = {(each.id, each.container) for each in found}
+    for run in killed_before(ending):
+        more = [*why.out_of_memory(run, ending, kubernetes_version), *_killed(run, ending, kubernetes_version)]
+        found += [each for each in more if (each.id, each.container) not in told]
     return tuple(found)
 
 

@@ -32,6 +32,12 @@ def is_over(c: ContainerEnding, ending: Ending) -> bool:
     return c.exited_at is not None and (c.exited_at < 0 or not ending.zero_kind)
 
 
+def killed_before(ending: Ending) -> list[ContainerEnding]:
+    """Of every container the newest run that somebody killed before its last one: for memory, or without a reason."""
+    found = {c.name: c for c in ending.earlier if c.sigkilled and c.ended_by == "itself"}
+    return list(found.values())
+
+
 def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
     """What containers printed last that failed before the Pod's end: a heading, and lines of the newest such run."""
     found = {}
@@ -121,24 +127,19 @@ def _completed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding])
         yield Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
 
 
-def _killed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
-    """Runs that were killed before the last one, which has findings of its own."""
-    for id_, those in (
-        ("restartedOutOfMemory", [c for c in runs if c.killed_by == "out of memory"]),
-        ("restartedAfterKill", [c for c in runs if c.ended_by == "itself" and c.killed_by == "unknown sender"]),
-        ("restartedPostStart", [c for c in runs if c.ended_by == "postStartHook"]),
-    ):
-        if those:
-            c = those[-1]
-            after = f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else ""
-            text = said(id_, container=c.name, times=_times(len(those)), after=after, end=_end(c))
-            yield Finding(id_, "problem", text, c.name, fix(id_))
+def _post_start(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+    those = [c for c in [*runs, *last] if c.ended_by == "postStartHook"]
+    if those:
+        c = those[-1]
+        after = f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else ""
+        text = said("restartedPostStart", container=c.name, times=_times(len(those)), after=after, end=_end(c))
+        yield Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"))
 
 
 _RULES: tuple[Callable[[Sequence[ContainerEnding], Sequence[ContainerEnding]], Iterator[Finding]], ...] = (
     _by_probe,
     _crashed,
-    _killed,
+    _post_start,
     _completed,
 )
 

@@ -40,7 +40,7 @@ def stop_signal_advice(c: ContainerEnding, version: str) -> str:
     if c.disposition == "blocked":
         return fix("stopSignalNotHandled", "blocked", signal=c.stop_signal)
     others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
-    if c.disposition == "default" and others:
+    if c.disposition == "default" and others and not is_shell(c):  # a shell has one for its own use
         return fix("stopSignalNotHandled", "otherSignal", other=others[0])
     if c.disposition == "default":
         return fix("stopSignalNotHandled", "default", signal=c.stop_signal)

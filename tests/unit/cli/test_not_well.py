@@ -45,6 +45,18 @@ def test_a_container_that_runs_and_is_not_ready_is_told_with_its_last_lines() ->
     assert ends_told(pod(ready=True, state={"running": {}}), records, "1.36") == []
 
 
+def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
+    killed = [
+        record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"]),
+        record(2, kinds.PROCESS_EXITED, pid=7, exitCode=137, signal="SIGKILL", oomKilled=True, oomKills=1,
+               memoryLimit=64 << 20),
+        record(3, kinds.PROCESS_STARTED, pid=8, exe="/bin/app", argv=["app"]),
+    ]  # fmt: skip
+    lines = ends_told(pod(ready=True, state={"running": {}}), killed, "1.36")
+    assert "ran out of memory: it used more than its memory limit of 64Mi" in lines[0]
+    assert lines[1] == "  fix: resources: {limits: {memory: more than 64Mi}} [outOfMemory]"
+
+
 def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() -> None:
     killed = [
         record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"]),

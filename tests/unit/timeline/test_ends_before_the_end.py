@@ -173,7 +173,19 @@ def test_a_run_that_ran_out_of_memory_before_is_told(new_tape: Any) -> None:
     tape.started(at=-5)
     deleted(tape)
     ending = tape.ending()
-    assert "ran out of memory" in finding(ending, "restartedOutOfMemory").text
+    assert ending.outcome == "crashed"
+    found = finding(ending, "outOfMemory")
+    assert "app was killed 9.0 s before the DELETE because it ran out of memory" in found.text
+    assert "more than 64Mi" in found.advice
+
+
+def test_a_run_that_somebody_killed_before_is_told_once(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -20, -19, code=137, signal=9)
+    run(tape, -10, -9, code=137, signal=9)
+    tape.started(at=-5)
+    deleted(tape)
+    assert "lastcall did not send it" in finding(tape.ending(), "killedByOther").text
 
 
 def test_an_init_container_that_is_tried_again_until_it_succeeds_is_no_crash(new_tape: Any) -> None:

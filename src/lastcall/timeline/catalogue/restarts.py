@@ -84,21 +84,6 @@ RESTARTS: Mapping[str, Cause] = {
             "($took were not enough).",
         },
     ),
-    "restartedOutOfMemory": Cause(
-        title="A container was restarted because it ran out of memory.",
-        remedy="A larger memory limit, or less memory that is used.",
-        texts={"": "$container was killed$times$after because it ran out of memory, and started again ($end)."},
-        fixes={"": "resources: {limits: {memory: …}} above what it uses, or let it use less."},
-    ),
-    "restartedAfterKill": Cause(
-        title="A container was restarted after a SIGKILL that the node did not send.",
-        remedy="Look who sends signals in the container or on the node.",
-        texts={
-            "": "$container ended by SIGKILL$times$after and was started again: lastcall did not send it, and its "
-            "memory was not the reason as far as is known.",
-        },
-        fixes={"": "Look who sends signals: a supervisor, a script, `kubectl exec … kill`."},
-    ),
     "restartedPostStart": Cause(
         title="A container was restarted because its postStart hook failed.",
         remedy="Correct the hook's command.",
