@@ -22,6 +22,8 @@ _TRAP_DELAY_SECONDS = 0.1
 _NOT_HANDLED = ("default", "ignored", "blocked")
 _SOON_SECONDS = 1.0
 """What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""
+_STARTING_SECONDS = 0.5
+"""A program that has run for no longer than this may not have come to its handlers yet: nothing is known of them."""
 
 
 def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
@@ -171,6 +173,19 @@ def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Itera
     if heard and c.exited_at is not None and not c.sigkilled:
         return
     program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
+    age = c.term_at - c.started_at if c.started_at is not None else _STARTING_SECONDS
+    if c.disposition == "default" and c.exited_at is not None and not c.sigkilled and age < _STARTING_SECONDS:
+        text = said(
+            "stopSignalNotHandled",
+            "starting",
+            container=c.name,
+            program=f" ({program})" if program else "",
+            age=_s(age),
+            signal=c.stop_signal,
+            seconds=_s(c.drain_seconds),
+        )
+        yield Finding("stopSignalNotHandled", "info", text, c.name)
+        return
     text = said(
         "stopSignalNotHandled",
         "" if c.exited_at is None else "untilKill" if c.sigkilled else "untilExit",
@@ -235,11 +250,17 @@ def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> 
 
 
 def _exit_code(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.ended_before_delete or c.sigkilled or not c.exit_code or c.term_at is None:
+    if c.ended_before_delete or c.sigkilled or not c.exit_code or c.term_at is None or c.kind != "container":
         return
-    if c.kind == "container":
-        how = f"{c.signal} (exit code {c.exit_code})" if c.signal else f"exit code {c.exit_code}"
-        text = said("exitCodeNotZero", container=c.name, how=how, signal=c.stop_signal)
+    if not c.signal and c.disposition in ("default", "ignored"):
+        return  # the signal was dropped: it did not end on it
+    how = f"{c.signal} (exit code {c.exit_code})" if c.signal else f"exit code {c.exit_code}"
+    of_job = ending.decided_by is not None and ending.decided_by.owner_kind == "Job"
+    variant = "bySignal" if c.signal == c.stop_signal else "job" if of_job else ""
+    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
+    if variant:
+        yield Finding("exitCodeNotZero", "info", text, c.name)
+    else:
         yield Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop_signal))
 
 

@@ -1,14 +1,16 @@
 """Stories from hand-made record sequences."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
+from lastcall.timeline.findings import findings_of
 from lastcall.timeline.pod_facts import pod_facts
 from lastcall.timeline.render.plain import plain_text
-from lastcall.timeline.story import ContainerFacts, PodFacts
+from lastcall.timeline.story import ContainerFacts, DecidedBy, PodFacts
 
 
 def _finding(ending, id_):
@@ -386,6 +388,63 @@ def test_another_exit_code_than_0_after_term_is_graceful_but_worth_a_word(new_ta
     ending = tape.ending()
     assert ending.outcome == "graceful"
     assert "exit code 3 on SIGTERM" in _finding(ending, "exitCodeNotZero")
+
+
+def _severities(ending):
+    return {finding.id: (finding.severity, finding.advice) for finding in ending.findings}
+
+
+def test_143_is_the_signals_own_end_and_no_complaint(new_tape):
+    """As with shareProcessNamespace, or a program that puts the default action back and signals itself."""
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.exit(0.1, 143, 15)
+    tape.over(0.11, "Failed")
+    ending = tape.ending()
+    assert _severities(ending)["exitCodeNotZero"] == ("info", "")
+    assert "143" in _finding(ending, "exitCodeNotZero")
+
+
+def test_a_job_that_is_interrupted_is_not_told_to_exit_with_0(new_tape):
+    """With 0 its work would count as done."""
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30)
+    tape.exit(1.0, 75)
+    tape.over(1.01, "Failed")
+    owner = DecidedBy("garbage-collector-controller", "ownerDeleted", "Job train was deleted", owner_kind="Job")
+    ending = replace(tape.ending(), decided_by=owner)
+    ending = replace(ending, findings=findings_of(ending, "1.36"))
+    assert _severities(ending)["exitCodeNotZero"] == ("info", "")
+    assert "not done" in _finding(ending, "exitCodeNotZero")
+
+
+def test_an_exit_of_its_own_after_a_signal_that_was_dropped_is_not_laid_to_the_signal(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30, disposition="default")
+    tape.exit(6.0, 1)
+    tape.over(6.01, "Failed")
+    found = _severities(tape.ending())
+    assert "stopSignalNotHandled" in found and "exitCodeNotZero" not in found
+
+
+@pytest.mark.parametrize(("started", "severity"), [(-0.08, "info"), (-2.0, "problem")])
+def test_a_program_that_has_just_begun_may_not_have_come_to_its_handlers(new_tape, started, severity):
+    tape = new_tape()
+    tape.started(at=started)
+    tape.accepted()
+    tape.stop(0.01, 30, disposition="default")
+    tape.exit(1.5, 0)
+    tape.over(1.51)
+    ending = tape.ending()
+    found = _severities(ending)["stopSignalNotHandled"]
+    assert found[0] == severity and bool(found[1]) == (severity == "problem")
+    assert ("92 ms after its start" in _finding(ending, "stopSignalNotHandled")) == (severity == "info")
 
 
 def test_a_restarted_container_is_told_by_its_last_instance(new_tape):

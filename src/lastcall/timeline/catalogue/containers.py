@@ -77,6 +77,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "PID 1 of $container$program $disposition.",
             "untilKill": "PID 1 of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
             "untilExit": "PID 1 of $container$program $disposition; it ended by itself $seconds later.",
+            "starting": "PID 1 of $container$program had no handler for $signal yet, $age after its start, so it was "
+            "not told; it ended by itself $seconds later.",
             "default": "has no handler for $signal: the kernel drops a signal with its default action when PID 1 of a "
             "PID namespace gets it, so it did nothing",
             "ignored": "ignores $signal (SigIgn in /proc), so it did nothing",
@@ -300,6 +302,10 @@ CONTAINERS: Mapping[str, Cause] = {
         remedy="Handle the stop signal and exit with 0. 143 alone is not an error: nothing was killed.",
         texts={
             "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
+            "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
+            "killed, and it is no crash.",
+            "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
+            "again (with 0 it would count as done).",
         },
         fixes={
             "": "Handle $signal and exit with 0 when the work is done; do not take this code for a crash.",
