@@ -10,7 +10,7 @@ from lastcall.timeline.catalogue.lookup import CATALOGUE, fix
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
-from lastcall.traffic.hooks import own_sleep, waiting_hook
+from lastcall.traffic.hooks import WaitingHook, own_sleep, waiting_hook
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, Kind
 from lastcall.traffic.patches import merged
@@ -210,7 +210,7 @@ def _sleep_before_stop(
     lag = max((life.routing_lag or 0.0 for life in lives), default=0.0)
     seconds = max(1, math.ceil(max(lag, longest_lag) + SPARE_SECONDS))
     spec, grace = owner["spec"]["template"]["spec"], grace_of(owner)
-    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _serving(spec)}
+    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _in_a_hurry(spec, seconds)}
     drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
     took = max((life.term - life.hook for life in lives if life.term and life.hook), default=0.0)
     kept = took if any(hook.keeps for hook in hooks.values()) else 0.0
@@ -222,7 +222,7 @@ def _sleep_before_stop(
         return Advice("lateEndpoint", fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts), count)
     hook, them = next(iter(hooks.values())), "it" if count == 1 else "them"
     sentence = fix("lateEndpoint", hook=hook.text, them=them, **facts)
-    return Advice("lateEndpoint", sentence, count, sleep_patch(owner, seconds, needed, sleep_hooks=sleep_hooks))
+    return Advice("lateEndpoint", sentence, count, _hooks_patch(owner, hooks, needed))
 
 
 def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks: bool = True) -> dict[str, Any]:
@@ -230,6 +230,10 @@ def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks:
     each with what its hook does besides. The grace period is `grace` where the owner's is shorter."""
     spec = owner["spec"]["template"]["spec"]
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _serving(spec)}
+    return _hooks_patch(owner, hooks, grace)
+
+
+def _hooks_patch(owner: dict[str, Any], hooks: dict[str, WaitingHook], grace: int) -> dict[str, Any]:
     changed = [(name, hook.patch) for name, hook in hooks.items() if not hook.why_not]
     patch: dict[str, Any] = {"containers": [{"name": n, "lifecycle": {"preStop": hook}} for n, hook in changed]}
     if grace_of(owner) < grace:
@@ -251,6 +255,12 @@ def _serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The containers that say which ports they listen on; the first one where none does."""
     containers: list[dict[str, Any]] = pod_spec["containers"]
     return [each for each in containers if each.get("ports")] or containers[:1]
+
+
+def _in_a_hurry(pod_spec: dict[str, Any], seconds: int) -> list[dict[str, Any]]:
+    """Those of them that do not sleep so long already; all where each does."""
+    serving = _serving(pod_spec)
+    return [each for each in serving if (own_sleep(each) or 0) < seconds] or serving
 
 
 def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:

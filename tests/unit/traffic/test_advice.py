@@ -118,6 +118,15 @@ def test_a_hook_that_waits_does_what_it_did_before(
     assert str(patched(owner, judgement)["containers"][0]["lifecycle"]["preStop"]) == text
 
 
+def test_a_container_that_waits_longer_already_keeps_its_hook() -> None:
+    """As metrics beside the server do, where somebody wrote the hook at the wrong container."""
+    owner = deployment()
+    metrics = {"name": "metrics", "image": "m:1", "ports": [{"containerPort": 9100}], "lifecycle": SLOW["lifecycle"]}
+    owner["spec"]["template"]["spec"]["containers"].append(metrics)
+    app, _, kept = patched(owner, too_late(owner))["containers"]
+    assert app["lifecycle"]["preStop"] == {"sleep": {"seconds": 3}} and kept == metrics
+
+
 def test_a_hook_that_is_kept_has_its_own_time_in_the_grace_period() -> None:
     owner = deployment({"lifecycle": {"preStop": {"exec": {"command": [*SH, "drain"]}}}})
     owner["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 5
