@@ -133,12 +133,22 @@ def chosen(table: dict[str, tuple[str, ...]]) -> list[Any]:
 
 
 def told_by(verb: str, *arguments: str) -> Object:
-    """The document of a command that has nothing to complain about."""
-    with Place() as place:
-        result = place.run(verb, *arguments, "-o", "json", timeout=400)
+    """The document of a command that has nothing to complain about, or of the machine alone."""
+    for tries_left in (2, 1, 0):
+        with Place() as place:
+            result = place.run(verb, *arguments, "-o", "json", timeout=400)
+        if result.status == 0 or not tries_left or not blames_the_machine(result.out):
+            break
     assert result.status == 0, (result.out[-3000:], result.err)
     document: Object = json.loads(result.out)
     return document
+
+
+def blames_the_machine(said: str) -> bool:
+    """Readiness probes failed under load on Pods that nothing ended: "try again" is the advice, and it is taken."""
+    experiments = json.loads(said or "{}").get("experiments") or [{}]
+    only = set(experiments[0].get("byCause") or ()) == {"no endpoint"}
+    return only and "this machine was too busy" in experiments[0]["sentence"]
 
 
 @pytest.mark.real_kernel
