@@ -7,6 +7,8 @@ import pytest
 from lastcall.cli.exit_status import exit_status
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
+from lastcall.timeline.render.chrome_trace import trace_document
+from lastcall.timeline.render.html import html_page
 from lastcall.timeline.render.json_v1 import ending_document
 from lastcall.timeline.render.plain import plain_text
 from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
@@ -229,6 +231,18 @@ def test_a_pod_that_lives_on_has_a_story_of_its_containers_ends(new_tape: Any) -
     assert made["ongoing"] and made["earlierEnds"][0]["endedBy"] == "livenessProbe"
     assert made["earlierEnds"][0]["failedProbe"] == {"output": REFUSED, "succeededBefore": False}
     assert "before the DELETE" not in plain_text([ending], 100)
+
+
+def test_pages_and_traces_of_a_pod_that_lives_have_its_last_words(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, 1, 1.1, lines=("FATAL <no> DB_URL",))
+    run(tape, 3, 3.1, lines=("FATAL <no> DB_URL",))
+    tape.started(at=20)
+    endings = living(tape)
+    page = html_page(endings, kubernetes_version="1.36", lastcall_version="0")
+    assert "what app printed last (exit code 3)" in page and "FATAL &lt;no&gt; DB_URL</pre>" in page
+    assert "o-unknown" in page and "is running, after 2 restarts" in page
+    assert "is running" in str(trace_document(endings, kubernetes_version="1.36", lastcall_version="0"))
 
 
 def test_a_pod_that_waits_after_its_probe_killed_it_was_restarted_and_not_killed(new_tape: Any) -> None:
