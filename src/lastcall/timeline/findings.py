@@ -115,8 +115,8 @@ def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator
 def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if c.exited_at is None or c.sigkilled:
         return
-    if is_over(c, ending) and (c.failed_by_itself or c.ended_by in ("livenessProbe", "startupProbe")):
-        return  # findings_restarts says it
+    if is_over(c, ending) and (c.failed_by_itself or c.ended_by not in ("", "itself")):
+        return  # findings_restarts says it; or the node ended it with its Pod, as a sidecar of one that is complete
     if c.ended_before_delete:
         before = _s(-c.exited_at)
         text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))

@@ -97,6 +97,25 @@ def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_t
     assert not [each for each in ending.findings if each.id == "endedByItself"]
 
 
+def test_a_sidecar_that_the_node_ended_with_its_pod_is_no_crash_and_did_not_end_by_itself(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web",
+                        containers=(ContainerFacts("proxy", "sidecar"), ContainerFacts("app")))  # fmt: skip
+    run(tape, -10, -5, code=0)
+    tape.started("proxy", at=-11)
+    tape.add(-4.9, "kubelet", k.KILLING, "proxy", message="Stopping container proxy", gracePeriodSeconds=30)
+    tape.add(-4.9, "runtime", k.STOP_REQUESTED, "proxy", timeoutSeconds=30)
+    tape.add(-4.8, "runtime", k.PROCESS_EXITED, "proxy", pid=7, exitCode=143, signal="SIGTERM", oomKilled=False,
+             oomKills=0, memoryLimit=None)  # fmt: skip
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    ending = tape.ending()
+    assert ending.outcome == "graceful"
+    assert [(each.id, each.container) for each in ending.findings if "ended by itself" in each.text] == [
+        ("endedByItself", "app")
+    ]
+
+
 def test_a_signal_of_its_own_is_a_crash(new_tape: Any) -> None:
     tape = new_tape()
     run(tape, -2, -1.9, code=139, signal=11)
