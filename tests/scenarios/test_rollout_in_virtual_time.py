@@ -254,6 +254,12 @@ def test_a_pod_that_only_the_drained_node_would_take_ends_no_drain_and_is_told(t
     assert found.account.lost == () and found.node == "node-1"
 
 
+def test_a_headless_service_is_sent_to_as_a_balancer_outside_does(tmp_path: Path) -> None:
+    path = with_spec(tmp_path, "      targetPort: 8080\n", "      targetPort: 8080\n  clusterIP: None\n")
+    found = experiment(path, LEAVES, "balancer=1s", source="balancer")
+    assert (found.account.lost, found.account.control_lost) == ((), 0) and found.account.total > 200
+
+
 def test_a_drained_node_is_named_and_an_updates_is_not() -> None:
     assert experiment("polite", LEAVES, "1s", disrupt="drain").node.startswith("node-")
     assert experiment("polite", LEAVES, "1s").node == ""

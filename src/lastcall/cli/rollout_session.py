@@ -17,7 +17,7 @@ from lastcall.cli.rollout_advice import checked_by_server
 from lastcall.cli.rollout_balancer import Balancer
 from lastcall.cli.rollout_disruption import Disruption
 from lastcall.cli.rollout_result import Result
-from lastcall.cli.rollout_target import Target, check_target_port, never_heard, serving_container
+from lastcall.cli.rollout_target import Target, check_target_port, is_headless, never_heard, serving_container
 from lastcall.cli.rollout_waiting import LOOK_SECONDS, Waiting
 from lastcall.client.api import ConnectionLost
 from lastcall.cluster.layout import layouts
@@ -119,15 +119,18 @@ class RolloutSession:
         waiting = self._make_waiting()
         await waiting.until(waiting.settled, "Pods to become available")
         check_target_port(self.target, name_of(service))
-        await waiting.until(waiting.routed, "the node's rules to name every Pod")
+        if not is_headless(service):  # no rule leads to those
+            await waiting.until(waiting.routed, "the node's rules to name every Pod")
         disruption = self._disruption()
         async with AsyncExitStack() as stack, Tasks() as tasks:
-            address, carried = (service["spec"]["clusterIP"], self.target.port["port"]), None
+            address, carried = await self._address(service, waiting), None
             if self.options.source == "published":
                 address, carried = await stack.enter_async_context(self._published(service))
             load = await self._load(namespace_of(service))
             stack.callback(load.close)
             load.start(self._load_of(service, address))
+            if is_headless(service):
+                load.targets([address])
             balancer = self._balancer(service, load)
             balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
@@ -191,6 +194,15 @@ class RolloutSession:
                 *of_stranded(stranded, disruption.node),
             ),
         )
+
+    async def _address(self, service: Object, waiting: Waiting) -> tuple[str, int]:
+        """Where the first requests go: to the Service, or, for it has no address, to a Pod of a headless one."""
+        if not is_headless(service):
+            return service["spec"]["clusterIP"], self.target.port["port"]
+        template = self.target.workload.obj["spec"]["template"]["spec"]
+        number, _ = serving_containers(template, self.target.container_port)
+        pod = sorted(await waiting.pods(), key=name_of)[0]
+        return pod["status"]["podIP"], number or self.target.port["port"]
 
     def _load_of(self, service: Object, address: tuple[str, int]) -> Load:
         return Load(

@@ -47,6 +47,9 @@ def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Tar
     workload = workloads[0]
     selecting = [each for each in manifests if each.resource == SERVICES and not _why_not(each.obj, workload.obj)]
     services = [each for each in selecting if options.service in ("", name_of(each.obj))]
+    if len(services) > 1:
+        # The other one names the Pods of a StatefulSet to one another.
+        services = [each for each in services if not is_headless(each.obj)] or services
     if len(services) != 1:
         found = ", ".join(name_of(each.obj) for each in selecting)
         if options.service and selecting:
@@ -56,7 +59,17 @@ def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Tar
                 f"one Service must select the Pods of {name_of(workload.obj)}: {found} do: choose with --service"
             )
         raise UserError(_none_selects(manifests, workload))
+    if is_headless(services[0].obj) and options.source != "balancer":
+        raise UserError(
+            f"Service {name_of(services[0].obj)} is headless (clusterIP: None): it has no address to send requests to\n"
+            "fix: --from balancer sends to its Pods themselves; or add a Service that has an address"
+        )
     return Target(workload, services[0], _port(services[0].obj, options))
+
+
+def is_headless(service: Object) -> bool:
+    """Whether it only names its Pods, and has no address of its own."""
+    return bool(service["spec"].get("clusterIP") == "None")
 
 
 def check_target_port(target: Target, service: str) -> None:

@@ -109,6 +109,21 @@ def test_a_service_without_a_selector_and_none_at_all_are_told_as_such(tmp_path:
     assert "fix: add a Service with spec.selector {app: naive}" in str(caught.value)
 
 
+def test_of_a_headless_service_and_another_the_one_with_an_address_is_meant(tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all(NAIVE.read_text()))
+    headless = {**objects[1], "metadata": {"name": "members"}, "spec": {**objects[1]["spec"], "clusterIP": "None"}}
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump_all([*objects, headless]))
+    manifests = load_manifests([str(tmp_path / "two.yaml")])
+    assert find_target(manifests, RolloutOptions()).service.obj["metadata"]["name"] == "naive"
+    with pytest.raises(UserError, match="Service members is headless"):
+        find_target(manifests, RolloutOptions(service="members"))
+    chosen = find_target(manifests, RolloutOptions(service="members", source="balancer"))
+    assert chosen.service.obj["metadata"]["name"] == "members"
+    alone = [each for each in manifests if each.obj["metadata"]["name"] != "naive" or each.resource.kind != "Service"]
+    with pytest.raises(UserError, match="fix: --from balancer sends to its Pods themselves"):
+        find_target(alone, RolloutOptions())
+
+
 def test_a_service_of_another_namespace_selects_nobody(tmp_path: Path) -> None:
     objects = list(yaml.safe_load_all(NAIVE.read_text()))
     objects[1]["metadata"]["namespace"] = "other"
