@@ -27,6 +27,27 @@ def parsed_path(text: str) -> Path:
     return tuple(steps)
 
 
+def path_in(value: Any, text: str) -> Path:
+    """A field path of Kubernetes, whose keys may have dots in them, by the keys that `value` has."""
+    steps: list[str | int] = []
+    while text:
+        keys = [key for key in value if isinstance(key, str)] if isinstance(value, dict) else []
+        fitting = [key for key in keys if text == key or text.startswith((f"{key}.", f"{key}["))]
+        if not fitting or text.startswith("["):
+            first = _STEPS.match(text)
+            if first is None:
+                break
+            inside, plain = first.groups()
+            step: str | int = int(inside) if inside and inside.isdigit() else inside or plain
+            text = text[first.end() :].removeprefix(".")
+        else:
+            step = max(fitting, key=len)
+            text = text[len(str(step)) :].removeprefix(".")
+        steps.append(step)
+        value = value_at(value, (step,))
+    return tuple(steps)
+
+
 def shown_path(path: Path) -> str:
     """`spec.containers[0].image`, as kubectl writes it; keys with dots in brackets."""
     text = ""

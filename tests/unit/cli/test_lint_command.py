@@ -120,6 +120,12 @@ def test_several_files_are_one_application():
     assert {each["file"] for each in found(".")} == {"a.yaml", "b.yaml", "c.yaml"}
 
 
+def test_a_kustomization_among_manifests_is_no_object_and_no_finding():
+    written(GOOD, "a.yaml")
+    written("resources: [a.yaml]\n", "kustomization.yaml")
+    assert found(".") == []
+
+
 def test_stdin_is_read_as_helm_writes_it():
     (finding,) = found("-", stdin=f"---\n# Source: a.yaml\n{GOOD}---\n# Source: b.yaml\n{GOOD}")
     assert (finding["rule"], finding["file"], finding["line"]) == ("duplicateObject", "<stdin>", 10)

@@ -5,7 +5,7 @@ import pytest
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import read
 from lastcall.cli.yaml_documents import read_documents
-from lastcall.lint.subject import parsed_path, shown_path
+from lastcall.lint.subject import parsed_path, path_in, shown_path
 
 TEXT = """\
 # a comment
@@ -81,3 +81,25 @@ def test_an_item_of_a_list_and_a_second_document_have_places_of_their_own(tmp_pa
 def test_a_path_is_written_and_read(text, path):
     assert shown_path(path) == text
     assert parsed_path(text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("spec.selector.app.kubernetes.io/name", ("spec", "selector", "app.kubernetes.io/name")),
+        ("spec.list[0].a.b[1].c", ("spec", "list", 0, "a.b", 1, "c")),
+        ("spec.hard[requests.cpu]", ("spec", "hard", "requests.cpu")),
+        ("spec.other.deep[3]", ("spec", "other", "deep", 3)),
+        ("", ()),
+        ("]", ()),
+    ],
+)
+def test_a_path_of_kubernetes_is_read_by_the_keys_that_are_there(text, path):
+    value = {
+        "spec": {
+            "selector": {"app.kubernetes.io/name": "x", "app": "y"},
+            "list": [{"a": 1, "a.b": [0, {"c": 1}]}],
+            "hard": {"requests.cpu": "1"},
+        }
+    }
+    assert path_in(value, text) == path

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TextIO
 
 from lastcall.api.schema import resource_for
@@ -16,6 +17,9 @@ from lastcall.cli.yaml_documents import Document, YAMLProblem, read_documents
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment
+
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
+"""Files of a directory that say how to make manifests; kind and apiVersion may be left out of them."""
 
 KUSTOMIZE_SECONDS = 120.0
 """How long a kustomization may take: it may fetch what it is made of."""
@@ -68,6 +72,8 @@ def _read_text(result: Read, name: str, text: str) -> None:
 def _read_value(result: Read, value: Any, place: Place) -> None:
     if isinstance(value, dict) and isinstance(value.get("apiVersion"), str) and isinstance(value.get("kind"), str):
         result.subjects.append(Subject(value, resource_for(value["apiVersion"], value["kind"]), place))
+        return
+    if Path(place.file).name in KUSTOMIZATIONS:
         return
     missing = "apiVersion and kind"
     if isinstance(value, dict):

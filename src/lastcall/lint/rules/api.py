@@ -9,8 +9,8 @@ from lastcall.api.schema import known_kind
 from lastcall.api.types import Struct, known_types, struct_for, struct_of
 from lastcall.lint.application import Application
 from lastcall.lint.manifest_checks import Refused, refusals
-from lastcall.lint.names import closest
-from lastcall.lint.subject import Finding, Op, Path, Subject, found, parsed_path, shown_path, value_at
+from lastcall.lint.names import closest, closest_field
+from lastcall.lint.subject import Finding, Op, Path, Subject, found, path_in, shown_path, value_at
 
 GROUPS_OF_OLD = frozenset(("extensions",))
 _GO = re.compile(r"cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \S+|value) of type (\S+)")
@@ -24,7 +24,7 @@ def findings(app: Application) -> Iterator[Finding]:
         elif subject.sound:
             for text in warnings_on_create(subject.resource, subject.obj):
                 field, _, said = text.partition(": ")
-                yield found("apiWarning", subject, parsed_path(field), f"{field}: {said}.")
+                yield found("apiWarning", subject, path_in(subject.raw, field), f"{field}: {said}.")
     yield from _duplicates(app)
 
 
@@ -36,7 +36,7 @@ def refused(subject: Subject) -> Iterator[Finding]:
         yield found("notAnObject", subject, ("metadata",), f"{subject.kind} has no metadata: it holds the name.")
         return
     for each in refusals(subject.raw, subject.resource):
-        path = parsed_path(each.field)
+        path = path_in(subject.raw, each.field)
         if each.why == "wrongType":
             subject.sound = False
             yield found("wrongType", subject, path, f"{shown_path(path)}: {_plain(subject, path, each)}")
@@ -77,7 +77,7 @@ def _unknown(subject: Subject, resource: Resource, path: Path) -> Finding:
     name = str(path[-1]) if path else ""
     known = list(struct.fields) if struct is not None else []
     parent = value_at(subject.raw, path[:-1])
-    best = closest(name, [each for each in known if not isinstance(parent, dict) or each not in parent])
+    best = closest_field(name, [each for each in known if not isinstance(parent, dict) or each not in parent])
     text = f"{shown_path(path)} is no field of {subject.kind}"
     if best is None:
         return found("unknownField", subject, path, f"{text}.")
