@@ -30,6 +30,10 @@ _IGNORED = {
 }
 
 
+OF_THE_RUN = ("generatorLate", "strandedByDrain")
+"""Notes about what happened; all others are about what was not simulated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """`id` is in the catalogue; `what` names the object or image that it is about, "" for none."""

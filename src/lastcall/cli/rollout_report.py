@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
+from lastcall.cli.not_simulated import OF_THE_RUN, Note
 from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_pool import latency_json, pool, pooled_json, worst
 from lastcall.cli.rollout_result import Result
@@ -283,7 +284,8 @@ def _experiment(result: Result) -> dict[str, Any]:
         "during": _during(result),
         "lateness": _lateness(result),
         "latency": latency_json(latencies([(result.outcomes, result.span)])),
-        "notSimulated": [{"id": each.id, "what": each.what, "text": each.text} for each in result.notes],
+        "notSimulated": [_note(each) for each in result.notes if each.id not in OF_THE_RUN],
+        "notes": [_note(each) for each in result.notes if each.id in OF_THE_RUN],
         "advice": [
             {"id": a.id, "sentence": a.sentence, "saves": a.saves, "patch": a.patch, "refused": a.refused or None}
             for a in result.judgement.advice
@@ -313,6 +315,10 @@ def _experiment(result: Result) -> dict[str, Any]:
             for life in result.lives
         ],
     }
+
+
+def _note(note: Note) -> dict[str, str]:
+    return {"id": note.id, "what": note.what, "text": note.text}
 
 
 def _during(result: Result) -> dict[str, int]:

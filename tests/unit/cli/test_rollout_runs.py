@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import published_schema
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -22,7 +23,7 @@ from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
-from lastcall.traffic.thresholds import MaxLost
+from lastcall.traffic.thresholds import MaxLost, Thresholds
 
 NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.yaml"
 MANIFESTS = load_manifests([str(NAIVE)])
@@ -162,6 +163,24 @@ def test_the_document_has_latencies_pooled_runs_and_what_was_not_simulated(
     limit = {"name": "max-lost", "limit": "9", "value": "", "broken": False, "unsure": False}
     assert pooled["thresholds"][0] | {"value": ""} == limit
     assert document["pooled"]["withAdvice"]["lost"] == 0 and [e["run"] for e in document["experiments"]] == [1, 2, 1, 2]
+
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[3] / "docs" / "rollout-v1.schema.json").read_text())
+
+
+def test_the_document_is_what_its_published_schema_says() -> None:
+    notes = (Note("ingressIgnored", "Ingress shop", "kept"), Note("generatorLate", "", "late"))
+    unheard = replace(found(0, control=3), unheard=True)
+    results = [found(2, notes=notes), unheard, replace(found(0), advised=True, node="node-1", nodes=2)]
+    document = json.loads(json.dumps(as_json(results, Thresholds(MaxLost(1), {"": 0.1}))))
+    assert list(published_schema.problems(document, SCHEMA, root=SCHEMA)) == []
+    assert [each["id"] for each in document["experiments"][0]["notes"]] == ["generatorLate"]
+    assert (
+        document["experiments"][0]["notSimulated"][0]["id"] == "ingressIgnored"
+        and document["experiments"][0]["lostRequests"]
+    )
+    del document["experiments"][0]["latency"]
+    assert list(published_schema.problems(document, SCHEMA, root=SCHEMA)) != []
 
 
 def text_of(*results: Result) -> str:
