@@ -199,6 +199,7 @@ def account(
     control = [each for each in outcomes if not _counts(each, disrupted) and each.id not in left_out]
     printed = _Printed(seen, messages, {each.kind for each in outcomes if each.id in seen} if whole_output else set())
     lost = [_explain(each, _life(each, addresses, lives, answers), printed, disrupted) for each in counted if each.lost]
+    lost = [_with_nobody_else(each, lives) for each in lost]
     known = {each.id for each in outcomes}
     too_early = [each for each in control if _is_too_early(each, _life(each, addresses, lives, answers), answers)]
     return Account(
@@ -380,6 +381,14 @@ def _explain(outcome: Outcome, life: PodLife | None, printed: _Printed, disrupte
         seen=seen,
         message=printed.of_message(outcome),
     )
+
+
+def _with_nobody_else(lost: LostRequest, lives: Sequence[PodLife]) -> LostRequest:
+    """With no Pod ready, the rules go on naming one that ends (topology.go:CategorizeEndpoints), and no lag is to
+    blame for what it refuses: there was nobody to send it to."""
+    if lost.cause != "late endpoint" or any(life.listens(lost.outcome.sent) for life in lives):
+        return lost
+    return replace(lost, cause="no endpoint")
 
 
 def _life(

@@ -71,6 +71,15 @@ def test_each_lost_request_has_a_cause(outcome: Outcome, pod: PodLife | None, ca
     assert decide_cause(outcome, pod) == cause
 
 
+def test_what_the_only_pod_refuses_while_it_ends_is_for_want_of_another_one() -> None:
+    ending = life(unrouted=None)
+    later = PodLife("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
+    outcome = request(15.5, lost="refused", served_by="")
+    assert [each.cause for each in account([outcome], [ending, later], [], 5.0).lost] == ["no endpoint"]
+    other = PodLife("w", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1)
+    assert [each.cause for each in account([outcome], [ending, later, other], [], 5.0).lost] == ["late endpoint"]
+
+
 def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_did_not_listen() -> None:
     ending, healthy = life(unrouted=14.0), PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
     outcome = request(12.5, lost="refused", served_by="")
