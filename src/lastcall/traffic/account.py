@@ -385,8 +385,8 @@ def _explain(outcome: Outcome, life: PodLife | None, printed: _Printed, disrupte
 
 def _with_nobody_else(lost: LostRequest, lives: Sequence[PodLife]) -> LostRequest:
     """With no Pod ready, the rules go on naming one that ends (topology.go:CategorizeEndpoints), and no lag is to
-    blame for what it refuses: there was nobody to send it to."""
-    if lost.cause != "late endpoint" or any(life.listens(lost.outcome.sent) for life in lives):
+    blame for what it refuses: there was nobody to send it to. Told where another Pod is known: it came too late."""
+    if lost.cause != "late endpoint" or len(lives) < 2 or any(life.listens(lost.outcome.sent) for life in lives):
         return lost
     return replace(lost, cause="no endpoint")
 
