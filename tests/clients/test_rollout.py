@@ -107,6 +107,38 @@ def test_a_hook_that_sleeps_two_seconds_is_safe_up_to_about_two_seconds_of_lag()
     assert trials == [(float(each["propagation"].rstrip("s")), each["lost"]) for each in useful]
 
 
+def changed(place: Place, old: str, new: str) -> str:
+    """The naive server with something else in its manifest."""
+    text = (EXAMPLES / "naive.yaml").read_text()
+    assert old in text
+    path = place.home / "changed.yaml"
+    path.write_text(text.replace(old, new))
+    return str(path)
+
+
+def test_nothing_is_disrupted_when_nobody_listens_behind_the_service() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        manifest = changed(place, "targetPort: 8080", "targetPort: 9090")
+        result = place.run("rollout", manifest, "--load", "fresh=60", "-o", "json", timeout=240)
+        Path(manifest).unlink()
+    assert result.status == 4, result.err
+    (found,) = json.loads(result.out)["experiments"]
+    assert (found["verdict"], found["disrupted"], found["total"]) == ("inconclusive", False, 0)
+    assert [each["id"] for each in found["advice"]] == ["neverAnswered"] and "declare 8080" in found["sentence"]
+    assert found["control"]["lost"] == found["control"]["total"] > 0
+    assert not any(pod["deleted"] for pod in found["pods"])
+
+
+def test_a_workload_that_crashes_again_and_again_is_given_up_with_status_3() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        manifest = changed(place, "asyncio.run(main())", "raise SystemExit('no configuration')")
+        result = place.run("rollout", manifest, "--timeout", "600s", timeout=240)
+        Path(manifest).unlink()
+    assert result.status == 3, result.err
+    assert "giving up waiting for Pods to become available: 0 of 3 Pods" in result.err
+    assert "no configuration" in result.err and "fix: " in result.err
+
+
 def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_still_sent_to() -> None:
     with Place(ordinary_user.USERS[-1]) as place:
         lag = ("--from", "balancer", "--propagation", "balancer=2s", "--load", "fresh=60")

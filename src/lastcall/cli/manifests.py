@@ -294,8 +294,9 @@ def _check_together(reader: Reader) -> None:
         found = f"only {kinds}" if kinds else "nothing"
         idle = next((manifest for manifest in reader.manifests if manifest.resource in OWNERS), None)
         if idle is not None:
-            found = f"{idle.resource.kind} {_name(idle.obj)} asks for none"
-        reader.problems.append(f"no Pod in the manifests ({found}): add one, lastcall run shows how Pods end")
+            none = (idle.obj.get("spec") or {}).get("replicas") == 0
+            found = f"{idle.resource.kind} {_name(idle.obj)} {'has replicas: 0' if none else 'asks for none'}"
+        reader.problems.append(f"no Pod in the manifests ({found}): add one, or a workload that has some")
 
 
 def _has_pods(manifest: Manifest) -> bool:

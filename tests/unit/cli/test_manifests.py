@@ -144,7 +144,7 @@ def test_one_name_in_two_namespaces_is_fine(load):
 
 def test_no_pod_at_all_is_said(load):
     (line,) = problems(load, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
-    assert line == "no Pod in the manifests (only ConfigMap): add one, lastcall run shows how Pods end"
+    assert line == "no Pod in the manifests (only ConfigMap): add one, or a workload that has some"
 
 
 DEPLOYMENT = """\
@@ -181,7 +181,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: b
 
 def test_an_owner_that_asks_for_no_pod_is_no_pod(load):
     (line,) = problems(load, DEPLOYMENT.format(replicas=0))
-    assert line.startswith("no Pod in the manifests (Deployment web asks for none): add one")
+    assert line.startswith("no Pod in the manifests (Deployment web has replicas: 0): add one")
 
 
 @pytest.mark.parametrize(
