@@ -5,6 +5,7 @@ Said with every result: whoever reads it shall not take for tested what was not.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import PODS, SECRETS, SERVED
@@ -14,9 +15,9 @@ from lastcall.cli.workloads import OWNERS
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import said
 from lastcall.timeline.record import Record
-from lastcall.traffic.bounds import percentage
-from lastcall.traffic.latency import told_seconds
-from lastcall.traffic.outcome import Outcome
+
+if TYPE_CHECKING:
+    from lastcall.traffic.outcome import Outcome
 
 LATE_SECONDS = 0.05
 """A request that was sent so much after its time did not come when the rate wanted it."""
@@ -75,8 +76,11 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
         yield Note("imageSubstituted", image, said("imageSubstituted", image=image, substitute=substitute))
 
 
-def of_load(outcomes: Sequence[Outcome]) -> Iterator[Note]:
+def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     """Whether the load came when it should."""
+    from lastcall.traffic.bounds import percentage
+    from lastcall.traffic.latency import told_seconds
+
     late = [lateness for each in outcomes if (lateness := each.sent - each.planned) >= LATE_SECONDS]
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
         facts = {"share": percentage(len(late) / len(outcomes)), "limit": told_seconds(LATE_SECONDS)}

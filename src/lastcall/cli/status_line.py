@@ -1,8 +1,9 @@
 """What is being waited for: one line that changes in place on a terminal, and a line of its own in a log, told once."""
 
+import os
 import re
-import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
@@ -11,6 +12,16 @@ LOG_SECONDS = 15.0
 
 _WIPE = "\r\x1b[K"
 _COUNTS = re.compile(r" \(\d+ times\)")
+
+
+def _columns() -> int:
+    """Of the terminal, or as COLUMNS says: `shutil` is not worth its import."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(2).columns or 80
+    return 80
 
 
 @dataclass(slots=True)
@@ -29,7 +40,7 @@ class StatusLine:
         """`text` says what is waited for and why; `waited` is seconds, `now` seconds of the monotonic clock."""
         if self.terminal is not None:
             line = f"  waiting, {waited:.0f} s: {text}"
-            width = shutil.get_terminal_size().columns - 1
+            width = _columns() - 1
             short = line if len(line) <= width else f"{line[: width - 1]}…"
             self.terminal.write(f"{_WIPE}{short}")
             self.terminal.flush()
