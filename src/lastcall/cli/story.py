@@ -61,6 +61,8 @@ def story(
         ended = [e for e in known if e.zero_kind and namespace in (None, e.pod.namespace)]
         if format_ in ("text", "json"):
             _show_list(ended, len(known), cluster, format_, output_file)
+            if format_ == "text":
+                _show_failing([e for e in known if namespace in (None, e.pod.namespace)])
             return
         chosen = ended[-MOST_TOGETHER:]
         if len(chosen) < len(ended):
@@ -139,6 +141,14 @@ def _show_list(ended: Sequence[Ending], pods: int, cluster: str, format_: str, f
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]]))
+
+
+def _show_failing(known: Sequence[Ending]) -> None:
+    """Pods that live, of which containers ended: they have a story, and no end."""
+    failing = [e for e in known if not e.zero_kind and e.outcome in ("killed", "crashed", "restarted")]
+    for ending in failing[-_NAMED:]:
+        pod = ending.pod
+        click.echo(f"{pod.namespace}/{pod.name} {outcome_words(ending)}: lastcall story {pod.name} -n {pod.namespace}")
 
 
 def _row(ending: Ending) -> tuple[str, ...]:

@@ -201,11 +201,13 @@ def test_without_a_pod_all_endings_are_listed_the_latest_last(tell):
     lines = out.splitlines()
     assert status == 0
     assert lines[0].split() == ["NAMESPACE", "NAME", "UID", "DELETED", "GRACE", "GONE", "AFTER", "HOW", "IT", "ENDED"]
-    assert [line.split()[1] for line in lines[1:]] == ["web", "web", "other"]
+    assert [line.split()[1] for line in lines[1:4]] == ["web", "web", "other"]
     datetime.strptime(lines[1].split()[3], "%Y-%m-%dT%H:%M:%SZ")
     assert lines[1].endswith("ended gracefully")
     assert lines[2].endswith("was killed")
     assert lines[3].endswith("is ending")
+    assert lines[4] == "default/crashes is not running: lastcall story crashes -n default"
+    assert lines[5].startswith("default/slow is ") and lines[5].endswith(": lastcall story slow -n default")
     document = json.loads(tell("-o", "json")[1])
     assert document["schema"] == "lastcall/endings/v1"
     assert [each["outcome"] for each in document["endings"]] == ["graceful", "killed", "unknown"]
