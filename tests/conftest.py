@@ -48,6 +48,7 @@ ONLY_ON = {
     "scenarios/test_whole_rollout.py": "3.13",
     "node/test_many_pods_at_once.py": "3.11",
     "node/test_what_an_end_leaves.py": "3.13",
+    "pains/test_pains.py": "3.11",
 }
 """File below tests/ → the Python that runs it: the long ones, shared out by hand."""
 
@@ -61,6 +62,7 @@ SHARED_OUT = ("clients", "crash", "node")
 """Directories whose other files run on the one or the other in turn."""
 
 ALONE = (
+    "pains/test_pains.py",
     "scenarios/test_whole_manager_killed.py",
     "scenarios/test_determinism.py",
     "scenarios/test_whole_properties.py",
