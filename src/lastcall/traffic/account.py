@@ -411,7 +411,9 @@ def _life(
     silent = [
         life
         for life in lives
-        if life.is_named(outcome.sent) and life.probed is None and answers.get(life.ip, math.inf) > outcome.sent
+        if life.is_named(outcome.sent)
+        and (life.probed is None or outcome.sent < life.probed)
+        and answers.get(life.ip, math.inf) > outcome.sent
     ]
     return max(silent, key=lambda life: life.routed or 0.0) if silent and refused else None
 

@@ -71,6 +71,13 @@ def test_each_lost_request_has_a_cause(outcome: Outcome, pod: PodLife | None, ca
     assert decide_cause(outcome, pod) == cause
 
 
+def test_a_refusal_before_the_first_probe_is_laid_to_the_pod_that_is_published_unready() -> None:
+    new = PodLife("v", name="web-2", ip="10.244.0.3", ready=8.0, routed=6.0, probed=7.9)
+    old = PodLife("w", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1, probed=2.0)
+    (lost,) = account([request(6.5, lost="refused", served_by="")], [old, new], [], 5.0).lost
+    assert (lost.pod, lost.cause) == ("web-2", "not ready yet")
+
+
 def test_what_the_only_pod_refuses_while_it_ends_is_for_want_of_another_one() -> None:
     ending = life(unrouted=None)
     later = PodLife("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
