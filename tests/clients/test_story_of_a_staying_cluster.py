@@ -44,7 +44,7 @@ def test_the_story_of_a_pod_that_ended_in_a_running_cluster() -> None:
         place.kubectl(kubeconfig, "create", "-f", "-", stdin=text)
         place.kubectl(kubeconfig, "wait", "--for=condition=Ready", "--timeout=60s", "pod/ends", "pod/deaf")
         runs = place.run("story", "ends")
-        assert runs.status == 2 and "runs: there is no end to tell of" in runs.err
+        assert runs.status == 2 and "none of its containers has ended yet" in runs.err
         place.kubectl(kubeconfig, "delete", "pod", "ends", "deaf", "--grace-period=1")
         listed = eventually(lambda: _all_gone(place), "both are known to be gone")
         assert {line.split()[1] for line in listed[1:]} == {"ends", "deaf"}
