@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lastcall.cli.status_line import StatusLine
 from lastcall.timeline import kinds
 from lastcall.timeline.order import by_time
 from lastcall.timeline.record import Record
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
+
+    from lastcall.cli.status_line import StatusLine
 
 HOLD_NS = 40_000_000
 TICK_SECONDS = 0.05
@@ -60,11 +61,13 @@ class LiveTimeline:
     _pods: dict[str, _Shown] = field(default_factory=dict)
     _pending: list[Record] = field(default_factory=list)
     _live: "Live | None" = None
-    _status: StatusLine | None = None
+    _status: "StatusLine | None" = None
 
     def waiting(self, now: float, waited: float, text: str) -> None:
         """What is waited for: in place on a terminal, else a line that is told once (`StatusLine`)."""
         if self._status is None:
+            from lastcall.cli.status_line import StatusLine
+
             terminal = self.progress.file if self.progress.is_terminal and not self.progress.is_dumb_terminal else None
             self._status = StatusLine(self._line, terminal)
         self._status.show(now, waited, printable(text, 2000))

@@ -20,16 +20,6 @@ _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
 """What is said of them where nothing better is known."""
 
 
-def has_failed(pod: Object) -> bool:
-    """Whether a container of it has ended with a failure, or was started again."""
-    status = pod.get("status") or {}
-    return any(
-        each.get("restartCount") or ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
-        for field in ("initContainerStatuses", "containerStatuses")
-        for each in status.get(field) or ()
-    )
-
-
 def with_ends(why: Sequence[str], pod: Object, records: Iterable[Record], version: str) -> list[str]:
     """Lines that say why a Pod is not Ready, and what its containers' ends add to that."""
     ends = ends_told(pod, records, version)

@@ -14,7 +14,6 @@ from lastcall.cli.errors import CommandError, WorldError, guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.live import LiveTimeline
 from lastcall.cli.manifests import Manifest, load_manifests
-from lastcall.cli.not_simulated import Note, of_manifests
 from lastcall.cli.options import make_options, run_options
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.session import Cluster, RunOptions, Session
@@ -121,8 +120,8 @@ async def _run(
     timeline = progress if tell is not None or takes_stdout(options.output, options.output_file) else out
     session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
     try:
-        notes = tuple(of_manifests(manifests))
-        return await _tell(session, manifests, options, tell or partial(show, out, options, notes=notes), interrupts)
+        showing = tell or partial(show, out, options, manifests=manifests)
+        return await _tell(session, manifests, options, showing, interrupts)
     except ClusterStartError as error:
         raise start_failure(error) from error
     finally:
@@ -183,9 +182,11 @@ def show(
     endings: Sequence[Ending],
     status: int,
     error: str = "",
-    notes: Sequence[Note] = (),
+    manifests: Sequence[Manifest] = (),
 ) -> None:
     """The stories as they were asked for."""
+    from lastcall.cli.not_simulated import of_manifests
+
     output.tell(
         out,
         endings,
@@ -196,5 +197,5 @@ def show(
         explain=options.explain,
         error=error,
         seen_live=not takes_stdout(options.output, options.output_file),
-        notes=notes,
+        notes=tuple(of_manifests(manifests)),
     )

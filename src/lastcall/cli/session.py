@@ -21,12 +21,11 @@ from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.follow import FollowedPod, PodFollower
 from lastcall.cli.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.manifests import Manifest
-from lastcall.cli.not_simulated import of_manifests
-from lastcall.cli.not_well import ends_told, has_failed, with_ends
 from lastcall.cli.object_events import events_of, last_events_of
 from lastcall.cli.owners import FollowedOwner, OwnerFollower
 from lastcall.cli.why_not_ready import (
     Unschedulable,
+    has_failed,
     hopeless_reason,
     in_short,
     is_crash_looping,
@@ -169,6 +168,8 @@ class Session:
     # -- the way of a run ---------------------------------------------------------------------------------------------
 
     async def _run(self, manifests: Sequence[Manifest], client: Client, tasks: Tasks, started: float) -> None:
+        from lastcall.cli.not_simulated import of_manifests  # while the cluster starts
+
         await self.cluster.wait_node_ready()
         self._note(started, f"Kubernetes {self.options.kubernetes_version} is up, its node is Ready")
         follower, owners = self._follower, self._owners
@@ -212,6 +213,8 @@ class Session:
         for pod in self._told():
             if not has_failed(pod.obj):
                 continue
+            from lastcall.cli.not_well import ends_told
+
             if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
                 found = True
                 self._note(started, f"{pod.key} is not well:")
@@ -271,6 +274,8 @@ class Session:
         for owner in waiting:
             state = state_of(owner)
             lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
+        from lastcall.cli.not_well import with_ends
+
         told: dict[tuple[str, ...], str] = {}
         for pod in dict.fromkeys(each.uid for each in [*late, *rejected]):
             obj = follower.pods[pod].obj

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.cli.waiting_causes import fix_of, fixes_for, waiting_helps
 
 HOPELESS = (
     "ErrImageNeverPull",
@@ -36,6 +35,16 @@ def hopeless_reason(pod: Object) -> str:
 
 CRASHES = 3
 """So many ends in a row, each with a failure, are no bad luck."""
+
+
+def has_failed(pod: Object) -> bool:
+    """Whether a container of it has ended with a failure, or was started again."""
+    status = pod.get("status") or {}
+    return any(
+        each.get("restartCount") or ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
+        for field in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(field) or ()
+    )
 
 
 def is_crash_looping(pod: Object) -> bool:
@@ -74,6 +83,8 @@ class Unschedulable:
         late = [refused[uid] for uid, since in self._since.items() if now - since >= SURE_SECONDS]
         if not late:
             return []
+        from lastcall.cli.waiting_causes import waiting_helps  # of use only when something is wrong
+
         going = more_to_come or any(map(may_go, everywhere))
         return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
 
@@ -103,6 +114,8 @@ def unschedulable_message(pod: Object) -> str:
 
 def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     """Lines for a person: what each condition, container and Warning Event says, and the fix where one is known."""
+    from lastcall.cli.waiting_causes import fix_of, fixes_for
+
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
@@ -145,6 +158,8 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
     lines += [f"  Event {_event(event)}" for event in warnings]
     fixes = _fixes_of(warnings)
     if "minReadySeconds" in lines[0]:
+        from lastcall.cli.waiting_causes import fix_of
+
         fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
     return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
 
@@ -271,6 +286,8 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
 
 
 def _fixes_of(events: Sequence[Object]) -> list[str]:
+    from lastcall.cli.waiting_causes import fixes_for
+
     return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from lastcall.cli.not_well import ends_of_all, ends_told, has_failed, with_ends
+from lastcall.cli.not_well import ends_of_all, ends_told, with_ends
 from lastcall.cli.waiting_causes import fix_of
+from lastcall.cli.why_not_ready import has_failed
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
