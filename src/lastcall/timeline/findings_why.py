@@ -22,10 +22,11 @@ def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Ite
     if not c.sigkilled or c.disposition != "handled" or sockets is None or sockets.at_exit is None:
         return
     end = sockets.at_exit
-    if not end.connections:
+    connections = end.connections - end.backlog  # those in a backlog are the kernel's alone
+    if connections <= 0:
         return
     listening = "listening" if end.listeners else ""
-    text = said("connectionsOpenAtKill", listening, container=c.name, connections=_connections(end.connections))
+    text = said("connectionsOpenAtKill", listening, container=c.name, connections=_connections(connections))
     seconds = ending.grace_seconds
     advice = fix("connectionsOpenAtKill", "grace" if seconds is not None else "", grace=seconds)
     yield Finding("connectionsOpenAtKill", "warning", text, c.name, advice)
@@ -84,10 +85,21 @@ def killed_advice(c: ContainerEnding, ending: Ending) -> str:
         return ""
     if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
         return ""  # findings_children.not_signalled says it
+    if waiting := _waiting_for_a_stuck_program(c):
+        return fix("killed", "stuck", connections=_connections(waiting), signal=c.stop_signal)
     if ending.grace_seconds is None:
         return ""
     variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
     return fix("killed", variant, grace=ending.grace_seconds)
+
+
+def _waiting_for_a_stuck_program(c: ContainerEnding) -> int:
+    """Connections that a killed program had not accepted although it listened to its end; 0 for one that did accept.
+
+    It had neither closed its port nor gone on to serve: nothing shows that it would have ended with more time.
+    """
+    end = c.sockets.at_exit if c.sockets else None
+    return end.backlog if c.sigkilled and end is not None and end.listeners else 0
 
 
 # -- why are requests dropped ----------------------------------------------------------------------------------------
@@ -121,7 +133,7 @@ def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterato
     cut = end.connections or end.resets or end.closed_unread
     if end.backlog:
         text = said("backlogNeverAccepted", container=c.name, connections=_connections(end.backlog))
-        advice = _pause_advice("backlogNeverAccepted", c, None)
+        advice = "" if _waiting_for_a_stuck_program(c) else _pause_advice("backlogNeverAccepted", c, None)
         yield Finding("backlogNeverAccepted", "warning", text, c.name, advice)
     if not cut:
         return

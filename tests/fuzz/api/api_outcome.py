@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from api_inputs import Input
 
 AS_KUBERNETES = re.compile(
-    r"failed to create typed (patch|live) object|resourceVersion should not be set on objects to be created"
+    r"failed to create typed (patch|live) object|failed to create manager for existing fields"
+    r"|resourceVersion should not be set on objects to be created"
     r"|list element types are not identical|does not contain declared merge key"
     r"|expected a map in a list with merge key|strconv\.ParseUint: parsing"
 )

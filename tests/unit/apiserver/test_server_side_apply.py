@@ -2,12 +2,14 @@
 
 import pytest
 
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, SERVICES
+from lastcall.api.errors import StatusError
+from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.apiserver.fieldmanager.compare import compare
 from lastcall.apiserver.fieldmanager.fields import path_text, paths
 from lastcall.apiserver.fieldmanager.manager import LAST_APPLIED, Conflicts, Scope, applied, updated
 from lastcall.apiserver.fieldmanager.managers import ANCIENT_CHANGES, Manager, capped, decoded, sent
 from lastcall.apiserver.fieldmanager.merge import merged
+from lastcall.apiserver.fieldmanager.requests import Tracking
 from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
 from lastcall.apiserver.fieldmanager.types import empty_object, type_of
 from lastcall.apiserver.fieldmanager.validate import problems
@@ -251,3 +253,16 @@ def test_nothing_that_is_given_is_changed():
 )
 def test_what_does_not_fit_the_schema_is_refused_with_its_path(resource, manifest, words: str):
     assert problems(type_of(resource), {**obj(resource), **manifest}) == [words]
+
+
+def test_a_stored_item_without_its_keys_refuses_an_apply_as_kubernetes_does():
+    live = obj(SERVICEACCOUNTS, secrets=[{}]) | {"metadata": {"name": "robot", "namespace": "fuzz"}}
+    tracking = Tracking(scope(SERVICEACCOUNTS), Manager("me", "Apply", "v1"), lambda: T1)
+    with pytest.raises(StatusError) as refused:
+        tracking.apply(obj(SERVICEACCOUNTS, secrets=[{"name": "x"}]), live, force=False)
+    assert (refused.value.code, refused.value.message) == (
+        500,
+        "failed to create manager for existing fields: failed to convert new object (fuzz/robot; /v1, "
+        "Kind=ServiceAccount) to smd typed: .secrets: element 0: associative list with keys has an element that omits "
+        'all key fields ["name"] (and doesn\'t have default values for any key fields)',
+    )

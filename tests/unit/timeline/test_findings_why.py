@@ -118,6 +118,13 @@ def waits_for_connections(tape: Any) -> None:
     killed(tape)
 
 
+def hangs_in_its_handler(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 0, PORT)
+    at_exit(tape, 10.012, connections=6, resets=0, listeners=[PORT], backlog=6)
+    killed(tape)
+
+
 def takes_too_long(tape: Any) -> None:
     begin(tape)
     killed(tape)
@@ -288,6 +295,8 @@ TABLE = [
     (handler_for_another, "stopSignalNotHandled", "problem", "it did nothing", "stopSignal: SIGINT"),
     (waits_for_connections, "connectionsOpenAtKill", "warning", "probably waited for them (inferred)", "above 10"),
     (takes_too_long, "killed", "problem", "because it still ran 10 s after SIGTERM", "above 10"),
+    (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
+     "did not accept 6 connections. Nothing shows that more time would help"),
     (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
     (child_out_of_memory, "childOutOfMemory", "problem", "killed 2 processes of app for want of memory (limit 64Mi)",
      "more than 64Mi"),
@@ -339,6 +348,7 @@ NOT = [
     (shell_with_child, "childrenNotSignalled"),
     (shell_that_begins_something_on_the_signal, "shellKeepsSignal"),
     (no_handler, "connectionsOpenAtKill"),
+    (hangs_in_its_handler, "connectionsOpenAtKill"),
     (takes_too_long, "stopSignalNotHandled"),
     (port_closed_before_endpoint, "listenerClosedSoon"),
     (port_closed_soon, "listenerClosedBeforeEndpoint"),

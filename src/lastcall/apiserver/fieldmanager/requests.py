@@ -117,6 +117,14 @@ def _apply(
         return applied(tracking.scope, entries, live, config, tracking.manager, tracking.time(), force=force)
     except Conflicts as found:
         raise conflict_error(found) from None
+    except ValueError:
+        # The stored object has an item without its keys, as a write that is no apply may leave it.
+        resource = tracking.scope.resource
+        if not (wrong := problems(type_of(resource), live)):
+            raise
+        named = _named(resource, live["metadata"])
+        doing = "failed to create manager for existing fields: failed to convert new object"
+        raise plain_failure(f"{doing} ({named}) to smd typed: {error_text(wrong)}") from None
 
 
 def check_applied(resource: Resource, config: Any) -> None:
@@ -131,9 +139,13 @@ def check_applied(resource: Resource, config: Any) -> None:
     if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     if found := problems(type_of(resource), config):
-        meta = meta if isinstance(meta, dict) else {}
-        named = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {api_version}, Kind={kind}"
+        named = _named(resource, meta if isinstance(meta, dict) else {})
         raise plain_failure(f"failed to create typed patch object ({named}): {error_text(found)}")
+
+
+def _named(resource: Resource, meta: Object) -> str:
+    version = resource.api_version if "/" in resource.api_version else f"/{resource.api_version}"
+    return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {version}, Kind={resource.kind}"
 
 
 def conflict_error(found: Conflicts) -> StatusError:

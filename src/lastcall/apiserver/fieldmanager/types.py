@@ -106,7 +106,7 @@ class Type:
         names = item if isinstance(item, dict) else EMPTY
         keys = {name: names.get(name, default) for name, default in self.keys if name in names or default is not None}
         if not keys:
-            shown = " ".join(name for name, _ in self.keys)
+            shown = " ".join(f'"{name}"' for name, _ in self.keys)
             raise ValueError(
                 f"associative list with keys has an element that omits all key fields [{shown}] (and doesn't have "
                 "default values for any key fields)"

@@ -159,6 +159,8 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "terminationGracePeriodSeconds above $grace, or a quicker end.",
             "hookTookTime": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace.",
+            "stuck": "Look at what the program waits for after $signal: it still listened and did not accept "
+            "$connections. Nothing shows that more time would help.",
         },
         lint=("hookEatsGrace", "drainLongerThanGrace", "stopSignalReloads"),
     ),
