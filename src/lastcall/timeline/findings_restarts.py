@@ -109,7 +109,17 @@ def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
         end=_end(c),
         output=said("crashed", "output", line=lines[-1].strip()[:300]) if lines else said("crashed", "silent"),
     )
-    yield Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else fix(id_, _code(c)))
+    words = next((variant for said_, variant in _LAST_WORDS.items() if lines and said_ in lines[-1].lower()), "")
+    advice = fix("crashed", words) if words else fix(id_, _code(c))
+    yield Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else advice)
+
+
+_LAST_WORDS = {
+    "read-only file system": "readOnly",
+    "permission denied": "denied",
+    "address already in use": "inUse",
+}
+"""What strerror(3) says of an errno, which programs in most languages print as it is → the variant of the advice."""
 
 
 def _code(c: ContainerEnding) -> str:

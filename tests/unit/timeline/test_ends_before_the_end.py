@@ -97,6 +97,23 @@ def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_t
     assert not [each for each in ending.findings if each.id == "endedByItself"]
 
 
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("OSError: [Errno 30] Read-only file system: '/var/cache/app'", "Mount a volume that can be written"),
+        ("open /etc/tls/key.pem: permission denied", "fsGroup or defaultMode"),
+        ("bind: Address already in use", "has that port"),
+        ("KeyError: 'DB_URL'", "See what it printed"),
+    ],
+)
+def test_what_the_kernel_refused_a_program_that_crashed_is_what_is_mended(new_tape: Any, line: str, fix: str) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=1, lines=("starting", line))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    assert fix in finding(tape.ending(), "crashed").advice
+
+
 def test_a_sidecar_that_the_node_ended_with_its_pod_is_no_crash_and_did_not_end_by_itself(new_tape: Any) -> None:
     tape = new_tape()
     tape.pod = PodFacts(tape.uid, "default", "web",

@@ -19,6 +19,10 @@ RESTARTS: Mapping[str, Cause] = {
             "image.",
             "notExecutable": "126 is a shell's word for a file that it may not execute: make it executable.",
             "signal": "The program failed in its own code (or a library): a core dump or its log says where.",
+            "readOnly": "Mount a volume that can be written (an emptyDir) where it writes: that place is read-only.",
+            "denied": "Give its user the right to that file: fsGroup or defaultMode for a volume, the file's owner in "
+            "the image for all else.",
+            "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
     ),
     "initContainerFailed": Cause(
