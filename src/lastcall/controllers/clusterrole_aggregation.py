@@ -46,7 +46,7 @@ class ClusterRoleAggregationController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._client = client
         self._roles: Informer = informers.get(CLUSTERROLES)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, client=client)
         self._aggregating: dict[str, None] = {}
         self._roles.add_handler(self._changed, lambda _, role: self._changed(role), self._deleted)
 

@@ -55,7 +55,7 @@ class NamespaceController:
         self._pods = self._contents[0]
         self._discover = informers.discover
         limit = RateLimit(max_delay=60.0, per_second=0)
-        self._worker = Worker(world, COMPONENT, self._sync, workers=10, rate_limit=limit)
+        self._worker = Worker(world, COMPONENT, self._sync, workers=10, rate_limit=limit, client=client)
         self._declared = DeclaredKinds(informers) if self._discover is None else None
         self._namespaces.add_handler(self._changed, lambda _, namespace: self._changed(namespace))
         for informer in self._contents:

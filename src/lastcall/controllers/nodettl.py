@@ -42,7 +42,7 @@ class NodeTTLController:
         self._nodes: Informer = informers.get(NODES)
         self._count = 0
         self._step = 0
-        self._worker = Worker(world, "ttl-controller", self._sync)
+        self._worker = Worker(world, "ttl-controller", self._sync, client=client)
         self._nodes.add_handler(self._added, lambda _, node: self._enqueue(node), self._deleted)
 
     async def run(self) -> None:

@@ -48,7 +48,7 @@ class TokenSecretController:
         self._client = client
         self._root_ca = base64.b64encode(root_ca_pem).decode("ascii")
         self._secrets, self._accounts = informers.get(SECRETS), informers.get(SERVICEACCOUNTS)
-        self._worker = Worker(world, COMPONENT, self._sync)
+        self._worker = Worker(world, COMPONENT, self._sync, client=client)
         self._secrets.add_handler(self._secret, lambda _, secret: self._secret(secret))
         self._accounts.add_handler(self._account, None, self._account)
 

@@ -85,7 +85,7 @@ class ClaimProtectionController:
         self._client = client
         self._recorder = recorder
         self._claims, self._pods = informers.get(PERSISTENTVOLUMECLAIMS), informers.get(PODS)
-        self._worker = Worker(world, CLAIM_COMPONENT, self._sync, workers=1)
+        self._worker = Worker(world, CLAIM_COMPONENT, self._sync, workers=1, client=client)
         self._told: dict[str, dict[str, None]] = {}
         self._users = ClaimUsers(self._pods, self._pod_changed)
         self._claims.add_handler(self._seen, lambda _, claim: self._seen(claim), self._gone)
@@ -142,7 +142,7 @@ class VolumeProtectionController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._client = client
         self._volumes = informers.get(PERSISTENTVOLUMES)
-        self._worker = Worker(world, VOLUME_COMPONENT, self._sync, workers=1)
+        self._worker = Worker(world, VOLUME_COMPONENT, self._sync, workers=1, client=client)
         self._volumes.add_handler(self._seen, lambda _, volume: self._seen(volume))
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from lastcall.api.errors import StatusError
-from lastcall.client.api import ConnectionLost
+from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit, WorkQueue
@@ -36,7 +36,8 @@ class Worker:
     """`queue` holds keys (`namespace/name`); `run` hands each to `sync` and retries what fails.
 
     `sync` may raise StatusError, ConnectionLost and Retry. `workers` syncs run at once, never two for one key.
-    `events` tells of an unexpected failure on the object: the one with this key in the first informer of `run`.
+    `events` tells of an unexpected failure on the object: the one with this key in the first informer of `run`. A
+    controller that writes no Events of its own gives its `client` instead.
     """
 
     def __init__(
@@ -49,7 +50,11 @@ class Worker:
         rate_limit: RateLimit | None = None,
         max_retries: int | None = None,
         events: EventRecorder | None = None,
+        client: Client | None = None,
     ) -> None:
+        self._world = world
+        self._client = client
+        self._tasks: Tasks | None = None
         self.queue: WorkQueue[str] = WorkQueue(world, rate_limit)
         self._name = name
         self._sync = sync
@@ -65,6 +70,7 @@ class Worker:
         for informer in informers:
             await informer.synced()
         async with Tasks() as tasks:
+            self._tasks = tasks
             for number in range(self._workers):
                 tasks.spawn(self._work(), name=f"{self._name} {number}")
 
@@ -96,8 +102,15 @@ class Worker:
 
     def _tell(self, key: str, error: Exception) -> None:
         obj = self._objects.get(*split_key(key) if "/" in key else ("", key)) if self._objects is not None else None
-        if obj is not None and self._events is not None:
-            tell_of_fault(self._events, obj, error)
+        if obj is not None and (events := self._recorder()) is not None:
+            tell_of_fault(events, obj, error)
+
+    def _recorder(self) -> EventRecorder | None:
+        """What Events are written by; that of a controller without any is made with its first fault."""
+        if self._events is None and self._client is not None and self._tasks is not None:
+            self._events = EventRecorder(self._client, self._world, self._name)
+            self._tasks.spawn(self._events.run(), name=f"{self._name} events")
+        return self._events
 
 
 def split_key(key: str) -> tuple[str, str]:

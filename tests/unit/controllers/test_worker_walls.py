@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from fake_api import FakeAPI
 
 from lastcall.api.meta import Object
@@ -16,7 +17,8 @@ from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 
-def test_a_poisoned_key_backs_off_is_told_on_its_object_and_the_others_go_on() -> None:
+@pytest.mark.parametrize("of_its_own", [True, False], ids=["Events of its own", "no Events else"])
+def test_a_poisoned_key_backs_off_is_told_on_its_object_and_the_others_go_on(of_its_own: bool) -> None:
     async def main(world: World) -> None:
         api = FakeAPI(world)
         bad: Object = {
@@ -26,7 +28,7 @@ def test_a_poisoned_key_backs_off_is_told_on_its_object_and_the_others_go_on() -
         }
         api.put(PODS, bad)
         informer = Informer(api, PODS, world=world)
-        events = EventRecorder(api, world, "test-controller")
+        events = EventRecorder(api, world, "test-controller") if of_its_own else None
         tried: list[float] = []
         done: list[str] = []
 
@@ -36,11 +38,12 @@ def test_a_poisoned_key_backs_off_is_told_on_its_object_and_the_others_go_on() -
                 raise ValueError("Exceeds the limit (4300 digits)")
             done.append(key)
 
-        worker = Worker(world, "test-controller", sync, workers=1, events=events)
+        worker = Worker(world, "test-controller", sync, workers=1, events=events, client=api)
         with walls.standing() as faults:
             async with Tasks() as tasks:
                 tasks.spawn(informer.run(), name="informer")
-                tasks.spawn(events.run(), name="events")
+                if events is not None:
+                    tasks.spawn(events.run(), name="events")
                 tasks.spawn(worker.run([informer]), name="worker")
                 worker.queue.add("default/bad")
                 for number in range(100):
