@@ -191,7 +191,7 @@ def world(request: pytest.FixtureRequest, worlds: InParallel) -> Any:
         ("image without the command", ["/no/such/program", "StartError", "correct command, args or workingDir"]),
         ("never Ready", ["not every Pod became Ready within 6 s (--timeout)", "Readiness probe failed"]),
         ("crashes", ["within 7 s (--timeout)", "exit code 4"]),
-        ("missing ConfigMap", ["CreateContainerConfigError", 'configmap "no" not found', "add ConfigMap no to the manifests"]),
+        ("missing ConfigMap", ["CreateContainerConfigError", 'configmap "no" not found', "add ConfigMap no to"]),
         ("disk full from the start", ["No space left on device", "--state-size"]),
     ],
 )  # fmt: skip
