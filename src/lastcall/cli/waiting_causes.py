@@ -35,6 +35,7 @@ _SCHEDULING = (
     _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" bound to non-existent', "claimMissing", "lost"),
     _Row("unbound immediate PersistentVolumeClaims", "claimMissing", "unbound", stays=False),
     _Row("PersistentVolume's node affinity|available persistent volumes to bind", "claimMissing", "noVolume"),
+    _Row("ReadWriteOncePod access mode", "claimInUse", stays=False),
     _Row(r"Insufficient (?P<what>[\w/-]+(?:\.[\w/-]+)*)", "unschedulable", "resources", stays=False),
     _Row("Too many pods", "unschedulable", "pods", stays=False),
     _Row("didn't match Pod's node affinity/selector", "unschedulable", "labels"),

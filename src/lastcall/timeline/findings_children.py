@@ -1,15 +1,12 @@
 """Findings about the processes beside PID 1: who was not signalled, who does not hear, who was not reaped. Pure."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.node_facts import ProcessesLeft, ProcessLeft
 from lastcall.timeline.pid1 import Forwards, by_name, forwards, is_shell
+from lastcall.timeline.shell_script import script_of, shape_of, without_pipeline
 from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
-
-_PLAIN_COMMAND = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
-"""A command line that a shell only splits into words."""
 
 _MOST_NAMES = 4
 
@@ -34,7 +31,7 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     facts["untold"] = told
     if is_shell(c):
         text = said("shellKeepsSignal", **facts)
-        yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _exec_advice(c))
+        yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _shell_advice(c, left))
         return
     severity: Severity = "problem" if killed else "warning"
     yield Finding(
@@ -72,14 +69,21 @@ def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     yield Finding("zombies", "info", text, c.name, fix("zombies"))
 
 
-def _exec_advice(c: ContainerEnding) -> str:
-    """The same command with `exec`, so that the program takes the shell's place."""
-    words = list(c.argv)
-    if len(words) >= 3 and words[1] == "-c" and len(words) == 3:
-        script = words[2].strip()
-        if _PLAIN_COMMAND.match(script) and not script.startswith("exec "):
-            return fix("shellKeepsSignal", "command", command=f'["{words[0]}", "-c", "exec {script}"]')
-    return fix("shellKeepsSignal")
+def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
+    """The same command with `exec`, so that the program takes the shell's place; where that is not enough, what is."""
+    script, shape = script_of(c.argv), shape_of(script_of(c.argv))
+    if shape == "plain" and len(c.argv) == 3 and not script.startswith("exec "):
+        return fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
+    if shape == "pipeline":
+        alone = without_pipeline(c.argv)
+        if alone is None:
+            return fix("shellKeepsSignal", "pipeline")
+        words = {"alone": f'["{c.argv[0]}", "-c", "{alone[0]}"]', "bash": f'["bash", "-c", "{alone[1]}"]'}
+        return fix("shellKeepsSignal", "simplePipeline", **words)
+    if shape in ("jobs", "loop"):
+        return fix("shellKeepsSignal", shape)
+    children = [each for each in left.processes if each.child and not each.after_signal]
+    return fix("shellKeepsSignal", "several" if not shape and len(children) > 1 else "")
 
 
 def _names(those: Sequence[ProcessLeft], more: int = 0) -> str:

@@ -38,6 +38,15 @@ def killed_before(ending: Ending) -> list[ContainerEnding]:
     return list(found.values())
 
 
+def times_and_when(c: ContainerEnding, ending: Ending) -> str:
+    """` 2 times, the last one 1.0 s after its start,` for a run that was killed before the Pod's own end, by the number
+    of those that were killed for the same reason; "" for any other run."""
+    if not is_over(c, ending) or c.run_seconds is None:
+        return ""
+    runs = [run for run in [*ending.earlier, *ending.containers] if run.name == c.name and run.killed_by == c.killed_by]
+    return f"{_times(len(runs))} {_s(c.run_seconds)} after its start{',' if len(runs) > 1 else ''}"
+
+
 def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
     """What containers printed last that failed before the Pod's end: a heading, and lines of the newest such run."""
     found = {}

@@ -6,6 +6,7 @@ Each is a condition on what was seen, a sentence, and the smallest change of the
 from collections.abc import Iterator
 
 from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.findings_restarts import times_and_when
 from lastcall.timeline.pid1 import forwards, is_shell
 from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
@@ -57,7 +58,8 @@ def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     if c.killed_by == "out of memory":
         group = said("outOfMemory", "limit" if c.memory_limit else "noLimit", limit=limit)
         seen = said("outOfMemory", "counted" if c.oom_kills else "inferred")
-        text = said("outOfMemory", container=c.name, when=_when(c), group=group, seen=seen)
+        when = times_and_when(c, ending) or _when(c)
+        text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen)
         advice = fix("outOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("outOfMemory", "problem", text, c.name, advice)
     elif c.oom_kills:

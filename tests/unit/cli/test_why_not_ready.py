@@ -66,6 +66,7 @@ def test_one_line_has_the_newest_reason(status: dict[str, Any], events: list[Any
 
 
 WHERE = '(pod: "web-1_default(u)", container: app)'
+ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
 CREATE = 'Error creating: pods "web-1" is forbidden: '
 FIXES = [
     ("CreateContainerConfigError", f"container has runAsNonRoot and image will run as root {WHERE}",
@@ -84,6 +85,8 @@ FIXES = [
      ["no node has the labels that nodeSelector or nodeAffinity ask for"]),
     ("FailedScheduling", "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules.",
      ["Insufficient cpu: lower resources.requests", "podAntiAffinity wants more nodes"]),
+    ("FailedScheduling", f"0/1 nodes are available: 1 {ONE_POD}.",
+     ["another Pod has its ReadWriteOncePod claim", "strategy: {type: Recreate}"]),
     ("FailedMount", 'MountVolume.SetUp failed for volume "c" : configmap "conf" not found',
      ["add ConfigMap conf to the manifests"]),
     ("FailedCreate", f"{CREATE}exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
@@ -185,6 +188,8 @@ STAYS = [
     ("1 node(s) didn't match Pod's node affinity/selector", True, False),
     ('persistentvolumeclaim "data" not found', True, False),
     ("1 Insufficient cpu", False, False),
+    (f"1 {ONE_POD}", False, False),
+    (f"1 {ONE_POD}", True, True),
     ("1 Insufficient cpu", True, True),
     ("1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector", True, True),
     ("1 something new", False, True),

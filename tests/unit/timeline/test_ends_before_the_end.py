@@ -213,8 +213,20 @@ def test_a_run_that_ran_out_of_memory_before_is_told(new_tape: Any) -> None:
     ending = tape.ending()
     assert ending.outcome == "crashed"
     found = finding(ending, "outOfMemory")
-    assert "app was killed 9.0 s before the DELETE because it ran out of memory" in found.text
+    assert "app was killed 1.0 s after its start because it ran out of memory" in found.text
     assert "more than 64Mi" in found.advice
+
+
+def test_runs_that_ran_out_of_memory_are_told_once_with_their_number(new_tape: Any) -> None:
+    tape = new_tape()
+    memory = {"oomKilled": True, "oomKills": 1, "memoryLimit": 64 << 20}
+    run(tape, -20, -19, code=137, signal=9, **memory)
+    run(tape, -10, -9.5, code=137, signal=9, **memory)
+    tape.accepted(5)
+    tape.observed(5)
+    tape.over(0.1, endpoint=False)
+    text = finding(tape.ending(), "outOfMemory").text
+    assert text.startswith("app was killed 2 times, the last one 500 ms after its start, because it ran out of memory")
 
 
 def test_a_run_that_somebody_killed_before_is_told_once(new_tape: Any) -> None:

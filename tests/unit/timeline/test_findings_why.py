@@ -81,6 +81,42 @@ def shell_with_script(tape: Any) -> None:
     exited(tape)
 
 
+def shell_with_pipeline(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js 2>&1 | tee /logs/it"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True}, {**SLEEP, "name": "tee", "child": True})
+    killed(tape)
+
+
+def shell_with_longer_pipeline(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "cd $HOME; node server.js | grep -v DEBUG | tee /logs/it"), "default", "/bin/dash")
+    left(tape, NODE, SLEEP)
+    killed(tape)
+
+
+def shell_with_jobs(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "metrics & node server.js & wait"), "default", "/bin/dash")
+    left(tape, NODE, SLEEP)
+    killed(tape)
+
+
+def shell_that_loops(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "while true; do poll; sleep 60; done"), "default", "/bin/dash")
+    left(tape, SLEEP)
+    killed(tape)
+
+
+def shell_whose_file_runs_two_at_once(tape: Any) -> None:
+    begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True}, {**SLEEP, "child": True})
+    killed(tape)
+
+
+def shell_whose_file_runs_one_that_has_children(tape: Any) -> None:
+    begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True}, {**SLEEP, "child": False})
+    killed(tape)
+
+
 def supervisor_with_children(tape: Any) -> None:
     begin(tape)
     left(tape, SLEEP, NODE, more=3)
@@ -287,6 +323,15 @@ TABLE = [
      'command: ["sh", "-c", "exec node server.js"]'),
     (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", ""),
     (shell_with_script, "shellKeepsSignal", "info", "node (pid 9) was killed with it", "`exec`"),
+    (shell_with_pipeline, "shellKeepsSignal", "problem", "node (pid 9) and tee (pid 8) still ran",
+     """["sh", "-c", "exec node server.js"] (the kubelet keeps what it prints: `kubectl logs`); or, in bash, """
+     """command: ["bash", "-c", "exec node server.js > >(tee /logs/it) 2>&1"]"""),
+    (shell_with_longer_pipeline, "shellKeepsSignal", "problem", "still ran", "`exec PROGRAM > >(tee FILE)`"),
+    (shell_with_jobs, "shellKeepsSignal", "problem", "still ran", "trap 'kill $pid' TERM"),
+    (shell_that_loops, "shellKeepsSignal", "problem", "sleep (pid 8) still ran", "`trap 'exit 0' TERM`"),
+    (shell_whose_file_runs_two_at_once, "shellKeepsSignal", "problem", "still ran", "runs several programs at once"),
+    (shell_whose_file_runs_one_that_has_children, "shellKeepsSignal", "problem", "still ran",
+     "last command with `exec`"),
     (supervisor_with_children, "childrenNotSignalled", "problem",
      "sleep (pid 8), node (pid 9) and 3 more still ran at SIGKILL", "tini -g"),
     (children_die_with_it, "childrenNotSignalled", "warning", "sleep (pid 8) was killed with it by the kernel", "tini"),

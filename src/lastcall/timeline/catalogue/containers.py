@@ -96,13 +96,29 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "shellKeepsSignal": Cause(
         title="PID 1 is a shell, and a shell does not pass the stop signal on to the program that it started.",
-        remedy="Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+        remedy="Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1. A "
+        "shell that waits for a pipeline or for jobs in the background stays: run the program without them, or let the "
+        "shell pass the signal on (`trap`).",
         texts={
             "": "PID 1 of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
         },
         fixes={
             "command": "command: $command",
             "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+            "simplePipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Without it: "
+            "command: $alone (the kubelet keeps what it prints: `kubectl logs`); or, in bash, command: $bash, which "
+            "may lose the last lines of the file.",
+            "pipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Let the program write "
+            "to stdout alone and begin it with `exec` (the kubelet keeps what it prints: `kubectl logs`); or, in bash, "
+            "`exec PROGRAM > >(tee FILE)`, which may lose the last lines of the file.",
+            "jobs": "The shell stays, for it has jobs in the background: let it pass the signal on, and wait for the "
+            "end of the program (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; wait $$pid; wait $$pid`).",
+            "loop": "The shell itself is the program: let it end on the signal (`trap 'exit 0' TERM`), and begin what "
+            "its loop waits for in the background (`sleep 5 & wait $$!`): a trap interrupts `wait`, and nothing else.",
+            "several": "Its script runs several programs at once. Begin the one to be told with `exec`, as the last "
+            "command. A shell waits for a pipeline, though, `exec` or not: let the program write to stdout alone, or "
+            "in bash `exec PROGRAM > >(tee FILE)`. For jobs in the background, let it pass the signal on (`trap 'kill "
+            "$$pid' TERM; wait $$pid; wait $$pid`).",
         },
         lint=("shellKeepsSignal", "wrapperKeepsSignal"),
     ),

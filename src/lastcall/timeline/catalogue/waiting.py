@@ -70,7 +70,16 @@ WAITING: Mapping[str, Cause] = {
             "noVolume": "no volume fits the claims on this node: use storageClassName: standard, or add the "
             "PersistentVolume",
         },
-        lint=("claimMissing", "claimBlocksUpdate"),
+        lint=("claimMissing",),
+    ),
+    "claimInUse": Cause(
+        title="A new Pod waits for a claim that another Pod holds and that only one Pod may have (ReadWriteOncePod).",
+        remedy="strategy Recreate (the old Pod goes first), or another access mode.",
+        fixes={
+            "": "another Pod has its ReadWriteOncePod claim. An update that starts the new Pod first waits for ever: "
+            "strategy: {type: Recreate}, or another access mode",
+        },
+        lint=("claimBlocksUpdate",),
     ),
     "unschedulable": Cause(
         title="No node takes the Pod.",
