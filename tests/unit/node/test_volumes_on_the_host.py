@@ -529,3 +529,11 @@ async def test_what_a_volume_lacks_is_told_under_its_own_name(
             await manager.wait_for_attach_and_mount(make_pod(CLAIM))
     assert sink.events and all(each[1] == "FailedMount" for each in sink.events)
     assert sink.events[0][2].startswith('MountVolume.SetUp failed for volume "v" : ') and text in sink.events[0][2]
+
+
+def test_the_group_of_a_pod_may_read_what_its_volumes_show_whatever_their_mode(tmp_path: Path) -> None:
+    """pkg/volume/volume_linux.go:changeFilePermission: 0440 is added to the mode of what is in a read-only volume."""
+    payload = {"key": FileProjection(b"secret", 0o400), "a/run": FileProjection(b"#!", 0o755)}
+    assert write_payload(tmp_path, payload, 1_000_000_001, os.getgid())
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("key", "a/run")] == [0o440, 0o755]
+    assert not write_payload(tmp_path, payload, 2_000_000_001, os.getgid())

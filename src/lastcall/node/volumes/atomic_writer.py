@@ -8,7 +8,7 @@ volume/key -> ..data/key                       what a container opens
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +16,7 @@ from lastcall.world.files import write_all
 
 _DATA = "..data"
 _NEW_DATA = "..data_tmp"
+_GROUP_READS = 0o440
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,15 @@ def validate_path(path: str) -> None:
 def write_payload(target: Path, payload: Payload, wall_ns: int, gid: int | None = None) -> bool:
     """Make the directory `target` show exactly `payload`; False when it did already.
 
-    `wall_ns` names the new generation. `gid` becomes the group of all files where the kernel lets us.
+    `wall_ns` names the new generation. `gid` (fsGroup) becomes the group of all that is in it where the kernel lets us,
+    and may read it: pkg/volume/volume_linux.go:changeFilePermission, as of a volume that is read-only.
     Raises ValueError for a hostile path and OSError.
     """
     for path in payload:
         validate_path(path)
     target.mkdir(parents=True, exist_ok=True)
+    if gid is not None:
+        payload = {path: replace(file, mode=file.mode | _GROUP_READS) for path, file in payload.items()}
     old = _current(target)
     if old is not None and _shows(target / old, payload):
         return False
