@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.cli.waiting_causes import fix_of
+from lastcall.cli.waiting_causes import PRINTED_BY_INIT, fix_of, fixes_for
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.restarts import RESTARTS
 from lastcall.timeline.ending import build_endings
@@ -20,19 +20,22 @@ _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
 """What is said of them where nothing better is known."""
 
 
-def with_ends(why: Sequence[str], pod: Object, records: Iterable[Record], version: str) -> list[str]:
-    """Lines that say why a Pod is not Ready, and what its containers' ends add to that."""
-    ends = ends_told(pod, records, version)
+def with_ends(
+    why: Sequence[str], pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0
+) -> list[str]:
+    """Lines that say why a Pod is not Ready, and what its containers' ends add to that; `now_ns` of the monotonic
+    clock."""
+    ends = ends_told(pod, records, version, now_ns=now_ns)
     told = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
     return [*(line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))), *ends]
 
 
-def ends_told(pod: Object, records: Iterable[Record], version: str) -> list[str]:
+def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:
     """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
     last; none for a Pod whose containers are well."""
     own = [record for record in records if record.pod_uid == uid_of(pod)]
     (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version)
-    return [*_lines(ending), *_words(_of_unready(pod, ending))]
+    return [*_lines(ending), *_waited_for(pod, ending, now_ns), *_words(_of_unready(pod, ending))]
 
 
 def ends_of_all(records: Sequence[Record], version: str) -> list[str]:
@@ -67,6 +70,27 @@ def _words(of: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     lines: list[str] = []
     for heading, words in of:
         lines += [f"  {printable(heading)}:", *(f"    | {printable(word, 300)}" for word in words)]
+    return lines
+
+
+def _waited_for(pod: Object, ending: Ending, now_ns: int) -> list[str]:
+    """About init containers that still run: how long, what they printed last, and what that says of their wait."""
+    running = {
+        each.get("name")
+        for each in (pod.get("status") or {}).get("initContainerStatuses") or ()
+        if "running" in (each.get("state") or {})
+    }
+    lines: list[str] = []
+    for run in ending.containers:
+        if run.kind != "init" or run.name not in running or run.started_at is None:
+            continue
+        seconds = max(0.0, (now_ns - ending.zero_ns) / 1e9 - run.started_at)
+        what = f"an init container that has been running for {seconds:.0f} s"
+        lines += [f"  fix: {printable(each, 1000)}" for each in fixes_for(PRINTED_BY_INIT, "\n".join(run.last_lines))]
+        if run.last_lines:
+            lines += _words([(f"what {run.name} printed last ({what})", run.last_lines)])
+        else:
+            lines.append(f"  {run.name}, {what}, printed nothing")
     return lines
 
 

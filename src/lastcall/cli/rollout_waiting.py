@@ -201,7 +201,7 @@ class Waiting:
         for pod in pods:
             head, *why = why_not_ready(pod, await last_events_of(self.client(), self.clock, pod))
             same_as = told.setdefault(without_names(pod, why), name_of(pod))
-            ends = with_ends(why, pod, self.records, self.version)
+            ends = with_ends(why, pod, self.records, self.version, now_ns=self.clock.monotonic_ns())
             lines += [head, *ends] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
         return lines
 

@@ -285,7 +285,8 @@ class Session:
                 lines.append(f"{head}, as {same_as}")
                 continue
             await self.cluster.drain_records()
-            lines += [head, *with_ends(why, obj, self.records, self.options.kubernetes_version)]
+            version, now_ns = self.options.kubernetes_version, self.clock.monotonic_ns()
+            lines += [head, *with_ends(why, obj, self.records, version, now_ns=now_ns)]
         crashed = bool(late) and all(is_crash_looping(pod.obj) for pod in late)
         raise (Crashed if crashed else WorldError)("\n".join(lines))
 

@@ -22,6 +22,9 @@ class _Row:
     stays: bool = True
 
 
+PRINTED_BY_INIT = "printed by an init container that still runs"
+"""In place of a reason: the message is what it printed last."""
+
 _SOURCES = (
     _Row(r'configmap "(?P<name>[^"]+)" not found', "configMissing", "configMap"),
     _Row(r'secret "(?P<name>[^"]+)" not found', "configMissing", "secret"),
@@ -58,6 +61,17 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
         _Row("runAsUser breaks non-root policy", "rootForbidden", "both"),
         *_SOURCES,
     ),
+    PRINTED_BY_INIT: (
+        _Row(r"can't find (?P<name>\S+): NXDOMAIN", "initContainerRuns", "unknownName"),
+        _Row(r"bad address '(?P<name>[^']+)'", "initContainerRuns", "unknownName"),
+        _Row(r'could not translate host name "(?P<name>[^"]+)"', "initContainerRuns", "unknownName"),
+        _Row(r"(?i)could not resolve host(?:name)?:? (?P<name>[\w.-]+)", "initContainerRuns", "unknownName"),
+        _Row(r"getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (?P<name>[\w.-]+)", "initContainerRuns", "unknownName"),
+        _Row(r"lookup (?P<name>[\w.-]+)(?: on \S+)?: no such host", "initContainerRuns", "unknownName"),
+        _Row(r"(?P<name>[\w.-]+): Name or service not known", "initContainerRuns", "unknownName"),
+        _Row("(?i)connection refused|ECONNREFUSED", "initContainerRuns", "refused"),
+        _Row("", "initContainerRuns"),
+    ),
     "RunContainerError": (_Row("", "commandNotStarted"),),
     "StartError": (_Row("", "commandNotStarted"),),
     "CrashLoopBackOff": (_Row("", "crashLoop"),),
@@ -87,7 +101,8 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
     ),
 }
 """By the reason of a container's state, of a condition or of an Event; the first row that knows the message. Of what
-the scheduler says every row that does: a node may be refused for several reasons."""
+the scheduler says every row that does: a node may be refused for several reasons. What an init container printed has
+the words of busybox, libpq, curl, Node.js, Go and glibc for a name that DNS does not know."""
 
 _ALL_OF = ("FailedScheduling", "Unschedulable")
 

@@ -255,8 +255,14 @@ def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
                 yield name, str(terminated.get("reason") or "Error"), _exit(terminated)
             elif last and last.get("exitCode"):
                 yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}{_restarts(container)}"
-            if "running" in state and not container.get("ready"):
+            if "running" in state and statuses == "initContainerStatuses" and not _is_sidecar(specs.get(name)):
+                yield name, "Init", f"{name} still runs, and the containers after it wait for its end"
+            elif "running" in state and not container.get("ready"):
                 yield name, "Running", f"but not ready{_unanswered(specs.get(name), container)}"
+
+
+def _is_sidecar(spec: Object | None) -> bool:
+    return (spec or {}).get("restartPolicy") == "Always"
 
 
 def _unanswered(spec: Object | None, status: Object) -> str:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from lastcall.cli.not_well import ends_of_all, ends_told, with_ends
 from lastcall.cli.waiting_causes import fix_of
-from lastcall.cli.why_not_ready import has_failed
+from lastcall.cli.why_not_ready import has_failed, why_not_ready
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
@@ -56,6 +58,58 @@ def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
     lines = ends_told(pod(ready=True, state={"running": {}}), killed, "1.36")
     assert "ran out of memory: it used more than its memory limit of 64Mi" in lines[0]
     assert lines[1] == "  fix: resources: {limits: {memory: more than 64Mi}} [outOfMemory]"
+
+
+def waiting_pod(policy: str | None = None) -> dict[str, Any]:
+    """Its init container (with `policy` Always: its sidecar) runs, and nothing else was started."""
+    running = {"name": "wait", "state": {"running": {}}, "ready": False, "started": False}
+    idle = {"name": "app", "state": {"waiting": {"reason": "PodInitializing"}}, "ready": False}
+    return {
+        "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+        "spec": {
+            "initContainers": [{"name": "wait", **({"restartPolicy": policy} if policy else {})}],
+            "containers": [{"name": "app"}],
+        },
+        "status": {"phase": "Pending", "initContainerStatuses": [running], "containerStatuses": [idle]},
+    }
+
+
+INIT_LINES = [
+    ("** server can't find databse.default.svc.cluster.local: NXDOMAIN", "databse.default.svc.cluster.local"),
+    ("nc: bad address 'databse'", "databse"),
+    ("curl: (6) Could not resolve host: databse", "databse"),
+    ('psql: error: could not translate host name "databse" to address: Name or service not known', "databse"),
+    ("Error: getaddrinfo ENOTFOUND databse", "databse"),
+    ("dial tcp: lookup databse on 10.96.0.10:53: no such host", "databse"),
+    ("nc: can't connect to remote host (10.0.0.9): Connection refused", "what it connects to refuses"),
+    ("waiting", "see what it waits for"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), INIT_LINES)
+def test_an_init_container_that_still_runs_is_told_with_its_time_and_what_it_waits_for(line: str, words: str) -> None:
+    records = [
+        record(1, kinds.PROCESS_STARTED, "wait", pid=7, exe="/bin/sh", argv=["sh"]),
+        record(50, kinds.OUTPUT, "wait", stream="stdout", text=line),
+        record(51, kinds.OUTPUT, "wait", stream="stdout", text="trying again"),
+    ]
+    why = why_not_ready(waiting_pod())
+    assert "  container wait: Init: wait still runs, and the containers after it wait for its end" in why
+    (fixed, *told) = with_ends([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)
+    assert fixed.startswith("  fix: ") and words in fixed and fixed.endswith(" [initContainerRuns]")
+    assert told == [
+        "  what wait printed last (an init container that has been running for 60 s):",
+        f"    | {line}",
+        "    | trying again",
+    ]
+
+
+def test_an_init_container_that_prints_nothing_is_told_too_and_a_sidecar_is_none() -> None:
+    records = [record(1, kinds.PROCESS_STARTED, "wait", pid=7, exe="/bin/sh", argv=["sh"])]
+    lines = with_ends([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)
+    assert lines[1:] == ["  wait, an init container that has been running for 60 s, printed nothing"]
+    assert with_ends([], waiting_pod("Always"), records, "1.36", now_ns=61_000_000_000) == []
+    assert "Init: " not in "".join(why_not_ready(waiting_pod("Always")))
 
 
 def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() -> None:

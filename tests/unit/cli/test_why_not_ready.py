@@ -57,6 +57,15 @@ IN_SHORT = [
         [],
         "web-1 is Running and not Ready (Running: but not ready: its readiness probe has not succeeded)",
     ),
+    (
+        "an init container that still runs",
+        {
+            "initContainerStatuses": [{"name": "wait", "state": {"running": {}}, "ready": False}],
+            "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "[app]"}],
+        },
+        [],
+        "web-1 is Pending and not Ready (Init: wait still runs, and the containers after it wait for its end)",
+    ),
 ]
 
 

@@ -58,6 +58,19 @@ WAITING: Mapping[str, Cause] = {
         remedy="See its exit code and its last log lines.",
         fixes={"": "the container keeps crashing: its exit code and what it printed last say why"},
     ),
+    "initContainerRuns": Cause(
+        title="An init container does not end, and no container after it is started.",
+        remedy="See what it waits for: a name, a port, a file. What is to run beside the others is a sidecar "
+        "(restartPolicy: Always).",
+        fixes={
+            "": "see what it waits for; if it is to run beside the other containers, restartPolicy: Always makes it a "
+            "sidecar",
+            "unknownName": "it looks for $name, and no DNS record has that name: correct it, or add the Service to the "
+            "manifests",
+            "refused": "what it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
+            "port",
+        },
+    ),
     "claimMissing": Cause(
         title="A PersistentVolumeClaim that the Pod uses does not exist, or has no volume.",
         remedy="Add the claim to the manifests, with a storage class that makes volumes (standard).",
