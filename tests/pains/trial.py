@@ -142,7 +142,7 @@ def judge_fixed(pain: Pain, said: Said, verdict: Verdict) -> None:
 
 def said_of_pods(said: Said, document: dict[str, Any]) -> None:
     """Stories (`lastcall/ending/v1`)."""
-    for pod in document.get("pods") or ([document] if "findings" in document else []):
+    for pod in document.get("pods") or ([document] if "outcome" in document else []):
         for each in pod.get("findings") or ():
             said.add(each["id"], each.get("advice") or "", problem=each["severity"] == "problem")
             said.text += "\n" + each["text"]

@@ -1,4 +1,4 @@
-"""Stops accepting on SIGTERM, tidies up for a second with its socket still open, and leaves."""
+"""Stops accepting on SIGTERM, tidies up for a second with its socket still open, and leaves. Prints what it reads."""
 
 import asyncio
 import os
@@ -7,7 +7,8 @@ import signal
 
 async def connected(reader, writer):
     try:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        print(next((line for line in head.decode().splitlines() if line.lower().startswith("x-request-id")), ""), flush=True)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n")
         await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):

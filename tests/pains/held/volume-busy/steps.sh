@@ -5,7 +5,7 @@ if [ -n "$FIXED" ]; then kubectl delete pod web --timeout=20s; exit; fi
 uid=$(kubectl get pod web -o jsonpath='{.metadata.uid}')
 node=$($LASTCALL status "$CLUSTER" -o json | python3 -c 'import json, sys
 print(next(p["pid"] for p in json.load(sys.stdin)["clusters"][0]["processes"] if p["role"] == "node-1"))')
-python3 - "$node" "/lastcall/pods/$uid/volumes" <<'PYTHON' &
+python3 - "$node" "/lastcall/pods/pods/$uid/volumes" <<'PYTHON' &
 import ctypes, glob, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.setns(os.open(f"/proc/{sys.argv[1]}/ns/mnt", os.O_RDONLY), 0x20000) == 0
