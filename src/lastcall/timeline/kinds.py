@@ -63,7 +63,7 @@ CONTAINER_STARTED = "ContainerStarted"  # containerId, attempt
 CONTAINER_START_FAILED = "ContainerStartFailed"  # reason, message
 POST_START_STARTED = "PostStartStarted"  # handler
 POST_START_FINISHED = "PostStartFinished"  # handler, outcome (succeeded|failed), seconds, message
-PROBE_CHANGED = "ProbeChanged"  # probe (readiness|liveness|startup), result (success|failure), output, succeededBefore (for a failure: whether a probe of this container ever had, None: not known)
+PROBE_CHANGED = "ProbeChanged"  # probe (readiness|liveness|startup), result (success|failure), output, succeededBefore (for a failure: whether a probe of this container ever had, None: not known), port (of the container, that the probe connects to; None: it asks none)
 POD_RUNNING = "PodRunning"  # written when the status manager reports phase Running
 
 # kubelet: end

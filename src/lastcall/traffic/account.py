@@ -199,7 +199,7 @@ def account(
     control = [each for each in outcomes if not _counts(each, disrupted) and each.id not in left_out]
     printed = _Printed(seen, messages, {each.kind for each in outcomes if each.id in seen} if whole_output else set())
     lost = [_explain(each, _life(each, addresses, lives, answers), printed, disrupted) for each in counted if each.lost]
-    lost = [_with_nobody_else(each, lives) for each in lost]
+    lost = [_with_somebody_there(_with_nobody_else(each, lives), lives) for each in lost]
     known = {each.id for each in outcomes}
     too_early = [each for each in control if _is_too_early(each, _life(each, addresses, lives, answers), answers)]
     return Account(
@@ -389,6 +389,15 @@ def _with_nobody_else(lost: LostRequest, lives: Sequence[PodLife]) -> LostReques
     if lost.cause != "late endpoint" or len(lives) < 2 or any(life.listens(lost.outcome.sent) for life in lives):
         return lost
     return replace(lost, cause="no endpoint")
+
+
+def _with_somebody_there(lost: LostRequest, lives: Sequence[PodLife]) -> LostRequest:
+    """A node that names a Pod does not refuse for want of one: what did is not known. Rules of several nodes may
+    differ, and which of them refused is not known either."""
+    if lost.cause != "no endpoint" or lost.pod or len({node for life in lives for node in life.nodes}) > 1:
+        return lost
+    there = any(life.is_named_all_along(lost.outcome.sent, lost.outcome.finished) for life in lives)
+    return replace(lost, cause="unexplained") if there else lost
 
 
 def _life(

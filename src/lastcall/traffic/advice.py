@@ -10,6 +10,7 @@ from lastcall.timeline.catalogue.lookup import CATALOGUE, fix
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
+from lastcall.traffic.container_runs import SKEW_SECONDS
 from lastcall.traffic.hooks import WaitingHook, own_sleep, waiting_hook
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import LONG_LIVED, Kind
@@ -176,6 +177,8 @@ def _advice(
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
+        elif cause == "server error" and (behind := _behind_a_proxy(account, lives, owner)):
+            found.append(_let_the_proxy_end_first(count, lives, owner, behind, sleep_hooks, longest_lag))
         elif cause in ("server error", "crashed", "restarted", "not ready yet"):
             found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count))
     return sorted(found, key=lambda each: -each.saves)
@@ -193,6 +196,49 @@ def _wants_a_goodbye(lost: LostRequest) -> bool:
     if lost.cause == "stale connection":
         return True
     return lost.cause == "cut off" and lost.outcome.kind in (*LONG_LIVED, "http2")
+
+
+PROXY_ERRORS = (502, 503, 504)
+
+
+def _behind_a_proxy(account: Account, lives: Sequence[PodLife], owner: dict[str, Any]) -> list[dict[str, Any]]:
+    """The containers that a proxy in their own Pod passes requests on to, and that end before it. Of that speak errors
+    of a gateway, each from a Pod in which a container that requests do not go to had stopped listening by then."""
+    behind: set[str] = set()
+    for each in account.lost:
+        if each.cause != "server error":
+            continue
+        moments = next((life.behind for life in lives if life.name == each.pod and each.phase == "draining"), {})
+        gone = {name for name, at in moments.items() if at <= each.outcome.finished + SKEW_SECONDS}
+        if not gone or each.outcome.status not in PROXY_ERRORS:
+            return []
+        behind |= gone
+    return [each for each in owner["spec"]["template"]["spec"]["containers"] if each["name"] in behind]
+
+
+def _let_the_proxy_end_first(
+    count: int,
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    behind: Sequence[dict[str, Any]],
+    sleep_hooks: bool,
+    longest_lag: float,
+) -> Advice:
+    """The application behind the proxy goes on serving until nobody sends to the Pod any more."""
+    lag = max(max((life.routing_lag or 0.0 for life in lives), default=0.0), longest_lag)
+    seconds = max(1, math.ceil(lag + SPARE_SECONDS))
+    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in behind}
+    drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
+    grace = grace_of(owner)
+    needed = max(grace, math.ceil(seconds + drain + SPARE_SECONDS))
+    words = {
+        "names": " and ".join(hooks),
+        "hook": next(iter(hooks.values())).text,
+        "grace": f" and terminationGracePeriodSeconds: {needed}" if needed > grace else "",
+    }
+    if any(hook.why_not for hook in hooks.values()):
+        return Advice("serverError", fix("serverError"), count)
+    return Advice("serverError", fix("serverError", "proxy", **words), count, _hooks_patch(owner, hooks, needed))
 
 
 def _drain(

@@ -112,9 +112,18 @@ class ContainerRuns:
 
     def serving(self, port: int | None, declared: Collection[str]) -> list[list[Run]]:
         """Of the containers that were `declared` to have the port, else of those seen to listen on it, else of all."""
+        return [self.runs[name] for name in self._serving(port, declared)]
+
+    def stopped_behind(self, port: int | None, declared: Collection[str]) -> dict[str, float]:
+        """The other containers that listened → when each stopped that, or exited."""
+        others = {name: runs[-1] for name, runs in self.runs.items() if name not in self._serving(port, declared)}
+        ends = {name: [*run.closed.values(), run.exited] for name, run in others.items() if run.ports}
+        found = {name: [at for at in moments if at is not None] for name, moments in ends.items()}
+        return {name: min(moments) for name, moments in found.items() if moments}
+
+    def _serving(self, port: int | None, declared: Collection[str]) -> list[str]:
         listened = [name for name, runs in self.runs.items() if any(port in run.ports for run in runs)]
-        those = [name for name in self.runs if name in declared] or listened or list(self.runs)
-        return [self.runs[name] for name in those]
+        return [name for name in self.runs if name in declared] or listened or list(self.runs)
 
 
 _OF_A_RUN = frozenset(

@@ -24,7 +24,7 @@ class PodLife:
     `never_accepted` and `unread` are connections that the kernel had taken for it when it exited, as last seen: those
     that it never accepted, and those with data that it had not read; None where nobody looked.
     `pauses`: from when to when between `routed` and `unrouted` no rule named it, for it was not ready. `probed`: when a
-    readiness probe first succeeded, so it listened.
+    readiness probe that connects to the port of the requests first succeeded, so it listened.
     """
 
     uid: str
@@ -47,6 +47,10 @@ class PodLife:
     outages: list[Outage] = field(default_factory=list)
     named_by: dict[str, None] = field(default_factory=dict)
     """Nodes whose rules name it, as far as the records were read."""
+    nodes: set[str] = field(default_factory=set)
+    """Nodes whose rules have named it."""
+    behind: dict[str, float] = field(default_factory=dict)
+    """Containers that requests do not go to, and that listened: when each closed its port, or exited."""
     records: list[Record] = field(default_factory=list)
 
     def phase(self, at: float) -> Phase:
@@ -79,6 +83,13 @@ class PodLife:
         if any(begin + SKEW_SECONDS < at < end for begin, end in self.pauses):
             return False
         return self.unrouted is None or at <= self.unrouted + SKEW_SECONDS
+
+    def is_named_all_along(self, sent: float, finished: float) -> bool:
+        """Whether the rules named it from before one moment until after another, whatever their clocks differ by."""
+        begin, end = sent - SKEW_SECONDS, finished + SKEW_SECONDS
+        if self.routed is None or begin < self.routed or (self.unrouted is not None and self.unrouted < end):
+            return False
+        return not any(begin < until and since < end for since, until in self.pauses)
 
     def is_published_unready(self, at: float) -> bool:
         """Whether the rules named it at a moment at which it was not Ready yet: publishNotReadyAddresses."""
@@ -141,14 +152,15 @@ def pod_lives(records: Iterable[Record], port: int | None = None, declared: Coll
         life = lives.setdefault(record.pod_uid, PodLife(record.pod_uid))
         if record.kind != kinds.OUTPUT:
             life.records.append(record)
-        _note(life, record, seconds(record))
+        _note(life, record, seconds(record), port)
         runs.setdefault(record.pod_uid, ContainerRuns()).note(record, seconds(record))
     for uid, life in lives.items():
         _tell_ends(life, runs[uid].serving(port, declared), port)
+        life.behind = runs[uid].stopped_behind(port, declared)
     return list(lives.values())
 
 
-def _note(life: PodLife, record: Record, at: float) -> None:
+def _note(life: PodLife, record: Record, at: float, port: int | None) -> None:
     facts = record.facts
     match record.kind:
         case kinds.POD_CREATED:
@@ -159,10 +171,18 @@ def _note(life: PodLife, record: Record, at: float) -> None:
             life.ready = at
         case kinds.DELETE_ACCEPTED if life.deleted is None:
             life.deleted = at
-        case kinds.PROBE_CHANGED if facts.get("probe") == "readiness" and facts.get("result") == "success":
+        case kinds.PROBE_CHANGED if _proves_listening(facts, port):
             life.probed = at if life.probed is None else life.probed
         case kinds.ENDPOINT_RULES_WRITTEN:
             _note_rules(life, str(facts.get("node")), at, facts)
+
+
+def _proves_listening(facts: Mapping[str, Any], port: int | None) -> bool:
+    """Whether a readiness probe got an answer where requests go: a command, or another port, says nothing of that."""
+    if (facts.get("probe"), facts.get("result")) != ("readiness", "success"):
+        return False
+    asked = facts.get("port")
+    return asked is not None and port in (None, asked)
 
 
 def _tell_ends(life: PodLife, serving: Sequence[Sequence[Run]], port: int | None) -> None:
@@ -195,6 +215,7 @@ def _note_rules(life: PodLife, node: str, at: float, facts: Mapping[str, Any]) -
         if life.unrouted is not None and not life.named_by:
             life.pauses.append((life.unrouted, at))
         life.named_by[node] = None
+        life.nodes.add(node)
         life.routed = at if life.routed is None else life.routed
         life.unrouted = None
     elif facts.get("received"):

@@ -8,7 +8,10 @@ import signal
 async def connected(reader, writer):
     try:
         head = await reader.readuntil(b"\r\n\r\n")
-        print(next((line for line in head.decode().splitlines() if line.lower().startswith("x-request-id")), ""), flush=True)
+        print(
+            next((line for line in head.decode().splitlines() if line.lower().startswith("x-request-id")), ""),
+            flush=True,
+        )
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n")
         await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -145,7 +145,7 @@ def test_a_started_container_is_probed_at_once_after_the_kick_and_then_every_per
         ("readiness", "failure"),
         ("readiness", "success"),
     ]
-    assert node.records == [{"probe": "readiness", "result": "success", "output": "outerr"}]
+    assert node.records == [{"probe": "readiness", "result": "success", "output": "outerr", "port": None}]
 
 
 @pytest.mark.rule("node-semantics 13/delay")

@@ -1,5 +1,6 @@
 """Every request in one row: who lost it, in which phase of its end, why, and what would have saved it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,7 +94,9 @@ def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_d
     (lost,) = account([outcome], [healthy, ending], [], 5.0).lost
     assert (lost.pod, lost.phase, lost.cause, lost.at) == ("web-1", "draining", "late endpoint", 7.5)
     answered, later = request(2, 3, served_by="10.244.0.3"), request(14.5, lost="refused", served_by="")
-    assert account([answered, later], [healthy, ending], [], 5.0).lost[0].cause == "no endpoint"
+    assert account([answered, later], [healthy, ending], [], 5.0).lost[0].cause == "unexplained"
+    paused = replace(healthy, pauses=[(14.4, 14.8)])
+    assert account([answered, later], [paused, ending], [], 5.0).lost[0].cause == "no endpoint"
 
 
 def test_a_connect_that_nobody_answered_is_told_by_when_it_was_sent() -> None:
@@ -109,7 +112,7 @@ def test_a_refused_connection_is_laid_to_the_newest_pod_of_the_rules_that_has_no
                 request(21, 22, served_by=new.ip), request(23, lost="refused", served_by="")]  # fmt: skip
     first, second = account(outcomes, [old, new], [], 5.0).lost
     assert (first.pod, first.cause) == ("web-2", "not listening yet")
-    assert (second.pod, second.cause) == ("", "no endpoint")
+    assert (second.pod, second.cause) == ("", "unexplained"), "both Pods had answered, and the rules named them"
 
 
 def test_a_request_that_was_under_way_when_the_disruption_began_counts_as_disrupted() -> None:
@@ -449,11 +452,37 @@ def test_a_pod_is_named_until_the_last_node_has_changed_its_rules() -> None:
 
 def test_what_unready_pods_lost_is_not_laid_to_the_rollout() -> None:
     busy = PodLife("u", name="web-1", ip="10.244.0.2", ready=0.5, probed=0.4, routed=1.0, pauses=[(5.0, 7.0)])
-    refused = [request(6.0, lost="refused", served_by="", id=1), request(7.5, lost="refused", served_by="", id=2)]
+    refused = [request(6.0, lost="refused", served_by="", id=1), request(6.9, lost="refused", served_by="", id=2)]
     found = account(refused, [busy], [], 4.0)
     assert [each.cause for each in found.lost] == ["no endpoint", "no endpoint"]
     told = judge(found, [busy], deployment(), 8080)
     assert "were not ready meanwhile" in told.sentence and told.advice[0].patch == {}
+    later = account([request(7.5, lost="refused", served_by="")], [busy], [], 4.0)
+    assert later.lost[0].cause == "unexplained", "the rules named it again"
+
+
+@pytest.mark.parametrize(("port", "proves"), [(8080, True), (9000, False), (None, False)])
+def test_only_a_probe_of_the_port_proves_that_a_pod_listens_on_it(port: int | None, proves: bool) -> None:
+    facts = {"probe": "readiness", "result": "success", "port": port}
+    (found,) = pod_lives([Record("r", 3_000_000_000, 0, "node-1", kinds.PROBE_CHANGED, "u", facts=facts)], 8080)
+    assert found.probed == (3.0 if proves else None)
+
+
+def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook() -> None:
+    ending = life(hook=None, term=10.1, unrouted=11.0, behind={"log": 10.4})
+    errors = [request(6), *(request(10.5, 10.6, "5xx", status=502, id=number) for number in (2, 3))]
+    (advice,) = judged(*errors, pod=ending).advice
+    patched = strategic_merge_patch(DEPLOYMENTS, deployment(), advice.patch)["spec"]["template"]["spec"]
+    hooks = {each["name"]: each.get("lifecycle") for each in patched["containers"]}
+    assert hooks == {"log": {"preStop": {"sleep": {"seconds": 2}}}, "app": None} and "on log keeps" in advice.sentence
+    for pod, outcomes in (
+        (life(hook=None, term=10.1, unrouted=11.0), errors),  # nobody behind
+        (replace(ending, behind={"log": 10.7}), errors),  # it still listened
+        (ending, [request(6), replace(errors[1], status=500)]),  # not a gateway's word
+        (life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": 10.4}), errors),
+    ):
+        (advice,) = judged(*outcomes, pod=pod).advice
+        assert advice.patch == {} and "see its log" in advice.sentence
 
 
 def test_a_new_connection_that_a_stalled_client_left_silent_until_the_pods_end_is_nobodys_loss() -> None:

@@ -92,6 +92,19 @@ async def _http_get(
     return Probed("failure", f"HTTP probe failed with statuscode: {response.status}")
 
 
+def asked_port(probe: Object, container: Object) -> int | None:
+    """The port of its own container that a probe connects to; None for a command, another host, or a name that the
+    container does not declare."""
+    for handler in ("httpGet", "tcpSocket", "grpc"):
+        action = probe.get(handler)
+        if action and not action.get("host"):
+            try:
+                return resolve_port(action["port"], container)
+            except ProbeError:
+                return None
+    return None
+
+
 async def _tcp_socket(action: Object, container: Object, pod_ip: str, timeout: float, dialer: Dialer) -> Probed:
     try:
         await dialer.tcp_connect(action.get("host") or pod_ip, resolve_port(action["port"], container), timeout)

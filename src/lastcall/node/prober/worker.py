@@ -18,7 +18,7 @@ from lastcall.node.prober.decide import (
     find_container_status,
     take_result,
 )
-from lastcall.node.prober.probe import Probed, ProbeError, run_probe
+from lastcall.node.prober.probe import Probed, ProbeError, asked_port, run_probe
 from lastcall.node.prober.results import Results
 from lastcall.node.status_features import StatusFeatures
 from lastcall.timeline import kinds
@@ -190,6 +190,7 @@ class ProbeWorker:
             return
         if self.results.get(container_id) != result:
             facts: dict[str, Any] = {"probe": self.probe_type, "result": result, "output": self.last_output}
+            facts["port"] = asked_port(self.probe, self.container)
             if result == "failure":
                 facts["succeededBefore"] = self.state.succeeded
             self.context.recorder.record(

@@ -134,7 +134,11 @@ REQUESTS: Mapping[str, Cause] = {
         title="The application answered with an error while it ended.",
         remedy="See the application's log.",
         texts={"": "answered with an error"},
-        fixes={"": "The application answered errors while it ended: see its log."},
+        fixes={
+            "": "The application answered errors while it ended: see its log.",
+            "proxy": "The Pod's proxy answered them, for the application behind it had stopped listening. A preStop "
+            "hook `$hook`$grace on $names keeps the application serving until no new requests come.",
+        },
     ),
     "unexplained": Cause(
         title="Requests were lost, and no Pod's end explains it.",
