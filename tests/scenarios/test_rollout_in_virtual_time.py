@@ -304,3 +304,34 @@ def test_nothing_is_disrupted_when_nobody_answers(probe: bool, monkeypatch: pyte
     assert [each.id for each in found.judgement.advice] == ["neverAnswered"]
     lasted = found.began - min(each.sent for each in found.outcomes)
     assert 1.9 < lasted < 2.5 if probe else 29.9 < lasted < 31
+
+
+WORKER = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: worker}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: worker}}
+  template:
+    metadata: {labels: {app: worker}}
+    spec: {containers: [{name: worker, image: busybox:1.36}]}
+"""
+
+
+def test_another_workload_of_the_manifests_is_created_and_left_alone(tmp_path: Path) -> None:
+    path = Path(with_spec(tmp_path, PULL, PULL))
+    path.write_text(f"{path.read_text()}\n---\n{WORKER}")
+    found = experiment(str(path), LEAVES, "4.9s")
+    assert found.what == "Deployment polite" and found.account.lost == ()
+    assert len([life for life in found.lives if life.deleted is not None]) == 3
+    assert not any(life.name.startswith("worker") for life in found.lives)
+    chosen = experiment(str(path), LEAVES, "4.9s", workload="deployment/polite")
+    assert chosen.what == found.what
+
+
+def test_another_workload_that_never_comes_up_is_named(tmp_path: Path) -> None:
+    broken = WORKER.replace("busybox:1.36}", "busybox:1.36, resources: {requests: {cpu: 1k}}}")
+    text, _, took = failure(tmp_path, PULL, PULL, broken)
+    assert text.startswith("giving up waiting for Pods of deployment/worker to become available: 0 of 2 Pods")
+    assert "Insufficient cpu" in text and took < 10

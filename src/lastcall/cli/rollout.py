@@ -33,6 +33,7 @@ from lastcall.cli.rollout_options import (
     parsed_max_p99,
     parsed_seconds,
 )
+from lastcall.cli.rollout_workload import complete_workload
 from lastcall.cli.status_line import StatusLine
 from lastcall.world.clock import RealClock, monotonic
 
@@ -86,6 +87,14 @@ if TYPE_CHECKING:
     default=4,
     show_default=True,
     help="How many connections all requests of HTTP/2 share.",
+)
+@click.option(
+    "--workload",
+    metavar="KIND/NAME",
+    default="",
+    shell_complete=complete_workload,
+    help="What is disrupted, where the manifests have several workloads: deployment/web.  [default: the one that their "
+    "Service selects]",
 )
 @click.option("--service", default="", help="The Service to send to, where the manifests have several.")
 @click.option(
@@ -203,8 +212,9 @@ if TYPE_CHECKING:
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
-    The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods.
-    A cluster is started for it and gone afterwards. Exit status: 0 nothing was lost (or no more than --max-lost), 3
+    The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods;
+    whatever else they hold is created, too, and other workloads are waited for. A cluster is started for it and gone
+    afterwards. Exit status: 0 nothing was lost (or no more than --max-lost), 3
     requests were lost, --max-p99 is broken or a container crashed before anything was disrupted, 4 requests were lost
     before anything was disrupted, or nobody answered, 2 bad input, 1 anything else. With --apply-advice the run with
     the advice decides. With --find-safe: 0 a safe lag was found, 3 there is none, or the one given is beyond it.

@@ -30,6 +30,7 @@ class RolloutOptions:
     websocket_path: str = "/ws"
     length: float = 5.0
     http2_connections: int = 4
+    workload: str = ""
     service: str = ""
     port: str = ""
     propagation: PropagationPlan = field(default_factory=PropagationPlan)

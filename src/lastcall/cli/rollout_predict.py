@@ -13,6 +13,7 @@ from lastcall.apiserver.pki import new_key_pem
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_session import RolloutSession
 from lastcall.cli.rollout_target import find_target
+from lastcall.cli.rollout_workload import others_of
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.find_safe import MeasuredEnd, last_safe
 from lastcall.traffic.kind_ends import KindEnd, drains, short_seconds
@@ -123,6 +124,8 @@ class Predictor:
             timeout=_PATIENCE_SECONDS,
         )
         target = find_target(manifests, options)
+        others = others_of(manifests, target.workload)
+        manifests = [each for each in manifests if each not in others]
         behaviour = Behaviour(
             end.accepts,
             drains(end, self.kinds),

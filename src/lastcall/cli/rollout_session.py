@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,8 +17,16 @@ from lastcall.cli.rollout_advice import checked_by_server
 from lastcall.cli.rollout_balancer import Balancer
 from lastcall.cli.rollout_disruption import Disruption
 from lastcall.cli.rollout_result import Result
-from lastcall.cli.rollout_target import Target, check_target_port, is_headless, never_heard, serving_container
+from lastcall.cli.rollout_target import (
+    Target,
+    check_target_port,
+    is_headless,
+    never_heard,
+    sent_to_strangers,
+    serving_container,
+)
 from lastcall.cli.rollout_waiting import LOOK_SECONDS, Waiting
+from lastcall.cli.rollout_workload import labels_of, others_of, told_as
 from lastcall.client.api import ConnectionLost
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
@@ -72,11 +80,11 @@ class RolloutSession:
         """Whether a process of the cluster has died."""
         return bool(self._death)
 
-    def _make_waiting(self) -> Waiting:
+    def _make_waiting(self, workload: Manifest) -> Waiting:
         return Waiting(
             client=lambda: self.cluster.client,
             clock=self.clock,
-            workload=self.target.workload,
+            workload=workload,
             records=self.records,
             limit=self.options.timeout,
             show=self.show,
@@ -108,16 +116,25 @@ class RolloutSession:
         client = self.cluster.client
         await self.cluster.wait_node_ready()
         applied, _ = await apply_manifests(client, self.clock, manifests)
-        created = {(each.resource, name_of(each.obj)): each.obj for each in applied}
-        service = created[SERVICES, name_of(self.target.service.obj)]
-        owner = created[self.target.workload.resource, name_of(self.target.workload.obj)]
+        created = {(each.resource, namespace_of(each.obj), name_of(each.obj)): each.obj for each in applied}
+        target, workload = self.target, self.target.workload
+        others = others_of(manifests, workload)
+        service = created[SERVICES, namespace_of(target.service.obj), name_of(target.service.obj)]
+        owner = created[workload.resource, namespace_of(workload.obj), name_of(workload.obj)]
         plan = self.options.propagation
         if plan.most > plan.most_to(self.options.source) == 0:
             other = "--from balancer" if self.options.source != "balancer" else "--from node"
             self.say(f"note: --propagation {plan.text} delays nothing for these requests; {other} sends others")
-        self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {name_of(owner)} to be Ready")
-        waiting = self._make_waiting()
+        if others and not self.options.workload:
+            self.say(
+                f"note: of several workloads {told_as(workload)} is the one behind the Service (--workload chooses)"
+            )
+        self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {told_as(workload)} to be Ready")
+        waiting = self._make_waiting(workload)
         await waiting.until(waiting.settled, "Pods to become available")
+        for each in others:
+            of_it = self._make_waiting(each)
+            await of_it.until(of_it.settled, f"Pods of {told_as(each)} to become available")
         check_target_port(self.target, name_of(service))
         if not is_headless(service):  # no rule leads to those
             await waiting.until(waiting.routed, "the node's rules to name every Pod")
@@ -135,7 +152,9 @@ class RolloutSession:
             balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
             self.say(f"Ready; {self.options.control:g} s of requests before anything is disrupted")
-            unheard, stranded = await self._control(owner), list[Object]()
+            foreign = await self._pods_of(others)
+            strangers = await self._strangers(service, await waiting.pods(), others)
+            unheard, stranded = await self._control(owner, strangers), list[Object]()
             began = monotonic(self.clock)
             if unheard is None:
                 self.say(f"{self.options.disrupt} begins")
@@ -158,6 +177,8 @@ class RolloutSession:
             await self._read_to_the_end()
         template = owner["spec"]["template"]["spec"]
         lives = pod_lives(self.records, *serving_containers(template, self.target.container_port))
+        foreign |= await self._pods_of(others)
+        lives = [life for life in lives if life.uid not in foreign]
         if balancer is not None:
             balancer.note(lives)
         output, whole = self._output()
@@ -228,7 +249,25 @@ class RolloutSession:
             waiting=lambda waited, text: self.show(monotonic(self.clock), waited, text),
         )
 
-    async def _control(self, owner: Object) -> Judgement | None:
+    async def _pods_of(self, others: Sequence[Manifest]) -> set[str]:
+        """The uids of their Pods."""
+        return {uid_of(pod) for each in others for pod in await self._make_waiting(each).pods()}
+
+    async def _strangers(
+        self, service: Object, own: Sequence[Object], others: Sequence[Manifest]
+    ) -> dict[str, list[Manifest]]:
+        """Addresses of Pods that the Service selects and that are not the workload's, with what they are of."""
+        selector = service["spec"].get("selector") or {}
+        selecting = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+        listed = await self.cluster.client.list(PODS, namespace_of(service), label_selector=selecting)
+        known, found = {uid_of(pod) for pod in own}, dict[str, list[Manifest]]()
+        for pod in listed.items:
+            address, labels = (pod.get("status") or {}).get("podIP"), pod["metadata"].get("labels") or {}
+            if address and uid_of(pod) not in known:
+                found[address] = [each for each in others if labels_of(each).items() <= labels.items()]
+        return found
+
+    async def _control(self, owner: Object, strangers: Mapping[str, Sequence[Manifest]]) -> Judgement | None:
         """Requests before anything is disrupted. None when they have shown enough, else why they never will."""
         container = serving_container(owner["spec"]["template"]["spec"], self.target.container_port)
         probed = "readinessProbe" in container or "startupProbe" in container
@@ -239,6 +278,8 @@ class RolloutSession:
                 raise WorldError(self._death)
             self.show(at, at - control.began, "answers: the Pods are marked Ready, and requests are still lost")
             await self.clock.sleep(LOOK_SECONDS)
+        if misled := sent_to_strangers(self.outcomes, self.target, strangers):
+            return misled
         if decision == "go":
             return None
         return never_heard(self.outcomes, monotonic(self.clock) - control.began, self.target, container)
@@ -296,7 +337,7 @@ class RolloutSession:
             pids.extend(record.facts["pid"] for record in started)
             return "" if pids else "it has not started"
 
-        await self._make_waiting().until(running, f"the Pod {CLIENT_POD} to run")
+        await self._make_waiting(self.target.workload).until(running, f"the Pod {CLIENT_POD} to run")
         return pids[0]
 
     async def _collect(self, load: "LoadClient | VirtualLoad") -> None:

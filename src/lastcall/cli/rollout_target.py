@@ -1,25 +1,25 @@
 """What `lastcall rollout` disrupts and where its requests go: one workload, its Service, a port of that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.patch import strategic_merge_patch
-from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS
+from lastcall.api.resources import SERVICES
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests import Manifest
+from lastcall.cli.rollout_workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
 from lastcall.cli.waiting_causes import fix_of
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.traffic.advice import ASKS, Advice, Judgement
 from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.control import unanswered
+from lastcall.traffic.control import ENOUGH, unanswered
 from lastcall.traffic.outcome import Outcome
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout_options import RolloutOptions
 
-WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 USUAL_PORT = "http"
 """The name of the port that is meant where a Service has several, by all that speaks HTTP."""
 
@@ -39,12 +39,8 @@ class Target:
 
 
 def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
-    """The one workload and its Service. Raises UserError."""
-    workloads = [each for each in manifests if each.resource in WORKLOADS]
-    if len(workloads) != 1:
-        found = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in workloads) or "none"
-        raise UserError(f"the manifests must hold one Deployment, StatefulSet, DaemonSet or ReplicaSet: {found}")
-    workload = workloads[0]
+    """The workload and its Service. Raises UserError."""
+    workload = find_workload(manifests, options.workload, options.service)
     selecting = [each for each in manifests if each.resource == SERVICES and not _why_not(each.obj, workload.obj)]
     services = [each for each in selecting if options.service in ("", name_of(each.obj))]
     if len(services) > 1:
@@ -112,6 +108,34 @@ def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, con
     return Judgement("inconclusive", "; ".join(sentences), tuple(advice)) if advice else None
 
 
+def sent_to_strangers(
+    outcomes: Sequence[Outcome], target: Target, strangers: Mapping[str, Sequence[Manifest]]
+) -> Judgement | None:
+    """Why nothing is disrupted: requests are lost, and the Service selects Pods of other workloads, none of which has
+    answered. `strangers`: the addresses of those Pods, with the workload they are of where that is known."""
+    lost = [each for each in outcomes if each.lost]
+    answered = {each.served_by for each in outcomes if not each.lost}
+    if not strangers or len(lost) < ENOUGH or any(each in answered for each in strangers):
+        return None
+    workloads = {told_as(each): each for those in strangers.values() for each in those}
+    labels, service = labels_of(target.workload), target.service.obj
+    selector = service["spec"].get("selector") or {}
+    own = {k: v for k, v in labels.items() if all(labels_of(each).get(k) != v for each in workloads.values())}
+    wanted = {**selector, **own} if own and workloads else {}
+    facts = {"service": name_of(service), "workload": told_as(target.workload)}
+    text = said(
+        "serviceSelectsStranger",
+        share=round(100 * len(lost) / len(outcomes)),
+        how=", ".join(dict.fromkeys(str(each.lost) for each in lost)),
+        others=" and ".join(f"the Pods of {each}" for each in workloads)
+        or ("another Pod" if len(strangers) == 1 else f"{len(strangers)} other Pods"),
+        **facts,
+    )
+    written = ", ".join(f"{key}: {value}" for key, value in wanted.items())
+    words = fix("serviceSelectsStranger", "selector" if wanted else "", selector=written, **facts)
+    return Judgement("inconclusive", f"{text}. {words}", (Advice("serviceSelectsStranger", words, len(lost)),))
+
+
 def _listen(target: Target, container: Object) -> str:
     port, service = target.container_port, name_of(target.service.obj)
     declared = [own["containerPort"] for own in container.get("ports") or ()]
@@ -129,7 +153,7 @@ def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> 
     """The manifests with the patch in the workload."""
     changed = []
     for each in manifests:
-        if each.resource in WORKLOADS and name_of(each.obj) == name_of(owner):
+        if each.resource in WORKLOADS and is_same(each, owner):
             each = replace(each, obj=strategic_merge_patch(each.resource, each.obj, patch))
         changed.append(each)
     return changed
@@ -149,26 +173,21 @@ def _port(service: Object, options: "RolloutOptions") -> Object:
     raise UserError(f"{asked}the TCP ports of Service {name_of(service)} are {names}{choose}")
 
 
-def _labels(workload: Object) -> dict[str, str]:
-    labels: dict[str, str] = workload["spec"]["template"]["metadata"].get("labels") or {}
-    return labels
-
-
 def _why_not(service: Object, workload: Object) -> str:
     """Why a Service does not select the workload's Pods, "" when it does."""
-    selector, labels = service["spec"].get("selector") or {}, _labels(workload)
+    selector = service["spec"].get("selector") or {}
     if namespace_of(service) != namespace_of(workload):
         return f"Service {namespace_of(service)}/{name_of(service)} is in another namespace"
     if not selector:
         return f"Service {name_of(service)} selects nothing (it has no spec.selector)"
-    if all(labels.get(key) == value for key, value in selector.items()):
+    if selects(service, workload):
         return ""
     return f"Service {name_of(service)} selects {_told(selector)}"
 
 
 def _none_selects(manifests: Sequence[Manifest], workload: Manifest) -> str:
     what = f"{workload.resource.kind} {name_of(workload.obj)}"
-    labels = _labels(workload.obj)
+    labels = labels_of(workload)
     services = [each.obj for each in manifests if each.resource == SERVICES]
     if not services:
         wanted = ", ".join(f"{key}: {value}" for key, value in labels.items())

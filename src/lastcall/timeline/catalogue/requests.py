@@ -99,6 +99,19 @@ REQUESTS: Mapping[str, Cause] = {
             "listen on $port (on 0.0.0.0, not on 127.0.0.1)",
         },
     ),
+    "serviceSelectsStranger": Cause(
+        title="A Service selects the Pods of another workload, too, which do not answer its requests.",
+        remedy="Give the Service's selector a label that only the Pods have that serve.",
+        texts={
+            "": "$share % of the requests were lost before anything was disrupted ($how): Service $service selects "
+            "$others, too, and none of those answered",
+        },
+        fixes={
+            "": "Give spec.selector of Service $service a label that only the Pods of $workload have.",
+            "selector": "spec.selector of Service $service: {$selector}, which only the Pods of $workload have.",
+        },
+        lint=("serviceSelectsStranger",),
+    ),
     "crashedUnderLoad": Cause(
         title="A container crashed while it served requests.",
         remedy="See its exit code and its last log lines: no change of the manifest is known to help.",
