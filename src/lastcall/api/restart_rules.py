@@ -21,6 +21,11 @@ def matching_rule(container: Object, exit_code: int) -> Object | None:
     return None
 
 
+def restarts_by_rule(container: Object, exit_code: int) -> bool:
+    """Whether it is one of the container's own rules that starts it again after this exit, or all containers."""
+    return (matching_rule(container, exit_code) or {}).get("action") in ("Restart", RESTART_ALL)
+
+
 def container_should_restart(container: Object, pod: Object, exit_code: int) -> bool:
     """Whether the restart policies want a new instance after this exit (ContainerShouldRestart)."""
     rule = matching_rule(container, exit_code)

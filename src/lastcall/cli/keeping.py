@@ -26,7 +26,7 @@ async def kept_on_failure(
         if not is_dead():
             await _stay(str(error), kubeconfig(), say, interrupts)
         raise
-    if result.judgement.verdict != "nothing lost":
+    if result.judgement.verdict != "nothing lost" or result.crashed:
         await _stay(result.judgement.sentence, kubeconfig(), say, interrupts)
     return result
 

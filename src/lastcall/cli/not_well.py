@@ -1,6 +1,8 @@
 """What became of the containers of a Pod that is not well: how they ended, why, and what they printed last. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.cli.waiting_causes import PRINTED_BY_INIT, fix_of, fixes_for
@@ -11,7 +13,7 @@ from lastcall.timeline.findings_restarts import last_words
 from lastcall.timeline.pod_facts import pod_facts
 from lastcall.timeline.record import Record
 from lastcall.timeline.render.wording import printable
-from lastcall.timeline.story import Ending, PodFacts
+from lastcall.timeline.story import Ending, Finding, PodFacts
 
 _LESS = ("probeFailed", "crashLoop")
 """Causes of which an end that was seen tells more."""
@@ -38,8 +40,26 @@ def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: i
     return [*_lines(ending), *_waited_for(pod, ending, now_ns), *_words(_of_unready(pod, ending))]
 
 
-def ends_of_all(records: Sequence[Record], version: str) -> list[str]:
-    """Lines about every Pod of which a container crashed or was restarted before the Pod's own end."""
+_SECONDS = re.compile(r"\d+(?:\.\d+)? m?s\b")
+
+
+@dataclass(frozen=True, slots=True)
+class NotWell:
+    """A Pod (`namespace/name`) of which a container crashed or was restarted before the Pod's own end; `lines` tell it
+    to people, with what the container printed last."""
+
+    pod: str
+    findings: tuple[Finding, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is a failure: no init container that was tried again until it succeeded, say."""
+        return any(each.severity == "problem" for each in self.findings)
+
+
+def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
+    """Every Pod that was not well."""
     suspects: dict[str, None] = {}
     starts: set[tuple[str, str]] = set()
     for record in records:
@@ -50,11 +70,26 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[str]:
         elif record.kind == kinds.PROCESS_EXITED and record.facts.get("exitCode"):
             suspects[record.pod_uid] = None
     of_them = [record for record in records if record.pod_uid in suspects]
-    lines = []
+    found = []
     for ending in build_endings(of_them, [PodFacts(uid, "", "") for uid in suspects], kubernetes_version=version):
-        if found := _lines(ending):
-            lines += [f"{ending.pod.namespace}/{ending.pod.name} was not well:", *found]
-    return lines
+        if lines := _lines(ending):
+            findings = tuple(each for each in ending.findings if each.id in _OF_ENDS)
+            found.append(NotWell(f"{ending.pod.namespace}/{ending.pod.name}", findings, tuple(lines)))
+    return found
+
+
+def told_once(not_well: Iterable[NotWell]) -> list[tuple[str, NotWell]]:
+    """Those of which something else is told, with the names of all Pods that are alike in it: replicas crash alike."""
+    found: dict[str, list[NotWell]] = {}
+    for each in not_well:
+        found.setdefault(_SECONDS.sub("#", "\n".join(each.lines)), []).append(each)
+    names = {key: [each.pod for each in those] for key, those in found.items()}
+    return [(_names(names[key]), those[0]) for key, those in found.items()]
+
+
+def _names(pods: Sequence[str]) -> str:
+    others = len(pods) - 1
+    return pods[0] if not others else f"{pods[0]} and {others} other Pod{'s' if others > 1 else ''}"
 
 
 def _lines(ending: Ending) -> list[str]:

@@ -215,7 +215,7 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods;
     whatever else they hold is created, too, and other workloads are waited for. A cluster is started for it and gone
     afterwards. Exit status: 0 nothing was lost (or no more than --max-lost), 3
-    requests were lost, --max-p99 is broken or a container crashed before anything was disrupted, 4 requests were lost
+    requests were lost, --max-p99 is broken, or a container crashed or was restarted by a probe, 4 requests were lost
     before anything was disrupted, or nobody answered, 2 bad input, 1 anything else. With --apply-advice the run with
     the advice decides. With --find-safe: 0 a safe lag was found, 3 there is none, or the one given is beyond it.
 
@@ -421,7 +421,7 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Resu
     if sys.platform != "linux":
         raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
     from lastcall.cli.keeping import kept_on_failure
-    from lastcall.cli.not_well import ends_of_all
+    from lastcall.cli.not_well import ends_of_all, told_once
     from lastcall.cli.rollout_session import RolloutSession
     from lastcall.cli.rollout_target import find_target
 
@@ -453,6 +453,14 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Resu
             progress = _Progress()
             session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show, nodes=nodes)
 
+            async def experiment() -> "Result":
+                result = await session.run(manifests)
+                found = ends_of_all(session.records, options.kubernetes_version)
+                for names, each in told_once(found):
+                    for line in (f"not well: {names}", *each.lines):
+                        progress.say(line)
+                return replace(result, not_well=found)
+
             async def run() -> "Result":
                 task, loop = asyncio.current_task(), asyncio.get_running_loop()
                 assert task is not None
@@ -462,14 +470,11 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Resu
 
                 interrupts.on_first = cancel
                 interrupts.check()
-                work = session.run(manifests)
+                work = experiment()
                 if options.keep_on_failure:
                     work = kept_on_failure(work, cluster.kubeconfig_path, progress.say, session.is_dead, interrupts)
                 try:
-                    result = await work
-                    for line in ends_of_all(session.records, options.kubernetes_version):
-                        progress.say(line)
-                    return result
+                    return await work
                 finally:
                     interrupts.on_first = None
                     progress.end()

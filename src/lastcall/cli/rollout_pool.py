@@ -9,7 +9,7 @@ from lastcall.traffic.latency import Latencies, Latency, latencies
 from lastcall.traffic.thresholds import Pooled, Thresholds, check, holds
 
 LOSES = 3
-"""Exit status when requests were lost, or a limit is broken."""
+"""Exit status when requests were lost, a limit is broken, or a container crashed or was restarted by a probe."""
 INCONCLUSIVE = 4
 """Exit status when some were lost before anything was disrupted, or when nobody answered."""
 
@@ -23,12 +23,13 @@ def pool(results: Sequence[Result]) -> Pooled:
         total=sum(each.account.total for each in useful),
         lost=sum(len(each.account.lost) for each in useful),
         latency=latencies((each.outcomes, each.span) for each in useful),
+        crashed=sum(each.crashed for each in results),
     )
 
 
 def exit_status(found: Pooled, thresholds: Thresholds) -> int:
     """Of all runs with the same manifest."""
-    if found.inconclusive < found.runs and not holds(thresholds, found):
+    if found.crashed or (found.inconclusive < found.runs and not holds(thresholds, found)):
         return LOSES
     unsure = any(each.unsure for each in check(thresholds, found))
     return INCONCLUSIVE if found.inconclusive or unsure else 0
@@ -44,6 +45,7 @@ def pooled_json(found: Pooled, thresholds: Thresholds) -> dict[str, Any]:
     return {
         "runs": found.runs,
         "inconclusive": found.inconclusive,
+        "crashed": found.crashed,
         "total": found.total,
         "lost": found.lost,
         "upperBound": upper_bound(found.lost, found.total),

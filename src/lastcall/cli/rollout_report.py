@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall import __version__
 from lastcall.cli.not_simulated import OF_THE_RUN, Note
+from lastcall.cli.not_well import told_once
 from lastcall.cli.rollout_lost import alike, tell_lost
 from lastcall.cli.rollout_pool import latency_json, pool, pooled_json, worst
 from lastcall.cli.rollout_result import Result
@@ -126,6 +127,9 @@ def tell_text(console: "Console", result: Result) -> None:
     console.print()
     style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
+    for names, ended in told_once(each for each in result.not_well if each.failed):
+        for finding in (each for each in ended.findings if each.severity == "problem"):
+            console.print(Text("not well: ", style="bold red") + Text(f"{names}: {finding.text}"))
     for advice in result.judgement.advice[1:] if not result.unheard else ():
         console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if result.judgement.patch:
@@ -291,6 +295,18 @@ def _experiment(result: Result) -> dict[str, Any]:
             for a in result.judgement.advice
         ],
         "patch": result.judgement.patch,
+        "notWell": [
+            {
+                "pod": each.pod,
+                "id": f.id,
+                "severity": f.severity,
+                "container": f.container,
+                "text": f.text,
+                "advice": f.advice or None,
+            }
+            for each in result.not_well
+            for f in each.findings
+        ],
         "lostRequests": [_lost(each) for each in found.lost],
         "pods": [
             {

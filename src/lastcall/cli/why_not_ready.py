@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.restart_rules import restarts_by_rule
 
 HOPELESS = (
     "ErrImageNeverPull",
@@ -56,11 +57,12 @@ def is_crash_looping(pod: Object) -> bool:
 
 
 def _crashed(pod: Object) -> Iterator[Object]:
-    """The statuses of containers whose last end was a failure."""
-    status = pod.get("status") or {}
+    """The statuses of containers whose last end was a failure, and not one that its own rules restart."""
+    status, specs = pod.get("status") or {}, _specs(pod)
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         ends = ((container.get(state) or {}).get("terminated") or {} for state in ("state", "lastState"))
-        if next((end["exitCode"] for end in ends if "exitCode" in end), 0):
+        code = next((end["exitCode"] for end in ends if "exitCode" in end), 0)
+        if code and not restarts_by_rule(specs.get(container.get("name")) or {}, code):
             yield container
 
 
@@ -240,10 +242,14 @@ def why_still_there(pod: Object) -> list[str]:
     ]
 
 
+def _specs(pod: Object) -> dict[Any, Object]:
+    spec = pod.get("spec") or {}
+    return {each.get("name"): each for kind in ("initContainers", "containers") for each in spec.get(kind) or []}
+
+
 def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
     """(container, reason, message) of every container that waits or has failed."""
-    status, spec = pod.get("status") or {}, pod.get("spec") or {}
-    specs = {each.get("name"): each for kind in ("initContainers", "containers") for each in spec.get(kind) or []}
+    status, specs = pod.get("status") or {}, _specs(pod)
     for statuses in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(statuses) or []:
             state, name = container.get("state") or {}, str(container.get("name"))

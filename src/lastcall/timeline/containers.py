@@ -92,7 +92,7 @@ def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: S
         disposition=_disposition(state.record.facts, kill) if state else "",
         caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),
         started_at=last[0].at if started else None,
-        ended_by=_ended_by(last, exit_, requested),
+        ended_by=_by_its_rule(_ended_by(last, exit_, requested), code, facts),
         probe=_failed_probe(last),
         last_lines=_last_lines(last),
         oom_kills=_whole(exit_.record.facts.get("oomKills")) if exit_ else None,
@@ -114,6 +114,12 @@ def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | 
     if first.record.facts.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
         return "itself"  # it was about to be stopped, and was quicker
     return _ENDED_BY.get(str(first.record.facts.get("reason") or ""), "node")
+
+
+def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> EndedBy:
+    """An exit that its rules restart is what they are there for."""
+    asked = any((code in codes) == (operator == "In") for operator, codes in facts.restart_rules)
+    return "restartRule" if ended_by == "itself" and code and asked else ended_by
 
 
 def _failed_probe(entries: Sequence[Entry]) -> FailedProbe | None:

@@ -146,6 +146,16 @@ def _completed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding])
         yield Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
 
 
+def _by_rule(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+    """It asked for a restart, as its restartPolicyRules have it."""
+    those = [c for c in [*runs, *last] if c.ended_by == "restartRule"]
+    if those:
+        c = those[-1]
+        after = f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else ""
+        text = said("restartedByRule", container=c.name, code=c.exit_code, times=_times(len(those)), after=after)
+        yield Finding("restartedByRule", "info", text, c.name)
+
+
 def _post_start(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
     those = [c for c in [*runs, *last] if c.ended_by == "postStartHook"]
     if those:
@@ -159,6 +169,7 @@ _RULES: tuple[Callable[[Sequence[ContainerEnding], Sequence[ContainerEnding]], I
     _by_probe,
     _crashed,
     _post_start,
+    _by_rule,
     _completed,
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.restart_rules import RESTART_ALL
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
@@ -61,13 +62,27 @@ def _container_facts(container: Object, kind: "ContainerKind", terminated: Objec
         exit_code=terminated.get("exitCode"),
         reason=terminated.get("reason"),
         signal=terminated.get("signal"),
+        restart_rules=_restart_rules(container),
     )
 
 
-def container_facts(pod: Object) -> list[dict[str, str]]:
+def _restart_rules(container: Object) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """They count only beside a policy of the container's own (`api/restart_rules.py`)."""
+    if not container.get("restartPolicy"):
+        return ()
+    return tuple(
+        (str(codes.get("operator")), tuple(codes.get("values") or ()))
+        for rule in container.get("restartPolicyRules") or ()
+        if rule.get("action") in ("Restart", RESTART_ALL)
+        for codes in (rule.get("exitCodes") or {},)
+    )
+
+
+def container_facts(pod: Object) -> list[dict[str, Any]]:
     """What a PodCreated record says of a Pod's containers, for a story without the object."""
     return [
         {"name": facts.name, "kind": facts.kind, "preStop": facts.pre_stop}
+        | ({"restartRules": facts.restart_rules} if facts.restart_rules else {})
         for facts in (_container_facts(container, kind, {}) for kind, container in _containers(pod.get("spec") or {}))
     ]
 
@@ -130,4 +145,7 @@ def _recorded(created: Record) -> "Iterable[ContainerFacts]":
 
     for each in created.facts.get("containers") or []:
         kind = _KINDS.get(str(each.get("kind")), "container")
-        yield ContainerFacts(str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""))
+        rules = tuple((str(operator), tuple(codes)) for operator, codes in each.get("restartRules") or ())
+        yield ContainerFacts(
+            str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""), restart_rules=rules
+        )

@@ -24,14 +24,16 @@ PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"
 ContainerKind = Literal["container", "sidecar", "init", "ephemeral"]
 Severity = Literal["info", "warning", "problem"]
 
-EndedBy = Literal["", "itself", "livenessProbe", "startupProbe", "postStartHook", "node"]
-"""Who ended one run of a container. itself: nothing had told it to stop. node: the Pod's end, or what the node decided
-for another reason than a probe or a hook. "": it had not ended."""
+EndedBy = Literal["", "itself", "restartRule", "livenessProbe", "startupProbe", "postStartHook", "node"]
+"""Who ended one run of a container. itself: nothing had told it to stop. restartRule: the same, with an exit code for
+which its restartPolicyRules restart it, or all containers: it asked for that. node: the Pod's end, or what the node
+decided for another reason than a probe or a hook. "": it had not ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerFacts:
-    """What the API object says of a container. The last three are of its Terminated state, None without one."""
+    """What the API object says of a container. Exit code, reason and signal are of its Terminated state, None without
+    one."""
 
     name: str
     kind: ContainerKind = "container"
@@ -41,6 +43,8 @@ class ContainerFacts:
     exit_code: int | None = None
     reason: str | None = None
     signal: int | None = None
+    restart_rules: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """In and NotIn with the exit codes for which its restartPolicyRules restart it, or all containers."""
 
 
 @dataclass(frozen=True, slots=True)

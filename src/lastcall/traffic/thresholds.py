@@ -36,13 +36,15 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Several runs of one manifest as one experiment. `inconclusive` runs are counted and not pooled."""
+    """Several runs of one manifest as one experiment. `inconclusive` runs are counted and not pooled. In `crashed` of
+    the runs a container crashed, or was restarted by a probe."""
 
     runs: int
     inconclusive: int
     total: int
     lost: int
     latency: Latencies
+    crashed: int = 0
 
     @property
     def upper_bound(self) -> float:

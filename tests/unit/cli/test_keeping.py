@@ -12,8 +12,9 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.keeping import kept_on_failure
 
 
-def result(verdict: str) -> Any:
-    return SimpleNamespace(judgement=SimpleNamespace(verdict=verdict, sentence="3 of 90 requests were lost"))
+def result(verdict: str, crashed: bool = False) -> Any:
+    judgement = SimpleNamespace(verdict=verdict, sentence="3 of 90 requests were lost")
+    return SimpleNamespace(judgement=judgement, crashed=crashed)
 
 
 async def kept(outcome: Any, dead: bool = False) -> tuple[Any, list[str]]:
@@ -47,9 +48,13 @@ def test_what_has_lost_nothing_is_not_kept() -> None:
     assert asyncio.run(kept(good)) == (good, [])
 
 
-@pytest.mark.parametrize("verdict", ["requests lost", "inconclusive"])
-def test_a_cluster_that_lost_requests_stays_until_ctrl_c_and_says_how_to_use_it(verdict: str) -> None:
-    bad = result(verdict)
+@pytest.mark.parametrize(
+    ("verdict", "crashed"), [("requests lost", False), ("inconclusive", False), ("nothing lost", True)]
+)
+def test_a_cluster_that_lost_requests_or_in_which_something_crashed_stays_until_ctrl_c(
+    verdict: str, crashed: bool
+) -> None:
+    bad = result(verdict, crashed)
     found, said = asyncio.run(kept(bad))
     assert found is bad
     assert said[0] == "3 of 90 requests were lost" and "kubectl --kubeconfig /proc/1/fd/9 get pods -A" in said[-1]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.not_well import ends_of_all, ends_told, with_ends
+from lastcall.cli.not_well import ends_of_all, ends_told, told_once, with_ends
 from lastcall.cli.waiting_causes import fix_of
 from lastcall.cli.why_not_ready import has_failed, why_not_ready
 from lastcall.timeline import kinds
@@ -137,9 +137,16 @@ def test_of_all_pods_those_are_told_whose_containers_ended_before() -> None:
     ended = [record(1, kinds.PROCESS_STARTED, uid="w", pid=9), record(2, kinds.DELETE_ACCEPTED, "", uid="w"),
              record(3, kinds.STOP_REQUESTED, uid="w"),
              record(4, kinds.PROCESS_EXITED, uid="w", pid=9, exitCode=143)]  # fmt: skip
-    lines = ends_of_all([made, *crash(1), *well, *ended], "1.36")
-    assert lines[0] == "shop/web was not well:" and "app crashed" in lines[1]
-    assert sum("was not well" in line for line in lines) == 1
+    (found,) = ends_of_all([made, *crash(1), *well, *ended], "1.36")
+    assert found.pod == "shop/web" and "app crashed" in found.lines[0]
+    assert found.failed and [each.id for each in found.findings] == ["crashed"]
+
+
+def test_pods_that_ended_alike_are_told_once() -> None:
+    records = [*crash(1, "a"), *crash(1, "b"), *crash(1.5, "c"), *crash(1, "d")[:2],
+               record(2, kinds.PROCESS_EXITED, uid="d", pid=7, exitCode=4, signal=None)]  # fmt: skip
+    told = told_once(ends_of_all(records, "1.36"))
+    assert [names for names, _ in told] == ["/a and 2 other Pods", "/d"]
 
 
 def test_a_status_says_whether_a_container_has_failed() -> None:

@@ -16,9 +16,11 @@ from lastcall.cli import rollout as command
 from lastcall.cli.errors import CommandError, WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.not_simulated import Note
+from lastcall.cli.not_well import NotWell
 from lastcall.cli.rollout_options import RolloutOptions
 from lastcall.cli.rollout_report import as_json, tell_results
 from lastcall.cli.rollout_result import Result
+from lastcall.timeline.story import Finding, Severity
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife
@@ -73,10 +75,21 @@ def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     assert left == []
 
 
+def not_well(id_: str, severity: Severity) -> tuple[NotWell, ...]:
+    finding = Finding(id_, severity, "app crashed, by itself (exit code 3)", "app", "See what it printed.")
+    return (NotWell("default/web-1", (finding,), ("  app crashed",)),)
+
+
+CRASHED, TRIED_AGAIN = not_well("crashed", "problem"), not_well("initContainerFailed", "info")
 STATUS = [
     ("nothing lost", [found(0)], {}, 0),
     ("some lost", [found(1)], {}, 3),
     ("no more than may be", [found(1)], {"max_lost": MaxLost(1)}, 0),
+    ("nothing lost, and a container crashed", [found(0, not_well=CRASHED)], {}, 3),
+    ("no more lost than may be, and a container crashed", [found(1, not_well=CRASHED)], {"max_lost": MaxLost(1)}, 3),
+    ("inconclusive, and a container crashed", [found(1, control=1, not_well=CRASHED)], {}, 3),
+    ("an init container that was tried again", [found(0, not_well=TRIED_AGAIN)], {}, 0),
+    ("of several runs a container crashed in one", [found(0), found(0, not_well=CRASHED)], {"runs": 2}, 3),
     ("more than may be", [found(2)], {"max_lost": MaxLost(1)}, 3),
     ("inconclusive", [found(1, control=1)], {}, 4),
     ("slower than may be", [found(0, took=0.3)], {"max_p99": {"": 0.2}}, 3),
@@ -171,7 +184,11 @@ SCHEMA = json.loads((Path(__file__).resolve().parents[3] / "docs" / "rollout-v1.
 def test_the_document_is_what_its_published_schema_says() -> None:
     notes = (Note("ingressIgnored", "Ingress shop", "kept"), Note("generatorLate", "", "late"))
     unheard = replace(found(0, control=3), unheard=True)
-    results = [found(2, notes=notes), unheard, replace(found(0), advised=True, node="node-1", nodes=2)]
+    results = [
+        found(2, notes=notes, not_well=CRASHED),
+        unheard,
+        replace(found(0), advised=True, node="node-1", nodes=2),
+    ]
     document = json.loads(json.dumps(as_json(results, Thresholds(MaxLost(1), {"": 0.1}))))
     assert list(published_schema.problems(document, SCHEMA, root=SCHEMA)) == []
     assert [each["id"] for each in document["experiments"][0]["notes"]] == ["generatorLate"]
@@ -197,6 +214,12 @@ def test_people_see_latencies_the_drained_node_and_what_was_not_simulated() -> N
     lines = [line.split() for line in told.splitlines()]
     assert ["fresh", "before", "20", *["10", "ms"] * 4] in lines
     assert ["during", "98", *["10", "ms"] * 4] in lines
+
+
+def test_a_container_that_crashed_is_told_beside_the_verdict() -> None:
+    told = text_of(found(0, not_well=CRASHED))
+    assert "nothing lost: " in told and "not well: default/web-1: app crashed, by itself (exit code 3)" in told
+    assert "not well" not in text_of(found(0, not_well=TRIED_AGAIN))
 
 
 def test_of_several_runs_each_has_a_line_and_the_worst_one_its_story() -> None:

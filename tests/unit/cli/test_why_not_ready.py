@@ -293,6 +293,19 @@ def test_three_failures_in_a_row_are_a_crash_loop(times: int, code: int, state: 
     assert Crashed("").exit_status == 3
 
 
+def test_exits_that_a_rule_of_the_container_restarts_are_no_crash_loop() -> None:
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    spec = {"containers": [{"name": "app", "restartPolicy": "Never", "restartPolicyRules": rules}]}
+    for code, looping in ((42, False), (1, True)):
+        ended = {
+            "name": "app",
+            "restartCount": 4,
+            "state": {"waiting": {}},
+            "lastState": {"terminated": {"exitCode": code}},
+        }
+        assert is_crash_looping({**pod({"containerStatuses": [ended]}), "spec": spec}) is looping
+
+
 def test_who_has_crashed_is_not_told_to_correct_its_readiness_probe() -> None:
     refused = event("Unhealthy", "Readiness probe failed: connect: connection refused")
     assert any("probe's port" in line for line in why_not_ready(pod(RUNS), [refused]))

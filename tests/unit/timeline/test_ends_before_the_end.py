@@ -7,6 +7,8 @@ import pytest
 from lastcall.cli.exit_status import exit_status
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
+from lastcall.timeline.pod_facts import container_facts, facts_from_records, pod_facts
+from lastcall.timeline.record import Record
 from lastcall.timeline.render.chrome_trace import trace_document
 from lastcall.timeline.render.html import html_page
 from lastcall.timeline.render.json_v1 import ending_document
@@ -131,6 +133,49 @@ def test_a_sidecar_that_the_node_ended_with_its_pod_is_no_crash_and_did_not_end_
     assert [(each.id, each.container) for each in ending.findings if "ended by itself" in each.text] == [
         ("endedByItself", "app")
     ]
+
+
+RULES = [("In", (42,)), ("NotIn", (0, 1))]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_exit_for_which_a_rule_restarts_the_container_is_no_crash(new_tape: Any, rule: Any) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("app", restart_rules=(rule,)),))
+    run(tape, -10, -9, code=42)
+    run(tape, -8, -7, code=42)
+    tape.started(at=-5)
+    deleted(tape)
+    ending = tape.ending()
+    assert (ending.outcome, [each.ended_by for each in ending.earlier]) == ("graceful", ["restartRule"] * 2)
+    assert not [each for each in ending.findings if each.severity == "problem"]
+    found = finding(ending, "restartedByRule")
+    assert (
+        "app was restarted by its restartPolicyRules 2 times, the last one 1.0 s after its start: exit code 42"
+        in found.text
+    )
+
+
+def test_another_exit_than_those_of_its_rules_is_a_crash(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("app", restart_rules=RULES[:1]),))
+    run(tape, -10, -9, code=3)
+    tape.started(at=-5)
+    deleted(tape)
+    assert tape.ending().outcome == "crashed"
+
+
+def test_rules_of_an_object_and_of_a_record_are_the_same() -> None:
+    rules = [
+        {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}},
+        {"action": "Terminate", "exitCodes": {"operator": "In", "values": [1]}},
+    ]
+    containers = [{"name": "app", "restartPolicy": "Never", "restartPolicyRules": rules},
+                  {"name": "web", "restartPolicyRules": rules}]  # fmt: skip
+    pod = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {"containers": containers}}
+    created = Record("1", 0, 0, "apiserver", k.POD_CREATED, "u", facts={"containers": container_facts(pod)})
+    for facts in (pod_facts(pod), facts_from_records("u", [created])):
+        assert [each.restart_rules for each in facts.containers] == [(("In", (42,)),), ()]
 
 
 def test_a_signal_of_its_own_is_a_crash(new_tape: Any) -> None:

@@ -94,6 +94,10 @@ RESTARTS: Mapping[str, Cause] = {
         texts={"": "The kubelet restarted $container$times$after, for its postStart hook failed ($end)."},
         fixes={"": "Correct the postStart hook: its Event FailedPostStartHook says how it failed."},
     ),
+    "restartedByRule": Cause(
+        title="A container ended with an exit code for which its restartPolicyRules restart it: no crash.",
+        texts={"": "$container was restarted by its restartPolicyRules$times$after: exit code $code."},
+    ),
     "endsAndIsRestarted": Cause(
         title="A container succeeds and is started again, since restartPolicy is Always.",
         remedy="A Job for a program that ends; a Deployment for one that goes on.",
