@@ -15,7 +15,7 @@ from oci_registry import Fault, Registry
 from pods import Manifest
 from run_command import Lastcall, lastcall
 
-from lastcall.cri.sandbox.from_host import static_busybox
+from lastcall.cri.sandbox.images.from_host import static_busybox
 
 pytestmark = [
     pytest.mark.real_kernel,

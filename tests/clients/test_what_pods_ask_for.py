@@ -14,7 +14,7 @@ from kept_cluster import kept_cluster, make_images
 from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
 
-from lastcall.cri.sandbox.images import ImageStore, build_image
+from lastcall.cri.sandbox.images.exports import ImageStore, build_image
 from lastcall.cri.sandbox.spec import ImageConfig
 
 pytestmark = pytest.mark.real_kernel

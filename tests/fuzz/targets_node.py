@@ -23,8 +23,8 @@ from lastcall.cri.api import (
 )
 from lastcall.cri.docker_config import DockerConfigError, credentials_for, parse_docker_config, parse_dockercfg
 from lastcall.cri.sandbox.cni import conf, rules
-from lastcall.cri.sandbox.image_import import import_images
-from lastcall.cri.sandbox.image_layout import ImageLayout
+from lastcall.cri.sandbox.images.from_files import import_images
+from lastcall.cri.sandbox.images.layout import ImageLayout
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.shim.past import read_journals
 from lastcall.world import netlink

@@ -46,10 +46,10 @@ THROUGH_THE_WALL = {
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
     "cluster/local_path.py": {"asyncio.to_thread"},  # a volume with all that is in it is removed
     "cri/sandbox/cni/network.py": {"asyncio.to_thread"},  # a thread enters the network namespace
-    "cri/sandbox/image_store.py": {"asyncio.to_thread"},
-    "cri/sandbox/image_pull.py": {"asyncio.to_thread"},
-    "cri/sandbox/downloads.py": {"asyncio.to_thread"},
-    "cri/sandbox/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
+    "cri/sandbox/images/store.py": {"asyncio.to_thread"},
+    "cri/sandbox/images/pull.py": {"asyncio.to_thread"},
+    "cri/sandbox/images/downloads.py": {"asyncio.to_thread"},
+    "cri/sandbox/images/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
     "node/host_stats.py": {"asyncio.to_thread"},
     "node/log_rotation.py": {"asyncio.to_thread"},
@@ -77,7 +77,7 @@ STARTS_PROCESSES = {
     "cluster/detach.py",  # forks the front that outlives its terminal
     "cluster/init.py",  # forks the roles, executes the shim
     "cluster/host_credentials.py",  # docker's credential helpers
-    "cri/sandbox/from_host.py",  # asks busybox for its commands
+    "cri/sandbox/images/from_host.py",  # asks busybox for its commands
     "cri/sandbox/shim/child.py",  # what a container runs
     "cri/sandbox/shim/namespaces.py",  # a child that is a Pod's root writes its sysctls
     "cri/sandbox/shim/pause.py",  # PID 1 of shared PIDs, a program of its own

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import click
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.image_reference import Reference
+from lastcall.cri.sandbox.images.reference import Reference
 
 
 class BadInput(click.ClickException):

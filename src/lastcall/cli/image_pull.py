@@ -9,14 +9,14 @@ import click
 
 from lastcall.cli.image_errors import BadInput, told
 from lastcall.cli.image_text import size_text
-from lastcall.cri.sandbox.image_platform import Platform, PlatformError, parse_platform
-from lastcall.cri.sandbox.image_reference import Reference
-from lastcall.cri.sandbox.images import ImageStore, parse_reference
+from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
+from lastcall.cri.sandbox.images.platform import Platform, PlatformError, parse_platform
+from lastcall.cri.sandbox.images.reference import Reference
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.cri.sandbox.image_pull import Progress
+    from lastcall.cri.sandbox.images.pull import Progress
 
     Show = Callable[[Console, Reference], AbstractContextManager[Callable[[Progress], None]]]
 
@@ -45,7 +45,7 @@ def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
 
 async def _pull(reference: Reference, platform: Platform | None, console: "Console", show: "Show") -> None:
     from lastcall.cluster.egress import local_way_out
-    from lastcall.cri.sandbox.image_pull import ImagePuller, Progress
+    from lastcall.cri.sandbox.images.pull import ImagePuller, Progress
     from lastcall.world.clock import monotonic
     from lastcall.world.world import World
 

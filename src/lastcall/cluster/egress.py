@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from lastcall.cluster.outside import outside_address
-from lastcall.cri.sandbox.way_out import DialError
+from lastcall.cri.sandbox.images.way_out import DialError
 from lastcall.world import walls
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _host_credentials(repository: str) -> Message | None:
 
 
 class EgressClient:
-    """The node's end. Implements `lastcall.cri.sandbox.way_out.WayOut`.
+    """The node's end. Implements `lastcall.cri.sandbox.images.way_out.WayOut`.
 
     A node that was started anew finds answers to its predecessor's questions: they are dropped, their fds closed.
     """

@@ -34,8 +34,8 @@ from lastcall.cluster.options import (
 from lastcall.cluster.plan import NodePlan, Plan
 from lastcall.cluster.standing_walls import put_up_walls
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
-from lastcall.cri.sandbox.image_layout import ImageLayout
-from lastcall.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
+from lastcall.cri.sandbox.images.exports import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
+from lastcall.cri.sandbox.images.layout import ImageLayout
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
@@ -289,7 +289,7 @@ def _pulls(world: World, way_out: EgressClient) -> Pulls:
     """From registries, by connections that front dials."""
 
     async def pull(layout: ImageLayout, reference: Reference, auth: AuthConfig | None) -> object:
-        from lastcall.cri.sandbox.image_pull import ImagePuller  # for the first pull only
+        from lastcall.cri.sandbox.images.pull import ImagePuller  # for the first pull only
 
         return await ImagePuller(world, layout, way_out).pull(reference, auth)
 

@@ -14,7 +14,7 @@ from lastcall.cluster.egress import EgressClient
 from lastcall.cluster.layout import NodeLayout
 from lastcall.cluster.outside import NOT_OUTSIDE, outside_address
 from lastcall.cluster.splice import reset, splice
-from lastcall.cri.sandbox.way_out import DialError
+from lastcall.cri.sandbox.images.way_out import DialError
 from lastcall.proxy import nft_encode
 from lastcall.proxy import nft_statements as nft
 from lastcall.proxy.nft_objects import AddChain, AddRule, Chain, Hook, Transaction

@@ -8,7 +8,7 @@ import pytest
 from lastcall.cluster import outside, pod_egress
 from lastcall.cluster.egress import EgressClient, EgressServer, egress_pair
 from lastcall.cluster.outside import outside_address
-from lastcall.cri.sandbox.way_out import DialError
+from lastcall.cri.sandbox.images.way_out import DialError
 from lastcall.proxy.nft_encode import batch
 from lastcall.proxy.nft_objects import AddRule
 from lastcall.proxy.nft_statements import text_of

@@ -17,8 +17,8 @@ from lastcall.cri.api import (
 from lastcall.cri.sandbox.cni.attachments import Attachments
 from lastcall.cri.sandbox.cni.conf import NetworkConfiguration
 from lastcall.cri.sandbox.cni.rules import Attachment
-from lastcall.cri.sandbox.image_layout import ImageError
-from lastcall.cri.sandbox.images import ImageStore, build_image
+from lastcall.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.cri.sandbox.images.layout import ImageError
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
 from lastcall.cri.sandbox.shim.past import read_journals

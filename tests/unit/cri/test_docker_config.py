@@ -14,7 +14,7 @@ from lastcall.cri.docker_config import (
     parse_dockercfg,
     parse_pull_secret,
 )
-from lastcall.cri.sandbox.registry_auth import parse_challenges, read_token
+from lastcall.cri.sandbox.images.registry_auth import parse_challenges, read_token
 
 
 def encoded(value: Any) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.image_reference import parse_reference
+from lastcall.cri.sandbox.images.reference import parse_reference
 
 DIGEST = "sha256:" + "ab" * 32
 

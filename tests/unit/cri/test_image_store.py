@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lastcall.cri.api import SUBSTITUTE_FOR, RuntimeServiceError
-from lastcall.cri.sandbox.from_host import BINDABLE, host_directories, is_static
-from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, ImageContent, write_image
-from lastcall.cri.sandbox.image_layout import IMAGE_NAME, Descriptor
-from lastcall.cri.sandbox.images import ImageError, ImageStore, build_image, default_root
+from lastcall.cri.sandbox.images.build import HOST_BINDS, MADE_FROM, ImageContent, write_image
+from lastcall.cri.sandbox.images.exports import ImageError, ImageStore, build_image, default_root
+from lastcall.cri.sandbox.images.from_host import BINDABLE, host_directories, is_static
+from lastcall.cri.sandbox.images.layout import IMAGE_NAME, Descriptor
 from lastcall.cri.sandbox.spec import ImageConfig
 
 FILES = {

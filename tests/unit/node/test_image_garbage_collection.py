@@ -5,7 +5,7 @@ import os
 import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Image, RuntimeServiceError
-from lastcall.cri.sandbox.images import ImageStore, build_image
+from lastcall.cri.sandbox.images.exports import ImageStore, build_image
 from lastcall.node.eviction_rules import Observation
 from lastcall.node.image_gc import (
     ImageGCError,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
-from lastcall.cri.sandbox.downloads import Download
-from lastcall.cri.sandbox.image_layout import (
+from lastcall.cri.sandbox.images.downloads import Download
+from lastcall.cri.sandbox.images.layout import (
     IMAGE_NAME,
     INDEXES,
     MAX_DOCUMENT,
@@ -24,11 +24,11 @@ from lastcall.cri.sandbox.image_layout import (
     ImageLayout,
     choose_manifest,
 )
-from lastcall.cri.sandbox.image_manifest import check_config, children, manifest_kind
-from lastcall.cri.sandbox.image_platform import Platform
-from lastcall.cri.sandbox.image_reference import Reference
-from lastcall.cri.sandbox.registry import STALL_SECONDS, Registry, RegistryError
-from lastcall.cri.sandbox.way_out import WayOut
+from lastcall.cri.sandbox.images.manifest import check_config, children, manifest_kind
+from lastcall.cri.sandbox.images.platform import Platform
+from lastcall.cri.sandbox.images.reference import Reference
+from lastcall.cri.sandbox.images.registry import STALL_SECONDS, Registry, RegistryError
+from lastcall.cri.sandbox.images.way_out import WayOut
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.image_build import MADE_FROM
-from lastcall.cri.sandbox.image_layers import Unzstd
-from lastcall.cri.sandbox.image_layout import (
+from lastcall.cri.sandbox.images.build import MADE_FROM
+from lastcall.cri.sandbox.images.layers import Unzstd
+from lastcall.cri.sandbox.images.layout import (
     CONFIG,
     IMAGE_NAME,
     INDEXES,
@@ -36,9 +36,9 @@ from lastcall.cri.sandbox.image_layout import (
     ImageLayout,
     choose_manifest,
 )
-from lastcall.cri.sandbox.image_manifest import check_config, children, manifest_kind
-from lastcall.cri.sandbox.image_platform import Platform
-from lastcall.cri.sandbox.image_reference import parse_reference
+from lastcall.cri.sandbox.images.manifest import check_config, children, manifest_kind
+from lastcall.cri.sandbox.images.platform import Platform
+from lastcall.cri.sandbox.images.reference import parse_reference
 
 STDIN = "-"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

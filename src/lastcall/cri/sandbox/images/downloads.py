@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from lastcall.cri.sandbox.image_layout import Descriptor, ImageError, ImageLayout
+from lastcall.cri.sandbox.images.layout import Descriptor, ImageError, ImageLayout
 from lastcall.world.files import sync_directory
 
 

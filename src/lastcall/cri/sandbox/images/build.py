@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
-from lastcall.cri.sandbox.image_layout import CONFIG, LAYER, MANIFEST, BlobWriter, Descriptor, ImageError, ImageLayout
+from lastcall.cri.sandbox.images.layout import CONFIG, LAYER, MANIFEST, BlobWriter, Descriptor, ImageError, ImageLayout
 from lastcall.cri.sandbox.spec import ImageConfig
 
 Files = Mapping[str, tuple[bytes | str | Path, int]]

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from lastcall.cri.api import Image
-from lastcall.cri.sandbox.image_layout import ImageError
+from lastcall.cri.sandbox.images.layout import ImageError
 from lastcall.world.files import replace_file
 
 _FILLING, _EMPTYING = ".unpacking-", ".removing-"

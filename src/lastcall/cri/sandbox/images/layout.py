@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.image_platform import Platform, choose, this_machine
+from lastcall.cri.sandbox.images.platform import Platform, choose, this_machine
 from lastcall.world.files import replace_file, sync_directory
 
 INDEX = "application/vnd.oci.image.index.v1+json"

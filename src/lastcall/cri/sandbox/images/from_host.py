@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, Files, ImageContent
+from lastcall.cri.sandbox.images.build import HOST_BINDS, MADE_FROM, Files, ImageContent
 from lastcall.cri.sandbox.spec import ImageConfig
 
 _DIRECTORIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc/alternatives")

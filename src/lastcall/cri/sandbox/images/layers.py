@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import IO, Any, BinaryIO, Protocol, cast
 
-from lastcall.cri.sandbox.image_layout import ImageError
+from lastcall.cri.sandbox.images.layout import ImageError
 
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _MAX_LINKS = 40  # as the kernel

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from lastcall.cri.sandbox.image_layout import (
+from lastcall.cri.sandbox.images.layout import (
     DOCKER_MANIFEST,
     INDEX,
     INDEXES,
@@ -13,7 +13,7 @@ from lastcall.cri.sandbox.image_layout import (
     ImageError,
     ImageLayout,
 )
-from lastcall.cri.sandbox.image_platform import Platform, platform_of, rank, this_machine
+from lastcall.cri.sandbox.images.platform import Platform, platform_of, rank, this_machine
 
 MAX_LAYERS = 512
 _SCHEMA_1 = (

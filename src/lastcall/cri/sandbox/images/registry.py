@@ -20,10 +20,10 @@ from yarl import URL
 from lastcall import __version__
 from lastcall.api.field import go_quote
 from lastcall.cri.api import AuthConfig
-from lastcall.cri.sandbox.image_layout import MAX_DOCUMENT
-from lastcall.cri.sandbox.image_reference import DEFAULT_DOMAIN, Reference
-from lastcall.cri.sandbox.registry_auth import Challenge, basic, parse_challenges, read_token
-from lastcall.cri.sandbox.way_out import DialError, WayOut
+from lastcall.cri.sandbox.images.layout import MAX_DOCUMENT
+from lastcall.cri.sandbox.images.reference import DEFAULT_DOMAIN, Reference
+from lastcall.cri.sandbox.images.registry_auth import Challenge, basic, parse_challenges, read_token
+from lastcall.cri.sandbox.images.way_out import DialError, WayOut
 from lastcall.world.clock import Clock
 
 MANIFEST_TYPES = (

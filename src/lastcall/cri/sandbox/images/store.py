@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from lastcall.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, Mount, RuntimeServiceError
-from lastcall.cri.sandbox.from_host import BINDABLE, host_image, python_image
-from lastcall.cri.sandbox.image_build import HOST_BINDS, MADE_FROM, ImageContent, write_image
-from lastcall.cri.sandbox.image_layers import NeedsMerge, merge_layer, unpack_layer
-from lastcall.cri.sandbox.image_layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
-from lastcall.cri.sandbox.image_reference import Reference, parse_reference
+from lastcall.cri.sandbox.images.build import HOST_BINDS, MADE_FROM, ImageContent, write_image
+from lastcall.cri.sandbox.images.from_host import BINDABLE, host_image, python_image
+from lastcall.cri.sandbox.images.layers import NeedsMerge, merge_layer, unpack_layer
+from lastcall.cri.sandbox.images.layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
+from lastcall.cri.sandbox.images.reference import Reference, parse_reference
+from lastcall.cri.sandbox.images.unpacked import UnpackedImages
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
-from lastcall.cri.sandbox.unpacked_images import UnpackedImages
 
 Substitutes = Mapping[str, Callable[[], ImageContent]]
 """Repository as people write it (`busybox`) → what makes an image to stand in for any tag of it."""
