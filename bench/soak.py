@@ -41,7 +41,7 @@ BOUNDED = {
     "PSS front": "records of the last 500 Pods that ended, 64 MiB at most (timeline/keep.py)",
     "PSS control-plane": "history of the store, 10 000 writes or 16 MiB or 5 min (store/index.py); what was told "
     "lately, 4 096 keys of each component that writes Events (client/event_correlator.py), which a Job reaches after "
-    "4 000; uids of 10 000 objects that are gone (controllers/garbagecollector.py)",
+    "4 000; uids of 10 000 objects that are gone (controllers/garbagecollector/controller.py)",
     "PSS node-1": "the allocator's arenas; records of the ring in shared memory",
     "PSS shim-1": "the record ring in shared memory, until each of its pages was written once",
     "PSS init": "the record ring in shared memory, until each of its pages was written once",

@@ -7,8 +7,8 @@ from workloads import events_about, listed, most_at_once, pods, template, worklo
 from lastcall.api.meta import is_terminating, labels_of, name_of
 from lastcall.api.pods import is_pod_ready
 from lastcall.api.resources import CONTROLLERREVISIONS, DAEMONSETS, EVENTS, PODS
-from lastcall.controllers.daemonset_decide import limits, manage, rolling_update, should_run, status_of
-from lastcall.controllers.pod_control import is_pod_active
+from lastcall.controllers.daemonset.decide import limits, manage, rolling_update, should_run, status_of
+from lastcall.controllers.pods.control import is_pod_active
 from lastcall.cri.simulated_program import Program
 
 DRAINS = {"app": Program(drain_seconds=2)}

@@ -7,7 +7,7 @@ from workloads import events_about, fewest_at_once, listed, most_at_once, pods, 
 from lastcall.api.meta import is_terminating, labels_of, name_of
 from lastcall.api.pods import is_pod_ready
 from lastcall.api.resources import DEPLOYMENTS, EVENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS
-from lastcall.controllers.pod_control import is_pod_active
+from lastcall.controllers.pods.control import is_pod_active
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds
 

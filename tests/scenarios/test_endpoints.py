@@ -6,7 +6,7 @@ from workloads import listed, workload
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import labels_of
 from lastcall.api.resources import ENDPOINTS, ENDPOINTSLICES, PODS, SERVICES
-from lastcall.controllers.endpointslice_mirroring import MIRRORED_BY
+from lastcall.controllers.services.mirroring import MIRRORED_BY
 
 SERVICE = {
     "apiVersion": "v1",

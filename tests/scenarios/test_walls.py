@@ -10,7 +10,8 @@ from workloads import events_about
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import name_of
 from lastcall.api.resources import PODS
-from lastcall.controllers import daemonset, podgc
+from lastcall.controllers.daemonset import controller as daemonset
+from lastcall.controllers.garbagecollector.pods import controller as podgc
 from lastcall.cri.simulated_program import Program
 from lastcall.node import pleg, pod_syncer, status_manager
 from lastcall.node.prober import worker as prober

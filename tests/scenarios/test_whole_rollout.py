@@ -13,9 +13,9 @@ from workloads import listed, pods, template, workload
 from lastcall.api.meta import Object, name_of, uid_of
 from lastcall.api.pods import get_condition, is_pod_ready
 from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS
-from lastcall.controllers.deployment_rolling import fenceposts
+from lastcall.controllers.deployment.rolling import fenceposts
 from lastcall.controllers.ownership import controller_of
-from lastcall.controllers.pod_control import is_pod_active
+from lastcall.controllers.pods.control import is_pod_active
 from lastcall.cri.simulated_program import Listener, Program
 
 REPLICAS = 500

@@ -44,7 +44,7 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
 from lastcall.cluster.virtual import component_user
 from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.storage_class import STANDARD_CLASS, SimulatedDirectories
+from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.simulated import Durations
 from lastcall.node.kubelet import Kubelet
 from lastcall.scheduler.scheduler import run_scheduler

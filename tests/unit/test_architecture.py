@@ -92,13 +92,13 @@ OBSERVES = {
     "cluster/standing_walls.py",  # what its walls caught
     "cri/sandbox/shim/__main__.py",  # what its walls caught
     "cluster/orphans.py",  # wait statuses of what a dead shim left
-    "controllers/cronjob.py",  # its own decision
-    "controllers/endpointslice.py",  # the slices it wrote
-    "controllers/deployment.py",  # the sizes it wrote
-    "controllers/garbagecollector.py",  # its own decision
-    "controllers/pod_control.py",  # its own decision
-    "controllers/ttlafterfinished.py",  # its own decision
-    "controllers/volume_protection.py",  # its own decision
+    "controllers/cronjob/controller.py",  # its own decision
+    "controllers/services/endpointslice/controller.py",  # the slices it wrote
+    "controllers/deployment/controller.py",  # the sizes it wrote
+    "controllers/garbagecollector/controller.py",  # its own decision
+    "controllers/pods/control.py",  # its own decision
+    "controllers/job/ttl_after_finished.py",  # its own decision
+    "controllers/volumes/protection.py",  # its own decision
     "cri/sandbox/runtime.py",  # the Pod's network
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses
     "node/image_manager.py",

@@ -17,7 +17,7 @@ from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVI
 from lastcall.cluster.plan import Plan
 from lastcall.cluster.standing_walls import put_up_walls
 from lastcall.controllers.manager import NAMES, run_controllers
-from lastcall.controllers.storage_class import STANDARD_CLASS
+from lastcall.controllers.volumes.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore

@@ -21,7 +21,7 @@ from lastcall.client.events import EventRecorder
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.cluster.virtual_load import Behaviour, ServingContainer, VirtualLoad
 from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.storage_class import STANDARD_CLASS, SimulatedDirectories
+from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.api import ContainerConfig, PodSandboxConfig
 from lastcall.cri.simulated import SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer

@@ -9,7 +9,7 @@ from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONTROLLERREVISIONS, Resource
 from lastcall.client.api import Client
-from lastcall.controllers.deployment_revisions import template_hash
+from lastcall.controllers.deployment.revisions import template_hash
 from lastcall.controllers.ownership import controller_reference
 
 REVISION_LABEL = "controller-revision-hash"

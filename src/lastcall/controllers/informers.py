@@ -10,10 +10,10 @@ from lastcall.api.meta import Object, namespace_of
 from lastcall.api.resources import PODS, SERVICES, Resource
 from lastcall.client.api import Client
 from lastcall.client.informer import IndexFunction, Informer
-from lastcall.controllers.endpointslice_reconcile import is_managed
-from lastcall.controllers.owned_pods import PodsByOwner
 from lastcall.controllers.ownership import orphans_of, owner_value
-from lastcall.controllers.pod_routes import PodRoutes
+from lastcall.controllers.pods.owned import PodsByOwner
+from lastcall.controllers.pods.routes import PodRoutes
+from lastcall.controllers.services.endpointslice.decide import is_managed
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -8,32 +8,32 @@ from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.controllers.clusterrole_aggregation import ClusterRoleAggregationController
-from lastcall.controllers.cronjob import CronJobController
-from lastcall.controllers.daemonset import DaemonSetController
-from lastcall.controllers.deployment import DeploymentController
-from lastcall.controllers.disruption import DisruptionController
-from lastcall.controllers.endpoints import EndpointsController
-from lastcall.controllers.endpointslice import EndpointSliceController, index_by_service
-from lastcall.controllers.endpointslice_mirroring import EndpointSliceMirroringController
-from lastcall.controllers.first_claim import NAMES as VOLUME_CONTROLLERS
-from lastcall.controllers.first_claim import VolumeControllers
-from lastcall.controllers.first_quota import FirstQuota
-from lastcall.controllers.garbagecollector import GarbageCollector
+from lastcall.controllers.cronjob.controller import CronJobController
+from lastcall.controllers.daemonset.controller import DaemonSetController
+from lastcall.controllers.deployment.controller import DeploymentController
+from lastcall.controllers.disruption.controller import DisruptionController
+from lastcall.controllers.garbagecollector.controller import GarbageCollector
+from lastcall.controllers.garbagecollector.pods.controller import PodGarbageCollector
 from lastcall.controllers.informers import Informers
-from lastcall.controllers.job import JobController
-from lastcall.controllers.loadbalancer import LoadBalancerController
-from lastcall.controllers.namespace import NamespaceController
-from lastcall.controllers.nodelifecycle import NodeLifecycleController
-from lastcall.controllers.nodettl import NodeTTLController
-from lastcall.controllers.podgc import PodGarbageCollector
-from lastcall.controllers.replicaset import REPLICATION_CONTROLLER, ReplicaSetController
-from lastcall.controllers.serviceaccount import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
-from lastcall.controllers.serviceaccount_tokens import COMPONENT as TOKENS
-from lastcall.controllers.serviceaccount_tokens import FirstTokenSecret
-from lastcall.controllers.statefulset import StatefulSetController
-from lastcall.controllers.storage_class import Directories
-from lastcall.controllers.tainteviction import TaintEvictionController
-from lastcall.controllers.ttlafterfinished import TTLAfterFinishedController
+from lastcall.controllers.job.controller import JobController
+from lastcall.controllers.job.ttl_after_finished import TTLAfterFinishedController
+from lastcall.controllers.namespace.controller import NamespaceController
+from lastcall.controllers.nodes.lifecycle import NodeLifecycleController
+from lastcall.controllers.nodes.taint_eviction import TaintEvictionController
+from lastcall.controllers.nodes.ttl import NodeTTLController
+from lastcall.controllers.quota.first_use import FirstQuota
+from lastcall.controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
+from lastcall.controllers.serviceaccount.controller import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
+from lastcall.controllers.serviceaccount.tokens import COMPONENT as TOKENS
+from lastcall.controllers.serviceaccount.tokens import FirstTokenSecret
+from lastcall.controllers.services.endpoints.controller import EndpointsController
+from lastcall.controllers.services.endpointslice.controller import EndpointSliceController, index_by_service
+from lastcall.controllers.services.loadbalancer import LoadBalancerController
+from lastcall.controllers.services.mirroring import EndpointSliceMirroringController
+from lastcall.controllers.statefulset.controller import StatefulSetController
+from lastcall.controllers.volumes.first_claim import NAMES as VOLUME_CONTROLLERS
+from lastcall.controllers.volumes.first_claim import VolumeControllers
+from lastcall.controllers.volumes.storage_class import Directories
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks

@@ -91,7 +91,7 @@ def in_kubelet(module: ModuleType) -> None:
 
 MODULES = {
     "lastcall.apiserver.http": in_requests,
-    "lastcall.controllers.job": in_jobs,
+    "lastcall.controllers.job.controller": in_jobs,
     "lastcall.node.kubelet": in_kubelet,
 }
 

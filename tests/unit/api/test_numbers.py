@@ -19,12 +19,12 @@ from lastcall.api.validation import validate_create
 from lastcall.api.validators.batch import schedule_problems
 from lastcall.apiserver.options import parse_delete_options, parse_resource_version
 from lastcall.apiserver.strategies.workloads import DaemonSetStrategy
-from lastcall.controllers.deployment_revisions import revision_of
-from lastcall.controllers.deployment_rolling import max_surge, max_unavailable
-from lastcall.controllers.job_indexes import Indexes
-from lastcall.controllers.job_pods import all_index_failures, completion_index
-from lastcall.controllers.replicaset_ranking import deletion_cost
-from lastcall.controllers.statefulset_decide import parent_and_ordinal
+from lastcall.controllers.deployment.revisions import revision_of
+from lastcall.controllers.deployment.rolling import max_surge, max_unavailable
+from lastcall.controllers.job.indexes import Indexes
+from lastcall.controllers.job.pods import all_index_failures, completion_index
+from lastcall.controllers.replicaset.ranking import deletion_cost
+from lastcall.controllers.statefulset.decide import parent_and_ordinal
 
 LONG = "9" * 5000
 

@@ -16,7 +16,7 @@ from lastcall.api.resources import LEASES, NODES, PODDISRUPTIONBUDGETS, PODS
 from lastcall.api.schema import DecodeError
 from lastcall.api.table_text import since
 from lastcall.api.times import FIRST, LAST, from_unix, later, parse_rfc3339, time_text, unix_time
-from lastcall.controllers.cronjob_schedule import parse_schedule
+from lastcall.controllers.cronjob.schedule import parse_schedule
 from lastcall.world.clock import rfc3339
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "times.json").read_bytes())

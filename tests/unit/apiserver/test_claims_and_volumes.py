@@ -7,7 +7,7 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
-from lastcall.controllers.storage_class import STANDARD_CLASS
+from lastcall.controllers.volumes.storage_class import STANDARD_CLASS
 
 MARK = {"storageclass.kubernetes.io/is-default-class": "true"}
 

@@ -35,4 +35,4 @@ print(*sorted(name for name in sys.modules if name.startswith("lastcall.") and a
 
 def test_without_quotas_limit_ranges_and_labels_their_rules_are_not_imported():
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=True)
-    assert run.stdout.split() == ["lastcall.controllers.first_quota"]
+    assert run.stdout.split() == ["lastcall.controllers.quota", "lastcall.controllers.quota.first_use"]

@@ -6,8 +6,9 @@ import pytest
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import PODS
-from lastcall.controllers.ephemeral_volume import ephemeral_claim
-from lastcall.controllers.local_path_provisioner import (
+from lastcall.controllers.statefulset.claims import has_stale_owner, is_up_to_date, with_owner
+from lastcall.controllers.volumes.ephemeral import ephemeral_claim
+from lastcall.controllers.volumes.local_path import (
     Refused,
     directory_name,
     directory_of,
@@ -15,8 +16,7 @@ from lastcall.controllers.local_path_provisioner import (
     should_delete,
     should_provision,
 )
-from lastcall.controllers.statefulset_claims import has_stale_owner, is_up_to_date, with_owner
-from lastcall.controllers.volume_protection import uses
+from lastcall.controllers.volumes.protection import uses
 
 ROOT = "/lastcall/durable/local-path-provisioner"
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.api.validators.batch import schedule_problems
-from lastcall.controllers.cronjob_schedule import Every, parse_schedule
+from lastcall.controllers.cronjob.schedule import Every, parse_schedule
 
 
 def at(text: str) -> float:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lastcall.api.disruption import Expected, expected_pods
-from lastcall.controllers.disruption_status import (
+from lastcall.controllers.disruption.decide import (
     count_healthy,
     disrupted_pods,
     failed_status,

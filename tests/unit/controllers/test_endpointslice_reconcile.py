@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.api.meta import copy_object
-from lastcall.controllers.endpointslice_reconcile import (
+from lastcall.controllers.services.endpointslice.decide import (
     LABEL_HEADLESS,
     MAX_ENDPOINTS_PER_SLICE,
     address_types,

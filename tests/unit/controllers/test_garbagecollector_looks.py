@@ -5,8 +5,8 @@ from fake_api import ListRecorder
 from lastcall.api.resources import CONFIGMAPS, PODS, REPLICASETS, SECRETS
 from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.controllers.garbagecollector import GarbageCollector
-from lastcall.controllers.garbagecollector_graph import Graph
+from lastcall.controllers.garbagecollector.controller import GarbageCollector
+from lastcall.controllers.garbagecollector.graph import Graph
 from lastcall.controllers.informers import Informers
 from lastcall.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks

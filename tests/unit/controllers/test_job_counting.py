@@ -18,8 +18,8 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.informers import Informers
-from lastcall.controllers.job import JobController
-from lastcall.controllers.job_indexes import Indexes
+from lastcall.controllers.job.controller import JobController
+from lastcall.controllers.job.indexes import Indexes
 from lastcall.store.memory import MemoryStore
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.tasks import Tasks

@@ -20,7 +20,7 @@ from lastcall.api.resources import (
 from lastcall.client.api import Client
 from lastcall.client.discovery import Discovered, ServedKind, discover
 from lastcall.client.http import HTTPClient
-from lastcall.controllers.discovered import DiscoveredKinds
+from lastcall.controllers.kinds.discovered import DiscoveredKinds
 from lastcall.controllers.manager import run_controllers
 from lastcall.timeline.memory import NoRecorder
 from lastcall.world.tasks import Tasks

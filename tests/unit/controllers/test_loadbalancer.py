@@ -12,8 +12,8 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.cli.controller_manager import chosen_controllers
 from lastcall.client.api import Client
 from lastcall.cluster.options import LOAD_BALANCER_CIDR
-from lastcall.controllers.loadbalancer import ADDRESSES, COMPONENT, NoAddress, decide_address
 from lastcall.controllers.manager import run_controllers
+from lastcall.controllers.services.loadbalancer import ADDRESSES, COMPONENT, NoAddress, decide_address
 from lastcall.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

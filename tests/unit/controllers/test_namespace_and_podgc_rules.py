@@ -3,7 +3,14 @@
 import pytest
 
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, SECRETS
-from lastcall.controllers.namespace_conditions import (
+from lastcall.controllers.garbagecollector.pods.decide import (
+    Quarantine,
+    excess_terminated,
+    is_out_of_service,
+    is_pod_terminated,
+    is_unscheduled_terminating,
+)
+from lastcall.controllers.namespace.conditions import (
     CONDITIONS,
     Findings,
     graceful_estimate,
@@ -11,13 +18,6 @@ from lastcall.controllers.namespace_conditions import (
     requeue_seconds,
     still_there,
     updated_conditions,
-)
-from lastcall.controllers.podgc_rules import (
-    Quarantine,
-    excess_terminated,
-    is_out_of_service,
-    is_pod_terminated,
-    is_unscheduled_terminating,
 )
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.controllers.nodelifecycle_health import NodeHealth, examine, no_schedule_taints, swapped, zone_of
-from lastcall.controllers.nodelifecycle_zones import TaintQueue, Zones, zone_state
-from lastcall.controllers.nodettl import step_for
-from lastcall.controllers.tainteviction_rules import first_untolerated, seconds_tolerated, taint_text
+from lastcall.controllers.nodes.health import NodeHealth, examine, no_schedule_taints, swapped, zone_of
+from lastcall.controllers.nodes.taints import first_untolerated, seconds_tolerated, taint_text
+from lastcall.controllers.nodes.ttl import step_for
+from lastcall.controllers.nodes.zones import TaintQueue, Zones, zone_state
 
 CREATED = "2030-01-01T00:00:00Z"
 BORN = 1893456000.0

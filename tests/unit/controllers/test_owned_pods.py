@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from lastcall.api.pods import is_pod_ready, is_pod_terminal
 from lastcall.api.resources import PODS
 from lastcall.client.informer import Informer
-from lastcall.controllers.owned_pods import PodsByOwner
 from lastcall.controllers.ownership import owner_value
+from lastcall.controllers.pods.owned import PodsByOwner
 
 OWNERS = ("u1", "u2", "")
 LABELS = ({"app": "web"}, {"app": "web", "hash": "1"}, {})

@@ -8,7 +8,7 @@ from lastcall.api.resources import PODS, REPLICASETS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.controllers.expectations import EXPIRY_SECONDS, Expectations
 from lastcall.controllers.ownership import Claim, claim, controller_reference, decide_claim
-from lastcall.controllers.pod_control import pod_from_template, seconds_until_available, slow_start_batch
+from lastcall.controllers.pods.control import pod_from_template, seconds_until_available, slow_start_batch
 from lastcall.world.virtual import run_virtual
 
 OWNER = {"metadata": {"name": "web", "namespace": "default", "uid": "u1"}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.api.meta import Object
-from lastcall.controllers.persistentvolume_decide import (
+from lastcall.controllers.volumes.decide import (
     bound_claim,
     claim_status,
     decide_claim,

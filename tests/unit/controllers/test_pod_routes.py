@@ -6,7 +6,7 @@ import pytest
 
 from lastcall.api.resources import PODS
 from lastcall.client.informer import Informer
-from lastcall.controllers.pod_routes import PodRoutes
+from lastcall.controllers.pods.routes import PodRoutes
 
 Heard = list[tuple[str, str]]
 

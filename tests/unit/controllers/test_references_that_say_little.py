@@ -6,10 +6,10 @@ from lastcall.api.disruption import set_status_condition
 from lastcall.api.resources import JOBS
 from lastcall.api.validation import validate_update
 from lastcall.apiserver.strategies.custom import set_condition as set_definition_condition
-from lastcall.controllers.deployment_status import condition, is_timed_out, set_condition
-from lastcall.controllers.job_pods import finish_time
-from lastcall.controllers.persistentvolume_decide import claim_key
-from lastcall.controllers.statefulset_decide import claims_of, new_pod
+from lastcall.controllers.deployment.status import condition, is_timed_out, set_condition
+from lastcall.controllers.job.pods import finish_time
+from lastcall.controllers.statefulset.decide import claims_of, new_pod
+from lastcall.controllers.volumes.decide import claim_key
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from lastcall.api.resources import PODS, REPLICASETS
 from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.replicaset import ReplicaSetController
+from lastcall.controllers.replicaset.controller import ReplicaSetController
 from lastcall.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

@@ -4,7 +4,7 @@ from lastcall.api.resources import PODS, RESOURCEQUOTAS, SERVICEACCOUNTS
 from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.informers import Informers
-from lastcall.controllers.resourcequota import ResourceQuotaController
+from lastcall.controllers.quota.controller import ResourceQuotaController
 from lastcall.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

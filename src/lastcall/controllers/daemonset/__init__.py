@@ -1,0 +1,1 @@
+"""DaemonSets. Which nodes need a Pod and which Pods go: `decide` (pure). `controller` acts."""

@@ -1,0 +1,1 @@
+"""Deployments. Pure: `revisions`, `rolling`, `scaling`, `status`. `controller` acts."""

@@ -1,0 +1,1 @@
+"""PodDisruptionBudgets. What one allows: `decide` (pure). `controller` writes it into the status."""

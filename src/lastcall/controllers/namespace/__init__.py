@@ -1,0 +1,1 @@
+"""Namespaces that end: `controller` empties them; what their conditions say: `conditions` (pure)."""

@@ -1,0 +1,1 @@
+"""What every namespace gets (`controller`), and Secrets with tokens of ServiceAccounts (`tokens`)."""

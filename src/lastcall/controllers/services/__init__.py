@@ -1,0 +1,1 @@
+"""Controllers of Services: `endpoints` (v1), `endpointslice`, its `mirroring`, addresses of load balancers."""

@@ -1,0 +1,1 @@
+"""v1 Endpoints. What they should be: `decide` (pure). `controller` writes them."""

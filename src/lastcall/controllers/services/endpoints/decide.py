@@ -1,0 +1,190 @@
+"""What the Endpoints of a Service should be: pure functions from Service and Pods.
+
+Source: pkg/controller/endpoint/endpoints_controller.go, staging/src/k8s.io/endpointslice/util, pkg/api/v1/endpoints.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import ENDPOINTS
+from lastcall.controllers.services.endpointslice.decide import (
+    LABEL_HEADLESS,
+    TRIGGER_TIME,
+    endpoint_ports,
+    pod_ips,
+    pod_ready,
+)
+
+MAX_CAPACITY = 1000
+"""How many addresses Endpoints may list; the rest is cut off."""
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+TRUNCATED = "truncated"
+LABEL_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+MANAGED_BY = "endpoint-controller"
+
+Subset = Object
+
+
+def desired_endpoints(service: Object, pods: Iterable[Object], current: Object | None, trigger_time: str) -> Object:
+    """The Endpoints to write; `current` (None when there are none) is not changed. `trigger_time` "" clears it."""
+    subsets, truncated = truncate(desired_subsets(service, pods))
+    meta: Object = {"name": name_of(service), "namespace": namespace_of(service)}
+    if current is not None:
+        meta = {**current["metadata"]}
+    meta["labels"] = desired_labels(service)
+    annotations = {**(meta.get("annotations") or {})}
+    for key, value in ((TRIGGER_TIME, trigger_time), (OVER_CAPACITY, TRUNCATED if truncated else "")):
+        annotations.pop(key, None)
+        if value:
+            annotations[key] = value
+    meta.pop("annotations", None)
+    if annotations:
+        meta["annotations"] = annotations
+    new: Object = {"kind": ENDPOINTS.kind, "apiVersion": ENDPOINTS.api_version, "metadata": meta}
+    if subsets:
+        new["subsets"] = subsets
+    return new
+
+
+def is_up_to_date(current: Object, desired: Object) -> bool:
+    """Whether nothing but the time of the last change would be written."""
+    return (
+        (current.get("subsets") or []) == (desired.get("subsets") or [])
+        and labels_of(current) == labels_of(desired)
+        and _over_capacity(current) == _over_capacity(desired)
+    )
+
+
+def _over_capacity(endpoints: Object) -> str:
+    return str((endpoints["metadata"].get("annotations") or {}).get(OVER_CAPACITY) or "")
+
+
+def desired_labels(service: Object) -> dict[str, str]:
+    """The Service's labels, who manages the object, and whether the Service is headless."""
+    labels = {key: value for key, value in labels_of(service).items() if key != LABEL_HEADLESS}
+    if is_headless(service):
+        labels[LABEL_HEADLESS] = ""
+    return {**labels, LABEL_MANAGED_BY: MANAGED_BY}
+
+
+def is_headless(service: Object) -> bool:
+    return service["spec"].get("clusterIP") in (None, "", "None")
+
+
+def desired_subsets(service: Object, pods: Iterable[Object]) -> list[Subset]:
+    """One subset for each set of ports, addresses by readiness."""
+    found: list[Subset] = []
+    publish = bool(service["spec"].get("publishNotReadyAddresses"))
+    for pod in pods:
+        if not is_listed(pod, publish):
+            continue
+        address = address_of(service, pod)
+        if address is None:
+            continue
+        kind = "addresses" if publish or pod_ready(pod) else "notReadyAddresses"
+        ports: list[Object] = [_port(port) for port in endpoint_ports(service, pod)]
+        if not service["spec"].get("ports") and is_headless(service):
+            found.append({kind: [address]})
+        found += [{kind: [address], "ports": [port]} for port in ports]
+    return repack(found)
+
+
+def is_listed(pod: Object, publish_not_ready: bool) -> bool:
+    """Not ended and with an address; a terminating Pod only where addresses that are not ready are published."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or not pod_ips(pod):
+        return False
+    return publish_not_ready or not is_terminating(pod)
+
+
+def address_of(service: Object, pod: Object) -> Object | None:
+    """The Pod's address in the Service's first family; None when it has none there."""
+    families = service["spec"].get("ipFamilies") or []
+    wants_6 = families[0] == "IPv6" if families else ":" in (service["spec"].get("clusterIP") or "")
+    address = next((ip for ip in pod_ips(pod) if (":" in ip) == wants_6), None)
+    if address is None:
+        return None
+    spec = pod["spec"]
+    result: Object = {"ip": address}
+    if spec.get("hostname") and spec.get("subdomain") == name_of(service):
+        result["hostname"] = spec["hostname"]
+    if spec.get("nodeName"):
+        result["nodeName"] = spec["nodeName"]
+    reference = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
+    return {**result, "targetRef": reference}
+
+
+def _port(port: Object) -> Object:
+    """As Endpoints write a port: a name only where there is one."""
+    return {key: value for key, value in port.items() if value or key != "name"}
+
+
+def repack(subsets: Iterable[Subset]) -> list[Subset]:
+    """Addresses with the same ports together, in an order of their own (RepackSubsets).
+
+    First each port gets its addresses, then ports with the same addresses share a subset. An address that is ready
+    for a port somewhere is ready for it.
+    """
+    by_port: dict[Any, tuple[Object | None, dict[Any, tuple[Object, bool]]]] = {}
+    for subset in subsets:
+        for port in subset.get("ports") or [None]:
+            _, addresses = by_port.setdefault(_port_key(port), (port, {}))
+            for kind, ready in (("addresses", True), ("notReadyAddresses", False)):
+                for address in subset.get(kind) or ():
+                    key = _address_key(address)
+                    addresses[key] = (address, ready or addresses.get(key, (address, False))[1])
+    packed: dict[Any, tuple[list[Object], dict[Any, tuple[Object, bool]]]] = {}
+    for key in sorted(by_port):
+        port, addresses = by_port[key]
+        same = tuple(sorted((address, ready) for address, (_, ready) in addresses.items()))
+        ports, _ = packed.setdefault(same, ([], addresses))
+        if port is not None:
+            ports.append(port)
+    return [_subset(ports, addresses) for ports, addresses in packed.values()]
+
+
+def _subset(ports: list[Object], addresses: dict[Any, tuple[Object, bool]]) -> Subset:
+    subset: Subset = {}
+    for kind, wanted in (("addresses", True), ("notReadyAddresses", False)):
+        listed = [address for _, (address, ready) in sorted(addresses.items(), key=lambda e: e[0]) if ready == wanted]
+        if listed:
+            subset[kind] = listed
+    if ports:
+        subset["ports"] = ports
+    return subset
+
+
+def _port_key(port: Object | None) -> tuple[str, int, str, str]:
+    port = port or {}
+    return port.get("name", ""), port.get("port", 0), port.get("protocol", ""), port.get("appProtocol", "")
+
+
+def _address_key(address: Object) -> tuple[str, str]:
+    return address["ip"], (address.get("targetRef") or {}).get("uid", "")
+
+
+def truncate(subsets: Sequence[Subset]) -> tuple[list[Subset], bool]:
+    """(at most 1000 addresses, whether some were cut off): ready ones first, subsets in proportion."""
+    ready = sum(len(subset.get("addresses") or ()) for subset in subsets)
+    total = ready + sum(len(subset.get("notReadyAddresses") or ()) for subset in subsets)
+    if total <= MAX_CAPACITY:
+        return list(subsets), False
+    kept = (
+        (("addresses", min(ready, MAX_CAPACITY), ready)),
+        ("notReadyAddresses", MAX_CAPACITY - min(ready, MAX_CAPACITY), total - ready),
+    )
+    result = [dict(subset) for subset in subsets]
+    for kind, room, present in kept:
+        for index, subset in enumerate(result):
+            listed = subset.get(kind) or []
+            if not listed:
+                continue
+            last = not any(other.get(kind) for other in result[index + 1 :])
+            share = room if last else -(-room * len(listed) // present)
+            share = min(share, room, len(listed))
+            room, present = room - share, present - len(listed)
+            if share:
+                subset[kind] = listed[:share]
+            else:
+                subset.pop(kind)
+    return [subset for subset in result if subset.get("addresses") or subset.get("notReadyAddresses")], True

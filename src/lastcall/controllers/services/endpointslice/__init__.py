@@ -1,0 +1,1 @@
+"""EndpointSlices. What they should be: `decide` (pure). `controller` writes them."""

@@ -1,0 +1,75 @@
+"""The controllers of volumes start, and are imported, with the first claim: before, they cost nothing."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS
+from lastcall.client.api import Client
+from lastcall.controllers.informers import Informers
+from lastcall.controllers.volumes.storage_class import Directories
+from lastcall.timeline.record import Recorder
+from lastcall.world import walls
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+BINDER = "persistentvolume-binder-controller"
+CLAIM_PROTECTION = "persistentvolumeclaim-protection-controller"
+VOLUME_PROTECTION = "persistentvolume-protection-controller"
+EPHEMERAL = "ephemeral-volume-controller"
+NAMES = (BINDER, CLAIM_PROTECTION, VOLUME_PROTECTION, EPHEMERAL)
+PROVISIONER = "local-path-provisioner"
+
+
+class VolumeControllers:
+    """Those of `names`, and the provisioner where `directories` says where volumes are."""
+
+    def __init__(
+        self,
+        world: World,
+        client: Client,
+        informers: Informers,
+        recorder_for: Callable[[str], Recorder],
+        names: list[str],
+        directories: Directories | None,
+    ) -> None:
+        self._world, self._client, self._informers = world, client, informers
+        self._recorder_for, self._names, self._directories = recorder_for, names, directories
+        self._needed = asyncio.Event()
+        for resource in (PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES):
+            informers.get(resource).add_handler(lambda obj: self._needed.set())
+        if EPHEMERAL in names:
+            informers.get(PODS).add_handler(self._pod_seen)
+
+    def _pod_seen(self, pod: Object) -> None:
+        if not self._needed.is_set() and any("ephemeral" in each for each in pod["spec"].get("volumes") or ()):
+            self._needed.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._needed.wait()
+        from lastcall.controllers.volumes.binder import PersistentVolumeBinder
+        from lastcall.controllers.volumes.ephemeral import EphemeralVolumeController
+        from lastcall.controllers.volumes.local_path import LocalPathProvisioner
+        from lastcall.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
+
+        world, client, informers, recorder_for = self._world, self._client, self._informers, self._recorder_for
+        runs: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+        if BINDER in self._names:
+            runs[BINDER] = PersistentVolumeBinder(world, client, informers, recorder_for(BINDER)).run
+        if CLAIM_PROTECTION in self._names:
+            recorder = recorder_for(CLAIM_PROTECTION)
+            runs[CLAIM_PROTECTION] = ClaimProtectionController(world, client, informers, recorder).run
+        if VOLUME_PROTECTION in self._names:
+            recorder = recorder_for(VOLUME_PROTECTION)
+            runs[VOLUME_PROTECTION] = VolumeProtectionController(world, client, informers, recorder).run
+        if EPHEMERAL in self._names:
+            runs[EPHEMERAL] = EphemeralVolumeController(world, client, informers, recorder_for(EPHEMERAL)).run
+        if self._directories is not None:
+            recorder = recorder_for(PROVISIONER)
+            provisioner = LocalPathProvisioner(world, client, informers, recorder, self._directories)
+            runs[PROVISIONER] = provisioner.run
+        async with Tasks() as tasks:
+            for name, run in runs.items():
+                tasks.spawn(walls.keep_running(name, run, world.clock), name=name)
