@@ -7,7 +7,7 @@ from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, r
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.simulated_program import ExecResult, Listener, Program
-from lastcall.node.kill_container import ContainerKiller
+from lastcall.node.stopping.kill_container import ContainerKiller
 from lastcall.node.versions import behaviour_of
 from lastcall.timeline import kinds
 from lastcall.world.tasks import Tasks

@@ -10,7 +10,7 @@ from lastcall.api.errors import StatusError
 from lastcall.api.resources import PODS
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported, grace_periods
+from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported, grace_periods
 from lastcall.node.versions import VERSIONS, behaviour_at, behaviour_of
 from lastcall.timeline import kinds
 

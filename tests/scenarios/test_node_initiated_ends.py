@@ -8,12 +8,12 @@ from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, r
 
 from lastcall.api.resources import NODES
 from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.node.eviction_rules import (
+from lastcall.node.eviction.decide import (
     EvictionConfig,
     PodUsage,
     parse_thresholds,
 )
-from lastcall.node.shutdown import ShutdownGracePeriod, grace_periods
+from lastcall.node.shutdown.decide import ShutdownGracePeriod, grace_periods
 from lastcall.timeline import kinds
 
 IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})

@@ -28,7 +28,7 @@ from virtual_cluster import VirtualCluster, container, pod_manifest, service
 
 from lastcall.api.errors import StatusError
 from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.node.shutdown import grace_periods
+from lastcall.node.shutdown.decide import grace_periods
 
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}
 PROFILES = {

@@ -13,9 +13,11 @@ from lastcall.api.resources import PODS
 from lastcall.controllers.daemonset import controller as daemonset
 from lastcall.controllers.garbagecollector.pods import controller as podgc
 from lastcall.cri.simulated_program import Program
-from lastcall.node import pleg, pod_syncer, status_manager
 from lastcall.node.prober import worker as prober
 from lastcall.node.prober.probe import Probed
+from lastcall.node.runtime import pleg
+from lastcall.node.status import manager as status_manager
+from lastcall.node.workers import syncer as pod_syncer
 from lastcall.scheduler import scheduler
 from lastcall.world import walls
 

@@ -5,7 +5,7 @@ from typing import Any
 from virtual_cluster import VirtualCluster
 
 from lastcall.api.resources import EVENTS
-from lastcall.node.eviction_rules import ContainerUsage, FileUsage, Observation, PodUsage
+from lastcall.node.eviction.decide import ContainerUsage, FileUsage, Observation, PodUsage
 
 MI = 1 << 20
 

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from lastcall.node.pod_workers_transitions import TRANSITIONS, State
+from lastcall.node.workers.transitions import TRANSITIONS, State
 
 PAGE = Path(__file__).resolve().parents[2] / "ARCHITECTURE.md"
 BEGIN, END = "<!-- workers: begin -->\n", "<!-- workers: end -->\n"

@@ -51,9 +51,9 @@ THROUGH_THE_WALL = {
     "cri/sandbox/images/downloads.py": {"asyncio.to_thread"},
     "cri/sandbox/images/registry.py": {"asyncio.to_thread"},  # the machine's certificates, 20 ms
     "cri/sandbox/runtime.py": {"asyncio.to_thread", "asyncio.gather"},  # gather: awaited where it is started
-    "node/host_stats.py": {"asyncio.to_thread"},
-    "node/log_rotation.py": {"asyncio.to_thread"},
-    "node/manifest_directory.py": {"asyncio.to_thread"},
+    "node/eviction/host_stats.py": {"asyncio.to_thread"},
+    "node/logs/rotation.py": {"asyncio.to_thread"},
+    "node/static_pods/directory.py": {"asyncio.to_thread"},
     "node/volumes/manager.py": {"asyncio.to_thread"},
     # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).
     "cri/sandbox/cgroups/files.py": {"time.sleep"},  # a killed process is waited for, after the event loops
@@ -102,18 +102,18 @@ OBSERVES = {
     "cri/sandbox/runtime.py",  # the Pod's network
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses
     "node/image_manager.py",
-    "node/kill_container.py",
-    "node/kill_pod.py",
-    "node/eviction_manager.py",
+    "node/stopping/kill_container.py",
+    "node/stopping/kill_pod.py",
+    "node/eviction/manager.py",
     "node/kubelet.py",
-    "node/mirror_pods.py",
-    "node/pod_admission.py",
-    "node/pod_workers.py",
+    "node/workers/mirrors.py",
+    "node/admission/manager.py",
+    "node/workers/manager.py",
     "node/prober/worker.py",
-    "node/runtime_manager.py",
-    "node/shutdown_manager.py",
-    "node/start_container.py",
-    "node/status_manager.py",
+    "node/runtime/manager.py",
+    "node/shutdown/manager.py",
+    "node/runtime/start_container.py",
+    "node/status/manager.py",
     "node/volumes/manager.py",
     "proxy/proxier.py",  # what the kernel answered
     "proxy/slice_records.py",  # the watch events it saw, the rules it wrote

@@ -92,7 +92,7 @@ def connect(name: str, cluster: str) -> None:
 
 def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()) -> list[tuple[int, int]]:
     """(priority, seconds) of each group. Raises UserError."""
-    from lastcall.node.shutdown import grace_periods
+    from lastcall.node.shutdown.decide import grace_periods
 
     if not by_priority:
         try:

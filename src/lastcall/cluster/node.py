@@ -39,14 +39,14 @@ from lastcall.cri.sandbox.images.layout import ImageLayout
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
-from lastcall.node.dialer import RealDialer
-from lastcall.node.host_stats import HostStats
+from lastcall.node.eviction.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
-from lastcall.node.log_rotation import parse_log_policy
-from lastcall.node.manifest_directory import HostManifestDirectory
+from lastcall.node.logs.rotation import parse_log_policy
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
+from lastcall.node.prober.dialer import RealDialer
 from lastcall.node.server import KubeletServer, listen
-from lastcall.node.shutdown import ShutdownNotSupported
+from lastcall.node.shutdown.decide import ShutdownNotSupported
+from lastcall.node.static_pods.directory import HostManifestDirectory
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.proxy.first_service import first_service, left_rules

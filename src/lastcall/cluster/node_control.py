@@ -17,7 +17,7 @@ from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
-    from lastcall.node.shutdown import ShutdownGracePeriod
+    from lastcall.node.shutdown.decide import ShutdownGracePeriod
 
 Message = dict[str, Any]
 
@@ -30,7 +30,7 @@ def node_control_pair() -> tuple[socket.socket, socket.socket]:
 
 
 class Shutdown(Protocol):
-    """What is needed of `lastcall.node.shutdown_manager.NodeShutdown`."""
+    """What is needed of `lastcall.node.shutdown.manager.NodeShutdown`."""
 
     async def shut_down(self, periods: "Sequence[ShutdownGracePeriod]", progress: Callable[[str], None]) -> None: ...
     def cancel(self) -> None: ...
@@ -67,7 +67,7 @@ class NodeControlServer:
         if message["action"] == "cancel":
             self._shutdown.cancel()
         else:
-            from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported  # front does without
+            from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported  # front does without
 
             periods = [ShutdownGracePeriod(priority, seconds) for priority, seconds in message["periods"]]
             try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from lastcall.cri.sandbox.shim.procfs import id_map
-from lastcall.node.user_ids import IDS_PER_POD, UserIDs
+from lastcall.node.pods.user_ids import IDS_PER_POD, UserIDs
 
 REGION = range(0x7000_0000, 0x7FFE_0000)
 PODS_PER_BLOCK = 128

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
-from lastcall.node.backoff import Backoff
-from lastcall.node.container_gc_manager import ContainerGC
+from lastcall.node.garbage.manager import ContainerGC
 from lastcall.node.interfaces import PodStatus, ProbeManager, StatusManager, VolumeManager
-from lastcall.node.mirror_pods import MirrorPods
-from lastcall.node.pleg import PodLifecycleEventGenerator
-from lastcall.node.pod_manager import PodManager
-from lastcall.node.pod_rules import is_terminal_phase
-from lastcall.node.pod_workers import PodWorkers
-from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
-from lastcall.node.reason_cache import LastStartErrors
-from lastcall.node.runtime_pod import RunningPod, is_terminal, pods_in_runtime, running_pod_of
+from lastcall.node.pods.runtime_pod import RunningPod, is_terminal, pods_in_runtime, running_pod_of
+from lastcall.node.pods.spec import is_terminal_phase
+from lastcall.node.runtime.backoff import Backoff
+from lastcall.node.runtime.pleg import PodLifecycleEventGenerator
+from lastcall.node.status.reason_cache import LastStartErrors
+from lastcall.node.workers.manager import PodWorkers
+from lastcall.node.workers.mirrors import MirrorPods
+from lastcall.node.workers.pod_manager import PodManager
+from lastcall.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.world import walls
 from lastcall.world.world import World
 

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from lastcall.api.meta import Object, namespace_of, uid_of
 from lastcall.cri.api import SUBSTITUTE_FOR, Image, ImageService, RuntimeServiceError
 from lastcall.cri.docker_config import DockerConfig, DockerConfigError, credentials_for, parse_pull_secret
-from lastcall.node.environment import ContainerConfigError
 from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import EventRecorder, ImagePullError
-from lastcall.node.pod_rules import container_field_path
-from lastcall.node.status_features import StatusFeatures
+from lastcall.node.pods.spec import container_field_path
+from lastcall.node.runtime.environment import ContainerConfigError
+from lastcall.node.status.features import StatusFeatures
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic

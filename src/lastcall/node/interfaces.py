@@ -1,7 +1,8 @@
 """The parts of the kubelet as each other sees them. Names are the kubelet's own.
 
-`kubelet.py`, `pod_workers.py` and the kill and start paths know the status manager, the prober, the volume manager, the
-image manager and the outside world only by these protocols, so that the virtual world can put its own in their place.
+`kubelet.py`, `workers/manager.py` and the kill and start paths know the status manager, the prober, the volume manager,
+the image manager and the outside world only by these protocols, so that the virtual world can put its own in their
+place.
 """
 
 from collections.abc import Callable

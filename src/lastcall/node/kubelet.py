@@ -16,8 +16,7 @@ from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.events import tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ImageService, RuntimeService, RuntimeServiceError
-from lastcall.node.active_deadline import ActiveDeadlineHandler
-from lastcall.node.admission import (
+from lastcall.node.admission.decide import (
     AdmitHandler,
     Rejection,
     enforces_app_armor,
@@ -25,54 +24,55 @@ from lastcall.node.admission import (
     matches_node,
     matches_os,
 )
-from lastcall.node.backoff import Backoff
+from lastcall.node.admission.manager import PodAdmission
 from lastcall.node.config import Operation, PodConfig, PodUpdates
-from lastcall.node.config_file import FileConfig, ManifestDirectory
-from lastcall.node.container_config import (
-    generate_pod_sandbox_config,
-)
-from lastcall.node.container_configs import ContainerConfigs
-from lastcall.node.container_gc import instances_to_prune
-from lastcall.node.container_gc_manager import ContainerGC
-from lastcall.node.container_logs import LogLinks
-from lastcall.node.eviction_manager import EvictionManager, NodeStats
-from lastcall.node.hooks import HandlerRunner
+from lastcall.node.eviction.manager import EvictionManager, NodeStats
+from lastcall.node.garbage.decide import instances_to_prune
+from lastcall.node.garbage.images import ImageGCManager
+from lastcall.node.garbage.manager import ContainerGC
 from lastcall.node.housekeeping import Housekeeping
-from lastcall.node.image_gc import ImageGCManager
 from lastcall.node.image_manager import PodImageManager
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType, VolumeManager
-from lastcall.node.kill_container import ContainerKiller
-from lastcall.node.kill_pod import PodKiller
 from lastcall.node.kubelet_config import KubeletConfig as KubeletConfig
-from lastcall.node.log_rotation import ContainerLogManager
-from lastcall.node.mirror_pods import MirrorPods
-from lastcall.node.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
-from lastcall.node.pod_admission import PodAdmission
-from lastcall.node.pod_manager import PodManager
-from lastcall.node.pod_rules import (
+from lastcall.node.logs.files import LogLinks
+from lastcall.node.logs.rotation import ContainerLogManager
+from lastcall.node.pods.runtime_pod import is_terminal, pod_of_container
+from lastcall.node.pods.spec import (
     all_containers_of,
     is_mirror_pod,
     is_terminal_phase,
 )
-from lastcall.node.pod_syncer import KubeletPodSyncer
-from lastcall.node.pod_workers import PodWorkers
-from lastcall.node.pod_workers_transitions import State, UpdatePodOptions, UpdateType
+from lastcall.node.pods.termination_message import TerminationMessages
+from lastcall.node.pods.user_namespaces import UserNamespaces
 from lastcall.node.prober.manager import PodProbeManager
-from lastcall.node.reason_cache import LastStartErrors
+from lastcall.node.runtime.backoff import Backoff
+from lastcall.node.runtime.container_config import (
+    generate_pod_sandbox_config,
+)
+from lastcall.node.runtime.container_configs import ContainerConfigs
+from lastcall.node.runtime.manager import RuntimeManager
+from lastcall.node.runtime.notices import RuntimeNotices
+from lastcall.node.runtime.pleg import PodLifecycleEvent, PodLifecycleEventGenerator, PodLifecycleEventType
+from lastcall.node.runtime.start_container import ContainerStarter
+from lastcall.node.runtime.state import RuntimeState
 from lastcall.node.runtime_deadlines import RuntimeWithDeadlines
-from lastcall.node.runtime_manager import RuntimeManager
-from lastcall.node.runtime_notices import RuntimeNotices
-from lastcall.node.runtime_pod import is_terminal, pod_of_container
-from lastcall.node.runtime_state import RuntimeState
-from lastcall.node.shutdown import NOT_READY
-from lastcall.node.shutdown_manager import NodeShutdown
-from lastcall.node.start_container import ContainerStarter
-from lastcall.node.status_generator import PodStatusGenerator
-from lastcall.node.status_manager import PodStatusManager
-from lastcall.node.termination_message import TerminationMessages
-from lastcall.node.user_namespaces import UserNamespaces
+from lastcall.node.shutdown.decide import NOT_READY
+from lastcall.node.shutdown.manager import NodeShutdown
+from lastcall.node.static_pods.source import FileConfig, ManifestDirectory
+from lastcall.node.status.generator import PodStatusGenerator
+from lastcall.node.status.manager import PodStatusManager
+from lastcall.node.status.reason_cache import LastStartErrors
+from lastcall.node.stopping.hooks import HandlerRunner
+from lastcall.node.stopping.kill_container import ContainerKiller
+from lastcall.node.stopping.kill_pod import PodKiller
 from lastcall.node.versions import behaviour_of, gated
-from lastcall.node.work_queue import WorkQueue
+from lastcall.node.workers.active_deadline import ActiveDeadlineHandler
+from lastcall.node.workers.manager import PodWorkers
+from lastcall.node.workers.mirrors import MirrorPods
+from lastcall.node.workers.pod_manager import PodManager
+from lastcall.node.workers.queue import WorkQueue
+from lastcall.node.workers.syncer import KubeletPodSyncer
+from lastcall.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls

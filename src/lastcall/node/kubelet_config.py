@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lastcall.api.feature_gates import feature_gates
-from lastcall.node.container_gc import ContainerGCPolicy
-from lastcall.node.eviction_rules import EvictionConfig
-from lastcall.node.image_gc import ImageGCPolicy
-from lastcall.node.log_rotation import ContainerLogPolicy
-from lastcall.node.pod_cgroups import DEFAULT_POD_PIDS_LIMIT
-from lastcall.node.user_ids import UserIDs
+from lastcall.node.eviction.decide import EvictionConfig
+from lastcall.node.garbage.decide import ContainerGCPolicy
+from lastcall.node.garbage.images import ImageGCPolicy
+from lastcall.node.logs.rotation import ContainerLogPolicy
+from lastcall.node.pods.cgroups import DEFAULT_POD_PIDS_LIMIT
+from lastcall.node.pods.user_ids import UserIDs
 from lastcall.node.versions import behaviour_of
 
 

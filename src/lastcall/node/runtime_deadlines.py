@@ -1,7 +1,7 @@
 """Every call to the runtime has a deadline (cri-client pkg/remote_runtime.go).
 
 A runtime that does not answer must hold a Pod's worker for minutes at most, not for ever. StopContainer's own deadline
-is `kill_container.py`'s; exec, attach and port-forward are streams and end by themselves.
+is `stopping/kill_container.py`'s; exec, attach and port-forward are streams and end by themselves.
 """
 
 import asyncio

@@ -16,11 +16,11 @@ from lastcall.api.meta import Object, uid_of
 from lastcall.api.numbers import int_of
 from lastcall.api.times import later, parse_rfc3339
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
-from lastcall.node.container_statuses import runtime_id
 from lastcall.node.gotext import go_quote
-from lastcall.node.log_target import LogsNotAvailable, log_container_id
-from lastcall.node.logs import LogOptions, read_logs
-from lastcall.node.pod_rules import find_container
+from lastcall.node.logs.reader import LogOptions, read_logs
+from lastcall.node.logs.target import LogsNotAvailable, log_container_id
+from lastcall.node.pods.spec import find_container
+from lastcall.node.status.containers import runtime_id
 from lastcall.world.clock import now
 from lastcall.world.world import World
 

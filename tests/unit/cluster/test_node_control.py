@@ -2,7 +2,7 @@
 
 from lastcall.cluster.errors import ControlError
 from lastcall.cluster.node_control import NodeControlClient, NodeControlServer, node_control_pair
-from lastcall.node.shutdown import ShutdownGracePeriod, ShutdownNotSupported
+from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported
 from lastcall.world.tasks import Tasks
 
 

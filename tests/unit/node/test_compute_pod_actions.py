@@ -13,10 +13,10 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
-from lastcall.node.compute_pod_actions import compute_pod_actions, hash_container
-from lastcall.node.grace import KillReason
 from lastcall.node.interfaces import PodStatus
-from lastcall.node.runtime_pod import CONTAINER_HASH_ANNOTATION
+from lastcall.node.pods.runtime_pod import CONTAINER_HASH_ANNOTATION
+from lastcall.node.runtime.decide import compute_pod_actions, hash_container
+from lastcall.node.stopping.grace import KillReason
 
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
 UNKNOWN, CREATED = ContainerState.CONTAINER_UNKNOWN, ContainerState.CONTAINER_CREATED

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from lastcall.cri.api import NamespaceOption, PodSandboxMetadata, PodSandboxState, PodSandboxStatus
-from lastcall.node.conditions import (
+from lastcall.node.interfaces import PodStatus
+from lastcall.node.status.conditions import (
     containers_ready_condition,
     force_unready_when_terminal,
     initialized_condition,
     pod_ready_condition,
     pod_sandbox_changed,
 )
-from lastcall.node.interfaces import PodStatus
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastcall.cri.api import Image
-from lastcall.node.admission import Rejection, enforces_app_armor, fits_node, matches_node, matches_os
-from lastcall.node.container_config import (
+from lastcall.node.admission.decide import Rejection, enforces_app_armor, fits_node, matches_node, matches_os
+from lastcall.node.runtime.container_config import (
     DEFAULT_MASKED_PATHS,
     DEFAULT_READONLY_PATHS,
     generate_container_config,
     generate_pod_sandbox_config,
     linux_resources,
 )
-from lastcall.node.environment import ContainerConfigError, make_environment, service_variables
-from lastcall.node.expansion import expand
-from lastcall.node.hooks import UnknownPort, http_request, resolve_port
+from lastcall.node.runtime.environment import ContainerConfigError, make_environment, service_variables
+from lastcall.node.runtime.expansion import expand
+from lastcall.node.stopping.hooks import UnknownPort, http_request, resolve_port
 from lastcall.node.versions import behaviour_of
 
 

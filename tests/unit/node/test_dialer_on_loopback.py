@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lastcall.node.dialer import MAX_BODY_BYTES, RealDialer
 from lastcall.node.interfaces import DialError
+from lastcall.node.prober.dialer import MAX_BODY_BYTES, RealDialer
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.node.grace import (
+from lastcall.node.stopping.grace import (
     KillReason,
     StopTimeout,
     budget_before_hook,

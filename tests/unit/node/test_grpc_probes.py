@@ -7,10 +7,10 @@ from typing import Any
 import grpc
 import pytest
 
-from lastcall.node.dialer import RealDialer
 from lastcall.node.interfaces import DialError, RPCError
+from lastcall.node.prober.dialer import RealDialer
 from lastcall.node.prober.probe import Probed, run_probe
-from lastcall.node.status_features import status_features
+from lastcall.node.status.features import status_features
 
 FEATURES = status_features("1.36")
 

@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from lastcall.node.dialer import RealDialer
-from lastcall.node.hooks import HandlerRunner, HookError
+from lastcall.node.prober.dialer import RealDialer
+from lastcall.node.stopping.hooks import HandlerRunner, HookError
 from lastcall.node.versions import behaviour_of
 from lastcall.world.clock import RealClock
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.hooks import HTTP_RESPONSE_TO_HTTPS_CLIENT, HandlerRunner, HookError
 from lastcall.node.interfaces import DialError, HTTPResponse
+from lastcall.node.stopping.hooks import HTTP_RESPONSE_TO_HTTPS_CLIENT, HandlerRunner, HookError
 from lastcall.node.versions import behaviour_of
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}

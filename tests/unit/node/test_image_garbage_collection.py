@@ -6,8 +6,8 @@ import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Image, RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import ImageStore, build_image
-from lastcall.node.eviction_rules import Observation
-from lastcall.node.image_gc import (
+from lastcall.node.eviction.decide import Observation
+from lastcall.node.garbage.images import (
     ImageGCError,
     ImageGCManager,
     ImageGCPolicy,

@@ -13,19 +13,19 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
-from lastcall.node.backoff import Backoff
+from lastcall.node.admission.critical_pods import is_critical_pod
 from lastcall.node.config import Operation, classify, merge
-from lastcall.node.container_gc import instances_to_prune
-from lastcall.node.container_gc_manager import ContainerGC
-from lastcall.node.container_logs import LogLinks
-from lastcall.node.critical_pods import is_critical_pod
+from lastcall.node.garbage.decide import instances_to_prune
+from lastcall.node.garbage.manager import ContainerGC
 from lastcall.node.interfaces import PodStatus, StartError
-from lastcall.node.pleg import PodLifecycleEventGenerator, generate_events
-from lastcall.node.reason_cache import MAX_ENTRIES, LastStartErrors
-from lastcall.node.runtime_pod import make_pod_status
-from lastcall.node.start_container import highest_log_number, restart_count
-from lastcall.node.termination_order import prerequisites_of
-from lastcall.node.work_queue import WorkQueue
+from lastcall.node.logs.files import LogLinks
+from lastcall.node.pods.runtime_pod import make_pod_status
+from lastcall.node.runtime.backoff import Backoff
+from lastcall.node.runtime.pleg import PodLifecycleEventGenerator, generate_events
+from lastcall.node.runtime.start_container import highest_log_number, restart_count
+from lastcall.node.status.reason_cache import MAX_ENTRIES, LastStartErrors
+from lastcall.node.stopping.order import prerequisites_of
+from lastcall.node.workers.queue import WorkQueue
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 

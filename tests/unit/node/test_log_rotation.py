@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, RuntimeServiceError
-from lastcall.node.log_rotation import (
+from lastcall.node.logs.rotation import (
     ContainerLogManager,
     ContainerLogPolicy,
     Rotation,

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus
-from lastcall.node.log_target import LogsNotAvailable, log_container_id
-from lastcall.node.logs import LogOptions, read_logs
+from lastcall.node.logs.reader import LogOptions, read_logs
+from lastcall.node.logs.target import LogsNotAvailable, log_container_id
 from lastcall.node.server import KubeletServer
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.node import manifest_directory
-from lastcall.node.eviction_rules import FileUsage, parse_thresholds
-from lastcall.node.host_stats import tree_usage
-from lastcall.node.manifest_directory import HostManifestDirectory
-from lastcall.node.static_pods import MAX_BYTES, ManifestError, read_manifest
+from lastcall.node.eviction.decide import FileUsage, parse_thresholds
+from lastcall.node.eviction.host_stats import tree_usage
+from lastcall.node.static_pods import directory as manifest_directory
+from lastcall.node.static_pods.decide import MAX_BYTES, ManifestError, read_manifest
+from lastcall.node.static_pods.directory import HostManifestDirectory
 
 
 def read(directory: HostManifestDirectory) -> dict[str, bytes | str]:

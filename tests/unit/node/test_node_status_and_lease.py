@@ -10,7 +10,7 @@ from lastcall.api.meta import copy_object
 from lastcall.client.api import ConnectionLost
 from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity
-from lastcall.node.status_features import status_features
+from lastcall.node.status.features import status_features
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -16,11 +16,11 @@ from lastcall.cri.api import (
     RuntimeStatus,
 )
 from lastcall.cri.sandbox.runtime_status import runtime_status
-from lastcall.node.container_config import oom_score_adjust, seccomp_profile
-from lastcall.node.environment import ContainerConfigError
 from lastcall.node.interfaces import PodStatus
-from lastcall.node.pod_cgroups import cgroup_parent, resource_config_for_pod
-from lastcall.node.runtime_notices import RuntimeNotices
+from lastcall.node.pods.cgroups import cgroup_parent, resource_config_for_pod
+from lastcall.node.runtime.container_config import oom_score_adjust, seccomp_profile
+from lastcall.node.runtime.environment import ContainerConfigError
+from lastcall.node.runtime.notices import RuntimeNotices
 
 
 def pod(*resources: dict[str, Any], init: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lastcall.node import pod_workers_transitions as t
-from lastcall.node.pod_workers_transitions import (
+from lastcall.node.pods.runtime_pod import RunningPod
+from lastcall.node.workers import transitions as t
+from lastcall.node.workers.transitions import (
     BackoffError,
     Cause,
     KillPodOptions,
@@ -20,7 +21,6 @@ from lastcall.node.pod_workers_transitions import (
     UpdatePodOptions,
     UpdateType,
 )
-from lastcall.node.runtime_pod import RunningPod
 
 NOW = 1_000
 

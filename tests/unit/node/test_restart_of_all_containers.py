@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus
-from lastcall.node.conditions import all_containers_restarting_condition
 from lastcall.node.interfaces import PodStatus
-from lastcall.node.restart_all import containers_to_reset, is_cleaned_up, should_restart_all
+from lastcall.node.pods.restart_all import containers_to_reset, is_cleaned_up, should_restart_all
+from lastcall.node.status.conditions import all_containers_restarting_condition
 
 RULES = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED

@@ -9,10 +9,8 @@ import pytest
 from lastcall.api.errors import status_failure
 from lastcall.api.meta import copy_object
 from lastcall.client.api import ConnectionLost
-from lastcall.node.conditions import make_condition
-from lastcall.node.status_features import status_features
-from lastcall.node.status_manager import PodStatusManager
-from lastcall.node.status_merge import (
+from lastcall.node.status.conditions import make_condition
+from lastcall.node.status.decide import (
     can_be_deleted,
     has_pod_initialized,
     illegal_transition,
@@ -22,6 +20,8 @@ from lastcall.node.status_merge import (
     terminated_status,
     with_container_started,
 )
+from lastcall.node.status.features import status_features
+from lastcall.node.status.manager import PodStatusManager
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

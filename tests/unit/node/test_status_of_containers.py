@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
-from lastcall.node.container_statuses import convert_to_api_container_statuses, should_container_be_restarted
 from lastcall.node.interfaces import PodStatus, StartError
-from lastcall.node.pod_resources import pod_resources
-from lastcall.node.status_features import status_features
-from lastcall.node.status_generator import PodStatusGenerator
-from lastcall.node.termination_message import TerminationMessages, termination_message
+from lastcall.node.pods.resources import pod_resources
+from lastcall.node.pods.termination_message import TerminationMessages, termination_message
+from lastcall.node.status.containers import convert_to_api_container_statuses, should_container_be_restarted
+from lastcall.node.status.features import status_features
+from lastcall.node.status.generator import PodStatusGenerator
 
 NOW = status_features("1.36")
 SECOND = 1_000_000_000

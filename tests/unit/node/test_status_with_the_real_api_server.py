@@ -14,10 +14,10 @@ from lastcall.apiserver.auth import UserInfo
 from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
-from lastcall.node.conditions import make_condition
 from lastcall.node.node_status import LEASE_NAMESPACE, NodeConfig, NodeStatusManager
-from lastcall.node.status_features import status_features
-from lastcall.node.status_manager import PodStatusManager
+from lastcall.node.status.conditions import make_condition
+from lastcall.node.status.features import status_features
+from lastcall.node.status.manager import PodStatusManager
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks

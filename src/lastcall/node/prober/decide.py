@@ -7,7 +7,7 @@ from lastcall.api.meta import Object
 from lastcall.api.restart_rules import all_containers_could_restart, is_container_restartable
 from lastcall.api.times import parse_rfc3339
 from lastcall.node.interfaces import ProbeResult, ProbeType
-from lastcall.node.pod_rules import containers_of, is_terminal_phase
+from lastcall.node.pods.spec import containers_of, is_terminal_phase
 
 Step = Literal["probe", "skip", "end"]
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.times import parse_rfc3339
 from lastcall.cri.api import RuntimeService
-from lastcall.node.container_statuses import runtime_id
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
-from lastcall.node.pod_rules import containers_of, init_containers_of, is_restartable_init_container
+from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
 from lastcall.node.prober.decide import find_container_status
 from lastcall.node.prober.results import Changed, Results
 from lastcall.node.prober.worker import ProbeContext, ProbeWorker, Statuses
-from lastcall.node.status_features import StatusFeatures
+from lastcall.node.status.containers import runtime_id
+from lastcall.node.status.features import StatusFeatures
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks

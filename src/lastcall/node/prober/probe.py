@@ -8,7 +8,7 @@ from lastcall.api.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import Dialer, DialError, RPCError
-from lastcall.node.status_features import StatusFeatures
+from lastcall.node.status.features import StatusFeatures
 
 MAX_OUTPUT_BYTES = 10 * 1024
 

@@ -7,9 +7,8 @@ from typing import Any, Protocol
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.cri.api import RuntimeService
-from lastcall.node.container_statuses import runtime_id
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
-from lastcall.node.pod_rules import container_field_path
+from lastcall.node.pods.spec import container_field_path
 from lastcall.node.prober.decide import (
     INITIAL_RESULT,
     Decision,
@@ -20,7 +19,8 @@ from lastcall.node.prober.decide import (
 )
 from lastcall.node.prober.probe import Probed, ProbeError, asked_port, run_probe
 from lastcall.node.prober.results import Results
-from lastcall.node.status_features import StatusFeatures
+from lastcall.node.status.containers import runtime_id
+from lastcall.node.status.features import StatusFeatures
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls

@@ -20,8 +20,8 @@ from lastcall.client.api import Client
 from lastcall.cri.api import DNSConfig, Mount
 from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import EventRecorder, VolumeError
-from lastcall.node.pod_rules import all_containers_of
-from lastcall.node.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
+from lastcall.node.pods.spec import all_containers_of
+from lastcall.node.pods.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
 from lastcall.node.volumes.atomic_writer import write_payload
 from lastcall.node.volumes.claims import NotProcessed, claimed_volume, path_of
 from lastcall.node.volumes.downward import field_value

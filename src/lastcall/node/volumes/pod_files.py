@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.cri.api import DNSConfig
-from lastcall.node.pod_rules import is_host_network_pod
+from lastcall.node.pods.spec import is_host_network_pod
 
 MAX_NAMESERVERS = 3
 MAX_SEARCHES = 32

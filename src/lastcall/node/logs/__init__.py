@@ -1,0 +1,1 @@
+"""Container logs: read (`reader`), rotated (`rotation`), linked and removed (`files`). Which instance: `target`."""

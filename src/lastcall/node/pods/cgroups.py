@@ -1,0 +1,72 @@
+"""A Pod's control group: its name by quality of service, and its limits from those of its containers. Pure.
+
+Sources: pkg/kubelet/cm/pod_container_manager_linux.go, helpers_linux.go:ResourceConfigForPod.
+"""
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.api.quantity import parse_quantity
+from lastcall.cri.api import LinuxContainerResources
+from lastcall.node.pods.resources import pod_resources
+from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_of
+
+CPU_PERIOD = 100_000
+MIN_CPU_QUOTA = 1_000
+MIN_CPU_SHARES = 2
+MAX_CPU_SHARES = 262_144
+
+DEFAULT_POD_PIDS_LIMIT = 4096
+"""Processes and threads of one Pod. Kubernetes sets none by default; here a fork bomb would be on somebody's laptop."""
+
+
+def cgroup_parent(pod: Object) -> str:
+    """`/kubepods/burstable/pod<uid>`; a Guaranteed Pod's has no level of its own (GetPodContainerName, cgroupfs)."""
+    qos = get_pod_qos(pod)
+    level = "" if qos == "Guaranteed" else f"/{qos.lower()}"
+    return f"/kubepods{level}/pod{uid_of(pod)}"
+
+
+def cpu_shares(milli: int) -> int:
+    """helpers_linux.go:MilliCPUToShares."""
+    return min(max(milli * 1024 // 1000, MIN_CPU_SHARES), MAX_CPU_SHARES)
+
+
+def cpu_quota(milli: int) -> int:
+    """Microseconds in each period; 0 is unlimited (helpers_linux.go:MilliCPUToQuota)."""
+    return max(milli * CPU_PERIOD // 1000, MIN_CPU_QUOTA) if milli else 0
+
+
+def resource_config_for_pod(pod: Object, pod_pids_limit: int = 0) -> LinuxContainerResources:
+    """Limits of the whole Pod: the sum, where every container has one. `pod_pids_limit` 0 is none."""
+    qos = get_pod_qos(pod)
+    unified = {"pids.max": str(pod_pids_limit)} if pod_pids_limit > 0 else {}
+    if qos == "BestEffort":
+        return LinuxContainerResources(cpu_shares=MIN_CPU_SHARES, unified=unified)
+    found = pod_resources(pod)
+    limits, requests = found.get("limits", {}), found.get("requests", {})
+    requested = parse_quantity(requests.get("cpu", limits.get("cpu", "0"))).milli
+    quota = cpu_quota(parse_quantity(limits.get("cpu", "0")).milli) if _all_declare(pod, "cpu") else 0
+    memory = parse_quantity(limits.get("memory", "0")).whole if _all_declare(pod, "memory") else 0
+    return LinuxContainerResources(
+        cpu_shares=cpu_shares(requested),
+        cpu_quota=quota,
+        cpu_period=CPU_PERIOD if quota else 0,
+        memory_limit_in_bytes=memory,
+        unified=unified,
+    )
+
+
+def declares_limits(pod: Object) -> bool:
+    """Whether any container asks for a CPU or memory limit."""
+    return any(
+        resource in ((container.get("resources") or {}).get("limits") or {})
+        for container in (*init_containers_of(pod), *containers_of(pod))
+        for resource in ("cpu", "memory")
+    )
+
+
+def _all_declare(pod: Object, resource: str) -> bool:
+    containers = [*init_containers_of(pod), *containers_of(pod)]
+    return all(
+        parse_quantity(((container.get("resources") or {}).get("limits") or {}).get(resource, "0")).milli > 0
+        for container in containers
+    )

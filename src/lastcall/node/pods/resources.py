@@ -1,0 +1,41 @@
+"""Requests and limits of a whole Pod. Source: staging/src/k8s.io/component-helpers/resource/helpers.go.
+
+Plain init containers run one after the other, so the greatest counts; sidecars run beside everything that follows.
+"""
+
+from lastcall.api.meta import Object
+from lastcall.api.quantity import Quantity, parse_quantity
+from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
+
+
+def pod_resources(pod: Object) -> Object:
+    """`status.resources`: `requests` and `limits`, each only when not empty."""
+    resources = {kind: _aggregate(pod, kind) for kind in ("limits", "requests")}
+    return {kind: value for kind, value in resources.items() if value}
+
+
+def _aggregate(pod: Object, kind: str) -> dict[str, str]:
+    total: dict[str, Quantity] = {}
+    for container in containers_of(pod):
+        _add(total, container, kind)
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in init_containers_of(pod):
+        if is_restartable_init_container(container):
+            _add(total, container, kind)
+            _add(sidecars, container, kind)
+            step = dict(sidecars)
+        else:
+            step = dict(sidecars)
+            _add(step, container, kind)
+        for name, value in step.items():
+            peak[name] = max(peak.get(name, value), value)
+    for name, value in peak.items():
+        total[name] = max(total.get(name, value), value)
+    return {name: str(value) for name, value in sorted(total.items())}
+
+
+def _add(total: dict[str, Quantity], container: Object, kind: str) -> None:
+    for name, quantity in ((container.get("resources") or {}).get(kind) or {}).items():
+        amount = parse_quantity(quantity)
+        total[name] = total[name] + amount if name in total else amount

@@ -1,0 +1,122 @@
+"""A Pod as the runtime alone knows it (kubelet container/runtime.go:Pod), and the names a Pod has there."""
+
+from dataclasses import dataclass
+
+from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.cri.api import ContainerStatus, PodSandboxState, PodSandboxStatus
+from lastcall.node.interfaces import PodStatus
+from lastcall.node.pods.spec import init_containers_of, is_restartable_init_container, is_terminal_phase
+
+POD_NAME_LABEL = "io.kubernetes.pod.name"
+POD_NAMESPACE_LABEL = "io.kubernetes.pod.namespace"
+POD_UID_LABEL = "io.kubernetes.pod.uid"
+CONTAINER_NAME_LABEL = "io.kubernetes.container.name"
+
+CONTAINER_HASH_ANNOTATION = "io.kubernetes.container.hash"
+RESTART_COUNT_ANNOTATION = "io.kubernetes.container.restartCount"
+TERMINATION_MESSAGE_PATH_ANNOTATION = "io.kubernetes.container.terminationMessagePath"
+TERMINATION_MESSAGE_POLICY_ANNOTATION = "io.kubernetes.container.terminationMessagePolicy"
+PRE_STOP_HANDLER_ANNOTATION = "io.kubernetes.container.preStopHandler"
+CONTAINER_PORTS_ANNOTATION = "io.kubernetes.container.ports"
+POD_DELETION_GRACE_PERIOD_ANNOTATION = "io.kubernetes.pod.deletionGracePeriod"
+POD_TERMINATION_GRACE_PERIOD_ANNOTATION = "io.kubernetes.pod.terminationGracePeriod"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPod:
+    """What is to be killed: running containers and all sandboxes of one Pod."""
+
+    uid: str
+    name: str
+    namespace: str
+    containers: tuple[ContainerStatus, ...] = ()
+    sandboxes: tuple[PodSandboxStatus, ...] = ()
+
+    def to_api_pod(self) -> Object:
+        """A Pod object with names and images only (container/runtime.go:Pod.ToAPIPod)."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"uid": self.uid, "name": self.name, "namespace": self.namespace},
+            "spec": {"containers": [{"name": c.metadata.name, "image": c.image} for c in self.containers]},
+        }
+
+
+def pod_of_container(container: ContainerStatus) -> Object:
+    """The Pod of a container as the runtime knows it, with this container alone."""
+    labels = container.labels
+    return RunningPod(
+        labels.get(POD_UID_LABEL, ""), labels.get(POD_NAME_LABEL, ""), labels.get(POD_NAMESPACE_LABEL, ""), (container,)
+    ).to_api_pod()
+
+
+def running_pod_of(pod_status: PodStatus) -> RunningPod:
+    """Running containers and all sandboxes (container/helpers.go:ConvertPodStatusToRunningPod)."""
+    return RunningPod(
+        pod_status.uid,
+        pod_status.name,
+        pod_status.namespace,
+        pod_status.running_containers(),
+        pod_status.sandbox_statuses,
+    )
+
+
+def pods_in_runtime(sandboxes: list[PodSandboxStatus], containers: list[ContainerStatus]) -> dict[str, PodStatus]:
+    """Group what a runtime lists by Pod UID, in the order the runtime lists it (newest first)."""
+    sandboxes_by_uid: dict[str, list[PodSandboxStatus]] = {}
+    containers_by_uid: dict[str, list[ContainerStatus]] = {}
+    names: dict[str, tuple[str, str]] = {}
+    for sandbox in sandboxes:
+        sandboxes_by_uid.setdefault(sandbox.metadata.uid, []).append(sandbox)
+        names.setdefault(sandbox.metadata.uid, (sandbox.metadata.name, sandbox.metadata.namespace))
+    for container in containers:
+        uid = container.labels.get(POD_UID_LABEL, "")
+        containers_by_uid.setdefault(uid, []).append(container)
+        names.setdefault(uid, (container.labels.get(POD_NAME_LABEL, ""), container.labels.get(POD_NAMESPACE_LABEL, "")))
+    return {
+        uid: make_pod_status(uid, name, namespace, sandboxes_by_uid.get(uid, []), containers_by_uid.get(uid, []), ())
+        for uid, (name, namespace) in names.items()
+    }
+
+
+def make_pod_status(
+    uid: str,
+    name: str,
+    namespace: str,
+    sandboxes: list[PodSandboxStatus],
+    containers: list[ContainerStatus],
+    previous_ips: tuple[str, ...],
+) -> PodStatus:
+    """One Pod's status. Addresses come from the newest sandbox; once all sandboxes are down the last known ones stay.
+
+    Source: kuberuntime_manager.go:GetPodStatus, pleg/generic.go:getPodIPs.
+    """
+    sandboxes = sorted(sandboxes, key=lambda s: -s.created_at)
+    ips: tuple[str, ...] = ()
+    if sandboxes and sandboxes[0].state == PodSandboxState.SANDBOX_READY:
+        ips = sandboxes[0].ips
+    elif not any(s.state == PodSandboxState.SANDBOX_READY for s in sandboxes):
+        ips = previous_ips
+    return PodStatus(
+        uid, name, namespace, ips, tuple(sorted(containers, key=lambda c: -c.created_at)), tuple(sandboxes)
+    )
+
+
+def pod_full_name(pod: Object) -> str:
+    """`<name>_<namespace>`."""
+    return f"{name_of(pod)}_{namespace_of(pod)}"
+
+
+def pod_phase(pod: Object) -> str:
+    """`status.phase`, "" when there is none."""
+    phase: str = (pod.get("status") or {}).get("phase", "")
+    return phase
+
+
+def is_terminal(pod: Object) -> bool:
+    """True for phase Succeeded or Failed."""
+    return is_terminal_phase(pod_phase(pod))
+
+
+def has_restartable_init_container(pod: Object) -> bool:
+    return any(is_restartable_init_container(c) for c in init_containers_of(pod))

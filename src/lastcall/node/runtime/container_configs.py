@@ -1,0 +1,90 @@
+"""The CRI configuration of a container, from its Pod, the node and what other objects say."""
+
+import asyncio
+
+from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, FeatureGates
+from lastcall.api.meta import Object, uid_of
+from lastcall.api.quantity import parse_quantity
+from lastcall.api.resources import SERVICES
+from lastcall.client.api import Client
+from lastcall.client.informer import Informer
+from lastcall.cri.api import ContainerConfig, Image
+from lastcall.node.interfaces import VolumeManager
+from lastcall.node.kubelet_config import KubeletConfig
+from lastcall.node.pods.spec import is_host_network_pod, is_static_pod
+from lastcall.node.runtime.container_config import generate_container_config
+from lastcall.node.runtime.environment import APISources, ContainerConfigError, make_environment
+from lastcall.node.runtime.pleg import PodLifecycleEventGenerator
+from lastcall.world.world import World
+
+SERVICES_TIMEOUT_SECONDS = 5.0
+
+
+class ContainerConfigs:
+    """`run` beside the kubelet: it follows the Services that environment variables name."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        client: Client,
+        config: KubeletConfig,
+        volumes: VolumeManager,
+        pleg: PodLifecycleEventGenerator,
+        gates: FeatureGates,
+    ) -> None:
+        self._config = config
+        self._volumes = volumes
+        self._pleg = pleg
+        self._gates = gates
+        self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
+        self._services = Informer(client, SERVICES, world=world)
+        self.sources = APISources(client, self._services.items)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._services.run()
+
+    async def make(
+        self, pod: Object, container: Object, image: Image, attempt: int, pod_ips: tuple[str, ...]
+    ) -> ContainerConfig:
+        if is_host_network_pod(pod):
+            pod_ips = (self._config.node_ip,)
+        if not is_static_pod(pod):  # which has to run without an API server
+            try:
+                async with asyncio.timeout(SERVICES_TIMEOUT_SECONDS):
+                    await self._services.synced()
+            except TimeoutError:
+                text = "services have not yet been read at least once, cannot construct envvars"
+                raise ContainerConfigError(text) from None
+        envs = await make_environment(
+            pod,
+            container,
+            sources=self.sources,
+            pod_ips=pod_ips,
+            host_ip=self._config.node_ip,
+            node_allocatable=self._config.allocatable,
+        )
+        return generate_container_config(
+            pod,
+            container,
+            image,
+            attempt=attempt,
+            envs=envs,
+            mounts=self._volumes.mounts(pod, container, pod_ips, attempt=attempt),
+            stop_signal_is_honoured=self._gates.enabled(CONTAINER_STOP_SIGNALS),
+            memory_capacity=self._memory_capacity,
+            target_id=self._target_container_id(pod, container),
+            seccomp_default=self._config.seccomp_default,
+        )
+
+    def _target_container_id(self, pod: Object, container: Object) -> str:
+        """The running container whose processes an ephemeral container sees. Raises ContainerConfigError."""
+        name = container.get("targetContainerName")
+        if not name:
+            return ""
+        status = self._pleg.get(uid_of(pod))
+        target = status.find(name) if status else None
+        if target is None:
+            raise ContainerConfigError(f"unable to find target container {name}")
+        return target.id

@@ -1,0 +1,341 @@
+"""What a sync has to do for a Pod: sandbox, which containers to start, which to kill. A pure function of spec and
+status.
+
+Source: kubelet kuberuntime/kuberuntime_manager.go:computePodActions, computeInitContainerActions and
+kuberuntime_container.go, container/helpers.go:ShouldContainerBeRestarted.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from lastcall.api.meta import Object, is_terminating
+from lastcall.api.restart_rules import container_should_restart, is_container_restartable
+from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState
+from lastcall.node.gotext import go_quote
+from lastcall.node.interfaces import PodStatus, ProbeResult
+from lastcall.node.pods.restart_all import containers_to_reset
+from lastcall.node.pods.runtime_pod import CONTAINER_HASH_ANNOTATION
+from lastcall.node.pods.spec import (
+    containers_of,
+    init_containers_of,
+    is_host_network_pod,
+    is_restartable_init_container,
+)
+from lastcall.node.stopping.grace import KillReason
+
+ProbeAnswer = Callable[[str], ProbeResult]
+"""container id → result of its probe; "unknown" while there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerToKill:
+    status: ContainerStatus
+    message: str
+    reason: KillReason | None
+
+
+@dataclass(slots=True)
+class PodActions:
+    """Indexes point into the lists of the spec. `attempt` is that of the sandbox to create."""
+
+    kill_pod: bool = False
+    create_sandbox: bool = False
+    sandbox_id: str = ""
+    attempt: int = 0
+    sandbox_changed: bool = False
+    """A sandbox existed and cannot be used any more (Event SandboxChanged)."""
+    init_containers_to_start: list[int] = field(default_factory=list)
+    containers_to_start: list[int] = field(default_factory=list)
+    ephemeral_containers_to_start: list[int] = field(default_factory=list)
+    containers_to_kill: list[ContainerToKill] = field(default_factory=list)
+    containers_to_reset: list[ContainerStatus] = field(default_factory=list)
+    """All containers start anew: these are killed if they run, and removed, in this order."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to do."""
+        return not (
+            self.kill_pod
+            or self.create_sandbox
+            or self.init_containers_to_start
+            or self.containers_to_start
+            or self.ephemeral_containers_to_start
+            or self.containers_to_kill
+            or self.containers_to_reset
+        )
+
+
+def hash_container(container: Object) -> str:
+    """Changes when the container has to be replaced: name and image (container/helpers.go:HashContainer)."""
+    chosen = {"image": container.get("image", ""), "name": container.get("name", "")}
+    return hashlib.sha256(orjson.dumps(chosen, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
+
+
+def container_changed(container: Object, status: ContainerStatus) -> bool:
+    return status.annotations.get(CONTAINER_HASH_ANNOTATION, hash_container(container)) != hash_container(container)
+
+
+def container_succeeded(container: Object, pod_status: PodStatus) -> bool:
+    status = pod_status.find(container["name"])
+    return status is not None and status.state == ContainerState.CONTAINER_EXITED and status.exit_code == 0
+
+
+def should_restart_on_failure(pod: Object) -> bool:
+    """Whether anything of the Pod may be started again after a failure."""
+    never = pod["spec"].get("restartPolicy", "Always") == "Never"
+    return not never or any(is_container_restartable(container, pod) for container in containers_of(pod))
+
+
+def policy_restarts_after_kill(container: Object, pod: Object) -> bool:
+    """A container that the kubelet kills (liveness, startup): the policies decide, rules do not (no exit code yet)."""
+    policy = container.get("restartPolicy") or pod["spec"].get("restartPolicy", "Always")
+    return bool(policy != "Never")
+
+
+def should_container_be_restarted(container: Object, pod: Object, pod_status: PodStatus) -> bool:
+    """May a container that does not run be started (again)? A Pod that is being deleted restarts nothing."""
+    if is_terminating(pod):
+        return False
+    status = pod_status.find(container["name"])
+    if status is None:
+        return True
+    if status.state == ContainerState.CONTAINER_RUNNING:
+        return False
+    if status.state in (ContainerState.CONTAINER_UNKNOWN, ContainerState.CONTAINER_CREATED):
+        return True
+    return container_should_restart(container, pod, status.exit_code)
+
+
+def pod_sandbox_changed(pod: Object, pod_status: PodStatus) -> tuple[bool, int, str]:
+    """Is a new sandbox needed, its attempt number, and the id of the newest one (util/util.go:PodSandboxChanged)."""
+    sandboxes = pod_status.sandbox_statuses
+    if not sandboxes:
+        return True, 0, ""
+    newest = sandboxes[0]
+    ready = [s for s in sandboxes if s.state == PodSandboxState.SANDBOX_READY]
+    host_network = is_host_network_pod(pod)
+    changed = (
+        len(ready) > 1
+        or newest.state != PodSandboxState.SANDBOX_READY
+        or (newest.namespace_options.network == "NODE") != host_network
+        or (not host_network and not newest.ips)
+    )
+    if changed:
+        return True, newest.metadata.attempt + 1, newest.id
+    return False, newest.metadata.attempt, newest.id
+
+
+def has_any_regular_container_created(pod: Object, pod_status: PodStatus) -> bool:
+    """Has a regular container been created in the newest sandbox? Then initialisation is behind the Pod."""
+    newest = pod_status.sandbox_statuses[0].id if pod_status.sandbox_statuses else ""
+    names = {container["name"] for container in containers_of(pod)}
+    return any(
+        status.metadata.name in names and status.pod_sandbox_id == newest for status in pod_status.container_statuses
+    )
+
+
+def compute_pod_actions(
+    pod: Object,
+    pod_status: PodStatus,
+    *,
+    liveness: ProbeAnswer,
+    startup: ProbeAnswer,
+    restart_all: bool = False,
+) -> PodActions:
+    """What `sync_pod` has to do now. Sources as above. `restart_all`: a rule wants a clean slate, see `restart_all`."""
+    if restart_all:
+        return PodActions(containers_to_reset=containers_to_reset(pod, pod_status))
+    create, attempt, sandbox_id = pod_sandbox_changed(pod, pod_status)
+    actions = PodActions(
+        kill_pod=create, create_sandbox=create, sandbox_id=sandbox_id, attempt=attempt,
+        sandbox_changed=create and bool(sandbox_id),
+    )  # fmt: skip
+    if create:
+        _start_from_the_beginning(actions, pod, pod_status)
+        return actions
+
+    for index, container in enumerate(pod["spec"].get("ephemeralContainers") or ()):
+        if pod_status.find(container["name"]) is None:
+            actions.ephemeral_containers_to_start.append(index)
+
+    initialised = compute_init_container_actions(actions, pod, pod_status, liveness=liveness, startup=startup)
+    if actions.kill_pod or not initialised:
+        return actions
+
+    kept = 0
+    for index, container in enumerate(containers_of(pod)):
+        status = pod_status.find(container["name"])
+        if status is None or status.state != ContainerState.CONTAINER_RUNNING:
+            if should_container_be_restarted(container, pod, pod_status):
+                actions.containers_to_start.append(index)
+                if status is not None and status.state == ContainerState.CONTAINER_UNKNOWN:
+                    message = f"Container is in {_state(status)} state, try killing it before restart"
+                    actions.containers_to_kill.append(ContainerToKill(status, message, KillReason.UNKNOWN))
+            continue
+        kill = _why_kill(container, pod, status, liveness, startup)
+        if kill is None:
+            kept += 1
+            continue
+        message, reason, restart = kill
+        if restart:
+            message += ", will be restarted"
+            actions.containers_to_start.append(index)
+        actions.containers_to_kill.append(ContainerToKill(status, message, reason))
+
+    if kept == 0 and not actions.containers_to_start:
+        # Every regular container has ended for good: stop the sidecars, then the sandbox.
+        actions.kill_pod = True
+        actions.init_containers_to_start.clear()
+    return actions
+
+
+def _start_from_the_beginning(actions: PodActions, pod: Object, pod_status: PodStatus) -> None:
+    """A new sandbox: every container is made anew, init containers run again."""
+    if not should_restart_on_failure(pod) and actions.attempt != 0 and pod_status.container_statuses:
+        actions.create_sandbox = False
+        return
+    of_pod = pod["spec"].get("restartPolicy", "Always")
+    to_start = [
+        index
+        for index, container in enumerate(containers_of(pod))
+        if (container.get("restartPolicy") or of_pod) != "OnFailure" or not container_succeeded(container, pod_status)
+    ]
+    if not to_start and has_any_regular_container_created(pod, pod_status):
+        actions.create_sandbox = False
+        return
+    if init_containers_of(pod):
+        actions.init_containers_to_start = [0]
+        return
+    actions.containers_to_start = to_start
+
+
+def _why_kill(
+    container: Object, pod: Object, status: ContainerStatus, liveness: ProbeAnswer, startup: ProbeAnswer
+) -> tuple[str, KillReason | None, bool] | None:
+    """Message, reason and "will be restarted" for a running container that has to go; None to keep it."""
+    name = container["name"]
+    if container_changed(container, status):
+        return f"Container {name} definition changed", None, True
+    restart = policy_restarts_after_kill(container, pod)
+    if container.get("livenessProbe") is not None and liveness(status.id) == "failure":
+        return f"Container {name} failed liveness probe", KillReason.LIVENESS_PROBE, restart
+    if container.get("startupProbe") is not None and startup(status.id) == "failure":
+        return f"Container {name} failed startup probe", KillReason.STARTUP_PROBE, restart
+    return None
+
+
+def is_init_container_failed(status: ContainerStatus) -> bool:
+    """Exited with an error, killed for memory, or unknown."""
+    if status.state == ContainerState.CONTAINER_EXITED:
+        return status.exit_code != 0 or status.reason == "OOMKilled"
+    return status.state == ContainerState.CONTAINER_UNKNOWN
+
+
+def _init_restarts(container: Object, pod: Object, status: ContainerStatus) -> bool:
+    """Whether a failed init container is run again: by its own policy and rules, else by the Pod's policy."""
+    if not container.get("restartPolicy"):
+        return bool(pod["spec"].get("restartPolicy", "Always") != "Never")
+    if status.state == ContainerState.CONTAINER_UNKNOWN:
+        return True
+    return container_should_restart(container, pod, status.exit_code)
+
+
+def compute_init_container_actions(
+    actions: PodActions, pod: Object, pod_status: PodStatus, *, liveness: ProbeAnswer, startup: ProbeAnswer
+) -> bool:
+    """Decide over the init containers; True when the regular containers may start.
+
+    They are looked at from the last to the first, because records of finished ones may be gone from the runtime: the
+    last one with a record says how far initialisation has come. Sidecars are kept running ever after.
+    """
+    init_containers = init_containers_of(pod)
+    if not init_containers:
+        return True
+    was_initialised = has_any_regular_container_created(pod, pod_status)
+    initialised = was_initialised
+    found = False
+    last = len(init_containers) - 1
+    to_start: list[int] = []
+    for index in range(last, -1, -1):
+        container = init_containers[index]
+        sidecar = is_restartable_init_container(container)
+        status = pod_status.find(container["name"])
+        if status is None:
+            if was_initialised and sidecar and not is_terminating(pod):
+                to_start.append(index)
+            continue
+        found = True
+        if was_initialised and not sidecar:
+            continue
+        if status.state == ContainerState.CONTAINER_CREATED:
+            to_start.append(index)
+        elif status.state == ContainerState.CONTAINER_RUNNING:
+            if sidecar:
+                done = _running_sidecar(actions, to_start, index, container, status, liveness, startup)
+                if done and not was_initialised:
+                    if index == last:
+                        initialised = True
+                    else:
+                        to_start.append(index + 1)
+        elif sidecar:
+            if status.state == ContainerState.CONTAINER_UNKNOWN:
+                _kill_unknown(actions, status)
+            to_start.append(index)
+        elif is_init_container_failed(status):
+            if not _init_restarts(container, pod, status):
+                actions.kill_pod = True
+                return False
+            if status.state == ContainerState.CONTAINER_UNKNOWN:
+                _kill_unknown(actions, status)
+            to_start.append(index)
+        elif index == last:
+            initialised = True
+        else:
+            to_start.append(index + 1)
+        if not was_initialised:
+            break  # this one says how far initialisation has come
+    if not found and not was_initialised:
+        to_start = [0]
+    actions.init_containers_to_start = sorted(dict.fromkeys(to_start))
+    return initialised
+
+
+def _running_sidecar(
+    actions: PodActions,
+    to_start: list[int],
+    index: int,
+    container: Object,
+    status: ContainerStatus,
+    liveness: ProbeAnswer,
+    startup: ProbeAnswer,
+) -> bool:
+    """A sidecar runs: has it started, so that the next container may? It may also have to be replaced."""
+    name = container["name"]
+
+    def replace(message: str, reason: KillReason | None) -> None:
+        actions.containers_to_kill.append(ContainerToKill(status, message, reason))
+        to_start.append(index)
+
+    if container.get("startupProbe") is not None:
+        result = startup(status.id)
+        if result == "failure":
+            replace(f"Init container {name} failed startup probe", KillReason.STARTUP_PROBE)
+        if result != "success":
+            return False
+    if container_changed(container, status):
+        replace(f"Init container {name} definition changed", None)
+    elif container.get("livenessProbe") is not None and liveness(status.id) == "failure":
+        replace(f"Init container {name} failed liveness probe", KillReason.LIVENESS_PROBE)
+    return True
+
+
+def _kill_unknown(actions: PodActions, status: ContainerStatus) -> None:
+    message = f"Init container is in {_state(status)} state, try killing it before restart"
+    actions.containers_to_kill.append(ContainerToKill(status, message, KillReason.UNKNOWN))
+
+
+def _state(status: ContainerStatus) -> str:
+    return go_quote("unknown" if status.state == ContainerState.CONTAINER_UNKNOWN else status.state.name.lower())

@@ -1,0 +1,58 @@
+"""Warning Events for what this machine's runtime cannot do as a Pod asks for it: each once per Pod."""
+
+from lastcall.api.meta import Object, uid_of
+from lastcall.cri.api import LIMITS_ENFORCED, MISSING_GROUPS, SINGLE_USER_ID, RuntimeService, RuntimeServiceError
+from lastcall.node.interfaces import EventRecorder, PodStatus
+from lastcall.node.pods.cgroups import declares_limits
+from lastcall.node.pods.spec import container_field_path
+
+_MOST_REMEMBERED = 10_000
+
+HELP = "`lastcall doctor` says what to do"
+
+
+class RuntimeNotices:
+    """`sandbox_ready` before the first container, `look` whenever the runtime's picture of a Pod has changed."""
+
+    def __init__(self, runtime: RuntimeService, events: EventRecorder) -> None:
+        self._runtime = runtime
+        self._events = events
+        self._told: dict[tuple[str, str], None] = {}
+
+    async def sandbox_ready(self, pod: Object) -> None:
+        """Limits that nobody enforces."""
+        if not declares_limits(pod):
+            return
+        try:
+            condition = (await self._runtime.status()).find(LIMITS_ENFORCED)
+        except RuntimeServiceError:
+            return
+        if condition is not None and not condition.status:
+            message = f"CPU and memory limits are not enforced ({condition.message}); {HELP}"
+            self._warn(pod, "LimitsNotEnforced", message)
+
+    def look(self, pod: Object, status: PodStatus) -> None:
+        """Users and groups that a container could not really have."""
+        for container in reversed(status.container_statuses):
+            name = container.metadata.name
+            if calls := container.info.get(SINGLE_USER_ID):
+                message = (
+                    f"Container {name} called {calls.replace(' ', ', ')}: answered with success without being done, "
+                    f"for there is only one user id here; {HELP}"
+                )
+                self._warn(pod, "SingleUserID", message, container_field_path(pod, name))
+            if groups := container.info.get(MISSING_GROUPS):
+                message = (
+                    f"Container {name} is not a member of the groups {groups.replace(' ', ', ')} (fsGroup and "
+                    f"supplementalGroups): they are not among the group ids here; {HELP}"
+                )
+                self._warn(pod, "GroupsNotMapped", message, container_field_path(pod, name))
+
+    def _warn(self, pod: Object, reason: str, message: str, field_path: str = "") -> None:
+        key = (uid_of(pod), reason)
+        if key in self._told:
+            return
+        if len(self._told) >= _MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
+        self._told[key] = None
+        self._events.event(pod, "Warning", reason, message, field_path=field_path)

@@ -1,0 +1,1 @@
+"""Graceful node shutdown. Who ends when: `decide` (pure). `manager` acts."""

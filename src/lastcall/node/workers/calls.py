@@ -1,0 +1,62 @@
+"""What a Pod's worker calls, and what it goes by (pod_workers.go:podSyncer, container/cache.go)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from lastcall.api.meta import Object
+from lastcall.node.interfaces import PodStatus
+from lastcall.node.pods.runtime_pod import RunningPod
+from lastcall.node.workers.transitions import UpdateType
+
+
+class SyncCancelled(Exception):
+    """A running call stopped early because an update made it pointless. Expected: that update is queued."""
+
+
+class SyncContext:
+    """The context of one worker's calls. `cancelled` is set when the Pod began to end or its grace shrank."""
+
+    def __init__(self) -> None:
+        self.cancelled = asyncio.Event()
+
+
+class PodSyncer(Protocol):
+    """What a worker calls (pod_workers.go:podSyncer). Every method may raise; the worker then tries again."""
+
+    async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
+        """Bring the Pod nearer to its spec. True when the Pod has ended by itself."""
+        ...
+
+    async def sync_terminating_pod(
+        self,
+        pod: Object,
+        pod_status: PodStatus,
+        grace_period: int | None,
+        pod_status_func: Callable[[Object], None] | None,
+        cause_id: str,
+    ) -> None:
+        """Stop all containers. `grace_period` None: each container's own."""
+        ...
+
+    async def sync_terminating_runtime_pod(self, running_pod: RunningPod, cause_id: str) -> None: ...
+
+    async def sync_terminated_pod(self, pod: Object, pod_status: PodStatus, cause_id: str) -> None: ...
+
+
+class PodStatusCache(Protocol):
+    """The runtime's view of Pods (container/cache.go)."""
+
+    def get(self, uid: str) -> PodStatus | None: ...
+
+    def now(self) -> int:
+        """A tick later than every reading begun so far."""
+        ...
+
+    def refreshed_at(self, uid: str) -> int:
+        """The tick at which the runtime was last asked about the Pod; 0 for never."""
+        ...
+
+    async def get_newer_than(self, uid: str, name: str, namespace: str, minimum: int) -> PodStatus:
+        """A status whose reading began at or after the tick `minimum`. Raises RuntimeServiceError."""
+        ...

@@ -1,0 +1,446 @@
+"""The life of one Pod on the node, as tables and pure functions (kubelet pod_workers.go).
+
+Theory
+======
+
+A UID is in one of five states:
+
+    UNKNOWN ──▶ SYNC ──▶ TERMINATING ──▶ TERMINATED ──▶ FINISHED ──▶ UNKNOWN
+
+* SYNC: containers may be started (`sync_pod` runs again and again).
+* TERMINATING: containers are being stopped (`sync_terminating_pod` runs until it succeeds once).
+* TERMINATED: no container runs; volumes and the like are taken down (`sync_terminated_pod`, until it succeeds once).
+* FINISHED: nothing is left to do; the worker has gone; every further update is ignored.
+
+No edge leads back: a UID leaves TERMINATING only forward, and returns to SYNC only after it was forgotten. That is the
+whole point of the design: "this Pod's containers cannot start again" and "no container of this Pod runs" become facts
+that volumes, probes and status may rely on.
+
+`TRANSITIONS` says which cause leads from where to where, `EFFECTS` what else each cause marks. Everything that decides
+is a pure function of (status, options): `decide_update` for what comes from outside, `complete_*` for what a sync call
+reports, `remove_terminated_worker` for the sweep. `lastcall.node.workers.manager` is the thin shell that performs them.
+
+The grace period lives here too: it is computed again at every update while terminating and only ever shrinks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+
+from lastcall.api.meta import Object, is_terminating, uid_of
+from lastcall.node.pods.runtime_pod import RunningPod, is_terminal, pod_full_name
+from lastcall.node.pods.spec import is_static_pod
+from lastcall.node.stopping.grace import effective_grace_period_of
+
+
+class State(StrEnum):
+    UNKNOWN = "unknown"
+    SYNC = "sync"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+    FINISHED = "finished"
+
+
+class UpdateType(StrEnum):
+    """kubelet types: SyncPodType."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    SYNC = "sync"
+    KILL = "kill"
+
+
+class Cause(StrEnum):
+    """Everything that moves a Pod from one state to another."""
+
+    FIRST_UPDATE = "first update"
+    FIRST_UPDATE_OF_ENDED_POD = "first update of a Pod that had ended"
+    # the four ways an update ends a Pod, in the order they are tried
+    RUNTIME_ONLY = "runtimeOnly"
+    DELETION_TIMESTAMP = "deletionTimestamp"
+    API_TERMINAL_PHASE = "apiTerminalPhase"
+    KILL = "kill"
+    # what a sync call or the sweep finds
+    COMPLETED = "completed"
+    REMOVED = "removed"
+    CONTAINERS_STOPPED = "containers stopped"
+    RUNTIME_POD_STOPPED = "runtime Pod stopped"
+    TEARDOWN_DONE = "teardown done"
+    NEVER_STARTED = "never started"
+    FORGOTTEN = "forgotten"
+
+
+TRANSITIONS: dict[State, dict[Cause, State]] = {
+    State.UNKNOWN: {
+        Cause.FIRST_UPDATE: State.SYNC,
+        Cause.FIRST_UPDATE_OF_ENDED_POD: State.TERMINATED,
+    },
+    State.SYNC: {
+        Cause.RUNTIME_ONLY: State.TERMINATING,
+        Cause.DELETION_TIMESTAMP: State.TERMINATING,
+        Cause.API_TERMINAL_PHASE: State.TERMINATING,
+        Cause.KILL: State.TERMINATING,
+        Cause.COMPLETED: State.TERMINATING,
+        Cause.REMOVED: State.TERMINATING,
+        Cause.FORGOTTEN: State.UNKNOWN,  # an orphan that never started
+    },
+    State.TERMINATING: {
+        Cause.CONTAINERS_STOPPED: State.TERMINATED,
+        Cause.RUNTIME_POD_STOPPED: State.UNKNOWN,
+        Cause.NEVER_STARTED: State.FINISHED,  # a static Pod that was killed before its turn came
+        Cause.FORGOTTEN: State.UNKNOWN,
+    },
+    State.TERMINATED: {
+        Cause.TEARDOWN_DONE: State.FINISHED,
+        Cause.FORGOTTEN: State.UNKNOWN,
+    },
+    State.FINISHED: {
+        Cause.FORGOTTEN: State.UNKNOWN,
+    },
+}
+"""state → cause → next state. What is not here cannot happen; `move` raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a cause marks on the status: times are set to now, flags to True."""
+
+    times: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+EFFECTS: dict[Cause, Effect] = {
+    Cause.FIRST_UPDATE: Effect(("synced_at",)),
+    Cause.FIRST_UPDATE_OF_ENDED_POD: Effect(("synced_at", "terminating_at", "terminated_at"), ("started_terminating",)),
+    Cause.RUNTIME_ONLY: Effect(("terminating_at",), ("deleted",)),
+    Cause.DELETION_TIMESTAMP: Effect(("terminating_at",), ("deleted",)),
+    Cause.API_TERMINAL_PHASE: Effect(("terminating_at",)),
+    Cause.KILL: Effect(("terminating_at",)),
+    Cause.COMPLETED: Effect(("terminating_at",), ("started_terminating",)),
+    Cause.REMOVED: Effect(("terminating_at",)),
+    Cause.CONTAINERS_STOPPED: Effect(("terminated_at",)),
+    Cause.TEARDOWN_DONE: Effect((), ("finished",)),
+    Cause.NEVER_STARTED: Effect(("terminated_at",), ("finished",)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KillPodOptions:
+    """How a termination is to go (pod_workers.go:KillPodOptions). `completed` is called once no container runs."""
+
+    completed: Callable[[], None] | None = None
+    evict: bool = False
+    pod_status_func: Callable[[Object], None] | None = None
+    override: int | None = None
+    """PodTerminationGracePeriodSecondsOverride, seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePodOptions:
+    """One update for a worker. Either `pod`, or `running_pod` alone for a Pod that only the runtime knows."""
+
+    update_type: UpdateType
+    pod: Object | None = None
+    running_pod: RunningPod | None = None
+    kill_pod_options: KillPodOptions | None = None
+
+    @property
+    def uid(self) -> str:
+        if self.pod is not None:
+            return uid_of(self.pod)
+        return self.running_pod.uid if self.running_pod is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSyncStatus:
+    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Times are monotonic nanoseconds, None: not
+    yet."""
+
+    uid: str
+    full_name: str
+    synced_at: int | None = None
+    started_at: int | None = None
+    terminating_at: int | None = None
+    terminated_at: int | None = None
+    started_terminating: bool = False
+    finished: bool = False
+    deleted: bool = False
+    evicted: bool = False
+    restart_requested: bool = False
+    observed_runtime: bool = False
+    grace_period: int = 0
+    """Effective grace period in seconds, 0 = not decided."""
+    requested_override: int | None = None
+    """The last override that somebody asked for (eviction, preemption, shutdown); all that 1.18 hands to a kill."""
+    status_post_terminating: tuple[Callable[[Object], None], ...] = ()
+    notify_post_terminating: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def state(self) -> State:
+        """The WorkType, with FINISHED apart."""
+        if self.finished:
+            return State.FINISHED
+        if self.terminated_at is not None:
+            return State.TERMINATED
+        if self.terminating_at is not None:
+            return State.TERMINATING
+        return State.SYNC if self.synced_at is not None else State.UNKNOWN
+
+    @property
+    def termination_requested(self) -> bool:
+        return self.terminating_at is not None
+
+    @property
+    def terminated(self) -> bool:
+        return self.terminated_at is not None
+
+
+class IllegalTransition(AssertionError):
+    """The tables have no such edge: a bug in the caller, never the user's fault."""
+
+
+def move(status: PodSyncStatus, cause: Cause, now: int) -> PodSyncStatus:
+    """Follow one edge of `TRANSITIONS`. Raises IllegalTransition when there is none."""
+    target = TRANSITIONS[status.state].get(cause)
+    if target is None:
+        raise IllegalTransition(f"{status.uid}: no way from {status.state} by {cause}")
+    effect = EFFECTS.get(cause, Effect())
+    changes: dict[str, object] = {**dict.fromkeys(effect.times, now), **dict.fromkeys(effect.flags, True)}
+    return replace(status, **changes)  # type: ignore[arg-type]
+
+
+TERMINATION_CAUSES: tuple[tuple[Cause, Callable[[Object, UpdatePodOptions, bool], bool]], ...] = (
+    (Cause.RUNTIME_ONLY, lambda pod, options, runtime_only: runtime_only),
+    (Cause.DELETION_TIMESTAMP, lambda pod, options, runtime_only: is_terminating(pod)),
+    (Cause.API_TERMINAL_PHASE, lambda pod, options, runtime_only: is_terminal(pod)),
+    (Cause.KILL, lambda pod, options, runtime_only: options.update_type is UpdateType.KILL),
+)
+"""Why an update ends a Pod in SYNC; the first that holds is the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDecision:
+    """What an update does. `options` None: nothing reaches the worker. `completed` are to be called now."""
+
+    status: PodSyncStatus | None
+    options: UpdatePodOptions | None = None
+    cause: Cause | None = None
+    """Why the Pod became terminating with this update."""
+    shortened: bool = False
+    cancel: bool = False
+    completed: tuple[Callable[[], None], ...] = ()
+
+
+def decide_update(
+    status: PodSyncStatus | None,
+    options: UpdatePodOptions,
+    known_pod: Object | None,
+    *,
+    now: int,
+    runtime_is_quiet: bool = False,
+) -> UpdateDecision:
+    """What `update_pod` does with one update (pod_workers.go:UpdatePod).
+
+    `known_pod` is the Pod of the pending update, else of the active one. `runtime_is_quiet`: the runtime has no running
+    container and no ready sandbox of this UID.
+    """
+    runtime_only = options.pod is None
+    if options.running_pod is not None:
+        if runtime_only and options.update_type is not UpdateType.KILL:
+            return UpdateDecision(status)
+        if not runtime_only:
+            options = replace(options, running_pod=None)
+    elif runtime_only:
+        raise ValueError("an update needs a pod or a running_pod")
+    pod = options.pod if options.pod is not None else options.running_pod.to_api_pod()  # type: ignore[union-attr]
+
+    first_time = status is None
+    if status is None:
+        status = PodSyncStatus(uid_of(pod), pod_full_name(pod))
+        ended = not runtime_only and is_terminal(pod) and runtime_is_quiet
+        status = move(status, Cause.FIRST_UPDATE_OF_ENDED_POD if ended else Cause.FIRST_UPDATE, now)
+
+    if runtime_only:
+        status = replace(status, observed_runtime=True)
+        if known_pod is not None:
+            pod = known_pod
+            options = replace(options, pod=known_pod, running_pod=None)
+
+    if not first_time and status.termination_requested and options.update_type is UpdateType.CREATE:
+        return UpdateDecision(replace(status, restart_requested=True))
+    if status.finished:
+        return UpdateDecision(status)
+
+    cause: Cause | None = None
+    if not status.termination_requested:
+        cause = next((c for c, holds in TERMINATION_CAUSES if holds(pod, options, runtime_only)), None)
+        if cause is not None:
+            status = move(status, cause, now)
+            if cause is Cause.KILL and options.kill_pod_options is not None and options.kill_pod_options.evict:
+                status = replace(status, evicted=True)
+
+    kill = options.kill_pod_options
+    completed: tuple[Callable[[], None], ...] = ()
+    shortened = False
+    if status.state is State.TERMINATING:
+        kill = kill or KillPodOptions()
+        if kill.completed is not None:
+            status = replace(status, notify_post_terminating=(*status.notify_post_terminating, kill.completed))
+        if kill.pod_status_func is not None:
+            status = replace(status, status_post_terminating=(*status.status_post_terminating, kill.pod_status_func))
+        grace_period, shortened = effective_grace_period_of(pod, status.grace_period, kill.override)
+        requested = kill.override if kill.override is not None else status.requested_override
+        status = replace(status, grace_period=grace_period, requested_override=requested)
+        options = replace(options, kill_pod_options=replace(kill, override=grace_period))
+    else:
+        if status.terminated and runtime_only:
+            return UpdateDecision(status)
+        if kill is not None and kill.completed is not None:
+            completed = (kill.completed,)
+        options = replace(options, kill_pod_options=None)
+    return UpdateDecision(status, options, cause, shortened, cause is not None or shortened, completed)
+
+
+def merge_last_update(active: UpdatePodOptions | None, consumed: UpdatePodOptions) -> UpdatePodOptions:
+    """The new active update (pod_workers.go:mergeLastUpdate): a runtime-only update keeps the Pod already known, and
+    kill options stay until others come."""
+    if active is None:
+        return consumed
+    return UpdatePodOptions(
+        update_type=consumed.update_type,
+        pod=consumed.pod if consumed.pod is not None else active.pod,
+        running_pod=consumed.running_pod if consumed.pod is None and active.pod is None else None,
+        kill_pod_options=consumed.kill_pod_options or active.kill_pod_options,
+    )
+
+
+class StartVerdict(StrEnum):
+    START = "start"
+    NOT_YET = "not yet"
+    NEVER = "never"
+
+
+def allow_pod_start(status: PodSyncStatus, pod: Object, *, full_name_is_taken: bool) -> StartVerdict:
+    """May a worker make its first call (pod_workers.go:allowPodStart)? Only static Pods ever wait."""
+    if not is_static_pod(pod):
+        return StartVerdict.START
+    if status.termination_requested:
+        return StartVerdict.NEVER
+    return StartVerdict.NOT_YET if full_name_is_taken else StartVerdict.START
+
+
+def start(status: PodSyncStatus, now: int) -> PodSyncStatus:
+    """The first call is allowed: other components see the Pod from now on."""
+    return status if status.started_at is not None else replace(status, started_at=now)
+
+
+def cleanup_unstarted_pod(status: PodSyncStatus, now: int) -> PodSyncStatus:
+    """A Pod that will never start ends without any call (pod_workers.go:cleanupUnstartedPod)."""
+    return move(status, Cause.NEVER_STARTED, now)
+
+
+def acknowledge_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, Callable[[Object], None] | None]:
+    """Just before `sync_terminating_pod`: no container starts any more. The last status function applies."""
+    functions = status.status_post_terminating
+    return replace(status, started_terminating=True), functions[-1] if functions else None
+
+
+def complete_sync(status: PodSyncStatus, now: int) -> PodSyncStatus:
+    """`sync_pod` found that the Pod has ended. An update may have ended it meanwhile; then nothing changes."""
+    if status.termination_requested:
+        return replace(status, started_terminating=True)
+    return move(status, Cause.COMPLETED, now)
+
+
+def complete_terminating(status: PodSyncStatus, now: int) -> tuple[PodSyncStatus, tuple[Callable[[], None], ...]]:
+    """No container runs: who waited for it is told."""
+    moved = move(status, Cause.CONTAINERS_STOPPED, now)
+    return replace(moved, notify_post_terminating=(), status_post_terminating=()), status.notify_post_terminating
+
+
+def complete_terminated(status: PodSyncStatus, now: int) -> PodSyncStatus:
+    """Volumes are down, the last status is set."""
+    return move(status, Cause.TEARDOWN_DONE, now)
+
+
+class Sweep(StrEnum):
+    FORGET = "forget"
+    WAIT = "wait"
+    REPLAY = "replay"
+
+
+def remove_terminated_worker(
+    status: PodSyncStatus, active_pod: Object | None, *, orphaned: bool, now: int
+) -> tuple[PodSyncStatus, Sweep, Cause | None]:
+    """What the sweep does with a UID that is not desired, or whose restart is requested.
+
+    Source: pod_workers.go:removeTerminatedWorker.
+    """
+    if status.finished:
+        return status, Sweep.FORGET, None
+    if not orphaned:
+        return status, Sweep.WAIT, None
+    status = replace(status, deleted=True)
+    if status.started_at is None and not status.observed_runtime:
+        return status, Sweep.FORGET, None
+    if status.termination_requested:
+        return status, Sweep.REPLAY, None
+    status = move(status, Cause.REMOVED, now)
+    grace_period = 1
+    if active_pod is not None:
+        grace_period, _ = effective_grace_period_of(active_pod, status.grace_period, None)
+    return replace(status, grace_period=grace_period), Sweep.REPLAY, Cause.REMOVED
+
+
+# When a worker is called again (pod_workers.go:completeWork), seconds.
+RESYNC_SECONDS = 60.0
+BACK_OFF_SECONDS = 10.0
+BACK_OFF_ON_TRANSIENT_ERROR_SECONDS = 1.0
+MAX_BACK_OFF_SECONDS = 60.0
+JITTER = 0.5
+NETWORK_NOT_READY = "network is not ready"
+
+
+class BackoffError(Exception):
+    """A sync that failed only because something backs off. `expires_ns` is wall clock nanoseconds."""
+
+    def __init__(self, message: str, expires_ns: int) -> None:
+        super().__init__(message)
+        self.expires_ns = expires_ns
+
+
+def requeue_delay(error: BaseException | None, *, phase_transition: bool, random: Random, now_ns: int) -> float:
+    """Seconds until the next call. `now_ns` is wall clock nanoseconds, as BackoffError's expiry."""
+    if phase_transition:
+        return 0.0
+    if error is None:
+        base = RESYNC_SECONDS
+    elif NETWORK_NOT_READY in str(error):
+        base = BACK_OFF_ON_TRANSIENT_ERROR_SECONDS
+    elif isinstance(error, BackoffError):
+        base = min(max((error.expires_ns - now_ns) / 1e9, 0.0), MAX_BACK_OFF_SECONDS)
+    else:
+        base = BACK_OFF_SECONDS
+    return base + random.random() * JITTER * base
+
+
+# Predicates that other parts ask. `None` status: the UID is unknown. Each row: known, unknown before the first
+# sync_known_pods, unknown after it (node-semantics 4.5).
+PREDICATES: dict[str, tuple[Callable[[PodSyncStatus], bool], bool, bool]] = {
+    "could_have_running_containers": (lambda s: not s.terminated, True, False),
+    "is_pod_termination_requested": (lambda s: s.termination_requested, False, False),
+    "should_pod_containers_be_terminating": (lambda s: s.started_terminating, False, True),
+    "should_pod_runtime_be_removed": (lambda s: s.terminated, False, True),
+    "should_pod_be_finished": (lambda s: s.finished, False, True),
+    "should_pod_content_be_removed": (lambda s: s.evicted or (s.deleted and s.terminated), False, True),
+    "is_pod_known_terminated": (lambda s: s.terminated, False, False),
+}
+
+
+def predicate(name: str, status: PodSyncStatus | None, *, pods_synced: bool) -> bool:
+    """One row of `PREDICATES`."""
+    known, unknown_before, unknown_after = PREDICATES[name]
+    if status is not None:
+        return known(status)
+    return unknown_after if pods_synced else unknown_before
