@@ -18,8 +18,8 @@ from typing import Any
 import uvloop
 
 from lastcall.api.resources import PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.pki import ClusterCA, server_context
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.auth.pki import ClusterCA, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.api import Store

@@ -18,9 +18,9 @@ from bench.virtual_cluster_nodes import ALLOCATABLE, StagesNode, VirtualNode
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.options import ListOptions
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.apiserver.wire.options import ListOptions
 from lastcall.client.api import Client
 from lastcall.controllers.manager import run_controllers
 from lastcall.scheduler.scheduler import run_scheduler

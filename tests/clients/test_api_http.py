@@ -25,9 +25,9 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     SERVICES,
 )
-from lastcall.apiserver.auth import MASTERS
-from lastcall.apiserver.kubelet_client import PodLogOptions
-from lastcall.apiserver.pki import client_context
+from lastcall.apiserver.auth.authentication import MASTERS
+from lastcall.apiserver.auth.pki import client_context
+from lastcall.apiserver.subresources.kubelet_client import PodLogOptions
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "m", "image": "busybox:1.36"}]}}

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from lastcall.apiserver.pki import ClusterCA
+from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.client.discovery import AGGREGATED
 from lastcall.client.kubeconfig import client_for, load_kubeconfig, render_kubeconfig
 

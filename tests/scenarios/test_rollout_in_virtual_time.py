@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests import load_manifests
 from lastcall.cli.rollout_options import RolloutOptions

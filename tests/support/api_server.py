@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.pki import ClusterCA, server_context
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.auth.pki import ClusterCA, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.client.http import HTTPClient

@@ -31,7 +31,7 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.store.api import Store
 from lastcall.store.memory import MemoryStore

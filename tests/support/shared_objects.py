@@ -8,7 +8,7 @@ from weakref import ref
 import orjson
 import pytest
 
-from lastcall.apiserver.objects import ObjectCache
+from lastcall.apiserver.registry.objects import ObjectCache
 from lastcall.store.value import Decoded
 
 

@@ -39,7 +39,7 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
-from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
 from lastcall.cluster.virtual import component_user

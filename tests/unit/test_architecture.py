@@ -41,8 +41,8 @@ DOORS = {
 """What stands behind a door, and the door."""
 
 THROUGH_THE_WALL = {
-    "apiserver/pki.py": {"datetime.datetime.now"},  # certificates are valid by the machine's own clock
-    "apiserver/tokens.py": {"asyncio.to_thread"},  # cryptography is loaded after the start
+    "apiserver/auth/pki.py": {"datetime.datetime.now"},  # certificates are valid by the machine's own clock
+    "apiserver/auth/tokens.py": {"asyncio.to_thread"},  # cryptography is loaded after the start
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
     "cluster/local_path.py": {"asyncio.to_thread"},  # a volume with all that is in it is removed
     "cri/sandbox/cni/network.py": {"asyncio.to_thread"},  # a thread enters the network namespace

@@ -13,11 +13,11 @@ from lastcall.api.custom import CLEANUP, CustomResource, custom_resources
 from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
-from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.fieldmanager.requests import Tracking, scope_of
-from lastcall.apiserver.registry import Answer, GenericStore, Shared, Track
+from lastcall.apiserver.registry.generic import Answer, GenericStore, Shared, Track
 from lastcall.apiserver.strategies.custom import CustomResourceStrategy, set_condition
+from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.api import Entry, StoreConflict
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339

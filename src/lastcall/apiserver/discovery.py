@@ -14,7 +14,7 @@ import orjson
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, REVIEWS, Resource
-from lastcall.apiserver.faces import stored_resource
+from lastcall.apiserver.faces.table import stored_resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")

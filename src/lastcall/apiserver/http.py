@@ -23,22 +23,30 @@ from lastcall.api.errors import (
 )
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, ENDPOINTS, REVIEWS, Resource
-from lastcall.apiserver import representation
-from lastcall.apiserver.auth import (
+from lastcall.apiserver.answers import representation
+from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
+from lastcall.apiserver.auth.authentication import (
     Authenticator,
     UserInfo,
     may_everything,
 )
-from lastcall.apiserver.bodies import Turns, decode_object, decode_optional, decode_patch
+from lastcall.apiserver.auth.impersonation import Impersonator, impersonation
+from lastcall.apiserver.auth.tokens import TokenIssuer
 from lastcall.apiserver.catalog import Catalog
-from lastcall.apiserver.context import FieldValidation, RequestContext
 from lastcall.apiserver.discovery import verbs_of
-from lastcall.apiserver.eviction import EVICTIONS
 from lastcall.apiserver.health import health
-from lastcall.apiserver.impersonation import Impersonator, impersonation
-from lastcall.apiserver.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
-from lastcall.apiserver.listing import Page
-from lastcall.apiserver.negotiation import (
+from lastcall.apiserver.openapi.serving import openapi_response
+from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
+from lastcall.apiserver.registry.generic import Answer
+from lastcall.apiserver.registry.listing import Page
+from lastcall.apiserver.registry.patching import patch_type
+from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
+from lastcall.apiserver.scale import SCALES
+from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
+from lastcall.apiserver.subresources.eviction import EVICTIONS
+from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
+from lastcall.apiserver.wire.context import FieldValidation, RequestContext
+from lastcall.apiserver.wire.negotiation import (
     JSON,
     PLAIN,
     PROTOBUF,
@@ -49,16 +57,8 @@ from lastcall.apiserver.negotiation import (
     not_acceptable,
     wants_pretty,
 )
-from lastcall.apiserver.openapi.serving import openapi_response
-from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
-from lastcall.apiserver.options import parse_delete_options, parse_dry_run, parse_list_options
-from lastcall.apiserver.patching import patch_type
-from lastcall.apiserver.registry import Answer
-from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
-from lastcall.apiserver.scale import SCALES
-from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
-from lastcall.apiserver.tokens import TokenIssuer
-from lastcall.apiserver.warning_headers import warning_headers
+from lastcall.apiserver.wire.options import parse_delete_options, parse_dry_run, parse_list_options
+from lastcall.apiserver.wire.warning_headers import warning_headers
 from lastcall.client.api import APPLY_PATCH
 from lastcall.streaming import web
 from lastcall.streaming.hosts import Hosts

@@ -11,14 +11,14 @@ from typing import Any
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import Resource
-from lastcall.apiserver.auth import UserInfo, may_everything
-from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.auth.authentication import UserInfo, may_everything
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.listing import SLICE
 from lastcall.apiserver.operations import Operations
-from lastcall.apiserver.options import ListOptions, parse_delete_options
+from lastcall.apiserver.registry.listing import SLICE
+from lastcall.apiserver.registry.watch import EventStream, Told
 from lastcall.apiserver.requestinfo import RequestInfo
-from lastcall.apiserver.watch import EventStream, Told
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.apiserver.wire.options import ListOptions, parse_delete_options
 from lastcall.client.api import MERGE_PATCH, ListResult, WatchEvent
 from lastcall.store.value import Value
 

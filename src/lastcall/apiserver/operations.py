@@ -40,29 +40,29 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.validators.events import validate_new_event
-from lastcall.apiserver.auth import forbidden_request, may_everything
-from lastcall.apiserver.authorizer import Authorizer
-from lastcall.apiserver.bodies import prepare
-from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.auth.authentication import forbidden_request, may_everything
+from lastcall.apiserver.auth.authorizer import Authorizer
+from lastcall.apiserver.auth.reviews import Reviews
+from lastcall.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.eviction import evict
-from lastcall.apiserver.faces import face_of, stored_resource
+from lastcall.apiserver.faces.table import face_of, stored_resource
 from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
-from lastcall.apiserver.kubelet_client import KubeletLogs
-from lastcall.apiserver.listing import SLICE, Page, list_page, wait_for_revision
-from lastcall.apiserver.options import ListOptions, parse_resource_version
-from lastcall.apiserver.patching import patched, patcher
-from lastcall.apiserver.registry import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
+from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
+from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
+from lastcall.apiserver.registry.patching import patched, patcher
+from lastcall.apiserver.registry.selection import Selection, parse_selection
+from lastcall.apiserver.registry.watch import EventStream, open_watch
 from lastcall.apiserver.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.repeated_pods import RepeatedPods
 from lastcall.apiserver.requestinfo import RequestInfo
-from lastcall.apiserver.reviews import Reviews
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
-from lastcall.apiserver.selection import Selection, parse_selection
 from lastcall.apiserver.streaming.location import stream_location
-from lastcall.apiserver.subresources import bind, open_log, request_token
-from lastcall.apiserver.tokens import DEFAULT_EXPIRATION, TokenIssuer
-from lastcall.apiserver.watch import EventStream, open_watch
+from lastcall.apiserver.subresources.actions import bind, open_log, request_token
+from lastcall.apiserver.subresources.eviction import evict
+from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
+from lastcall.apiserver.wire.bodies import prepare
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.apiserver.wire.options import ListOptions, parse_resource_version
 from lastcall.client.api import APPLY_PATCH
 from lastcall.store.value import Value
 from lastcall.world.clock import now, rfc3339_now

@@ -13,8 +13,8 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.apiserver.auth import NODES_GROUP
-from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.auth.authentication import NODES_GROUP
+from lastcall.apiserver.wire.context import RequestContext
 from lastcall.timeline import kinds
 from lastcall.timeline.pod_facts import container_facts, status_problems
 from lastcall.timeline.record import Recorder

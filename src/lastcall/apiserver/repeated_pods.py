@@ -12,11 +12,11 @@ import orjson
 from lastcall.api.meta import Object
 from lastcall.api.names import generate_name
 from lastcall.api.resources import PODS, Resource
-from lastcall.apiserver.admission import TOKEN_VOLUME, Admission
-from lastcall.apiserver.auth import node_of
-from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.admission.chain import TOKEN_VOLUME, Admission
+from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.fieldmanager.requests import manager_of
-from lastcall.apiserver.registry import Answer
+from lastcall.apiserver.registry.generic import Answer
+from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.value import Value
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.world import World

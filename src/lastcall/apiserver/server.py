@@ -35,28 +35,27 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.times import parse_rfc3339
-from lastcall.apiserver.admission import Admission
-from lastcall.apiserver.admission_priority import SYSTEM_CLASSES
+from lastcall.apiserver.admission.chain import Admission
+from lastcall.apiserver.admission.node_restriction import NodeRestriction
+from lastcall.apiserver.admission.priority import SYSTEM_CLASSES
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
-from lastcall.apiserver.auth import MASTERS, Authenticator, UserInfo
-from lastcall.apiserver.authorizer import Authorizer
-from lastcall.apiserver.bootstrap_policy import default_policy
+from lastcall.apiserver.auth.authentication import MASTERS, Authenticator, UserInfo
+from lastcall.apiserver.auth.authorizer import Authorizer
+from lastcall.apiserver.auth.bootstrap_policy import default_policy
+from lastcall.apiserver.auth.escalation import EscalationCheck
+from lastcall.apiserver.auth.node_graph import NodeGraph
+from lastcall.apiserver.auth.pki import new_key_pem
+from lastcall.apiserver.auth.reviews import Reviews
+from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
-from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.escalation import EscalationCheck
 from lastcall.apiserver.inprocess import InProcessClient
-from lastcall.apiserver.kubelet_client import KubeletLogs
-from lastcall.apiserver.listing import SLICE
-from lastcall.apiserver.node_graph import NodeGraph
-from lastcall.apiserver.node_restriction import NodeRestriction
-from lastcall.apiserver.objects import ObjectCache
 from lastcall.apiserver.operations import Operations
-from lastcall.apiserver.pki import new_key_pem
 from lastcall.apiserver.records import WriteRecords
-from lastcall.apiserver.registry import GenericStore, Shared
-from lastcall.apiserver.reviews import Reviews
+from lastcall.apiserver.registry.generic import GenericStore, Shared
+from lastcall.apiserver.registry.listing import SLICE
+from lastcall.apiserver.registry.objects import ObjectCache
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.strategies.core import (
     ConfigMapStrategy,
@@ -72,7 +71,8 @@ from lastcall.apiserver.strategies.custom import CustomResourceDefinitionStrateg
 from lastcall.apiserver.strategies.pod import PodStrategy
 from lastcall.apiserver.strategies.service import ServiceStrategy
 from lastcall.apiserver.strategies.workloads import workload_strategies
-from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
+from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
+from lastcall.apiserver.wire.context import RequestContext
 from lastcall.client.api import Client
 from lastcall.store.api import Store
 from lastcall.timeline.record import Recorder

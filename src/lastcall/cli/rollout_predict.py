@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.cli.manifests import Manifest
 from lastcall.cli.rollout_session import RolloutSession
 from lastcall.cli.rollout_target import find_target

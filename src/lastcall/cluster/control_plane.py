@@ -8,10 +8,10 @@ from functools import partial
 
 import uvloop
 
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.kubelet_client import KubeletClient
-from lastcall.apiserver.pki import client_context, server_context
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.auth.pki import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.cluster.local_path import HostDirectories
 from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.cluster.plan import Plan

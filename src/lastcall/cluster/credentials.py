@@ -38,7 +38,7 @@ class Identity:
     @classmethod
     def new(cls) -> Self:
         """A fresh one."""
-        from lastcall.apiserver.pki import ClusterCA
+        from lastcall.apiserver.auth.pki import ClusterCA
 
         ca = ClusterCA.create()
         return cls(ca.certificate_pem, ca.key_pem, ca.new_key_pem(), secrets.token_urlsafe(32))
@@ -49,7 +49,8 @@ class Credentials:
     """The cluster's certificate authority and what it issued, for the kubelets by node.
 
     Who asks the API has a client certificate of its own, and with it the rights that Kubernetes gives to such a
-    component (`apiserver/node_rules.py`, `bootstrap_policy.py`). The admin token is the only secret front keeps.
+    component (`apiserver/auth/node_rules.py`, `auth/bootstrap_policy.py`). The admin token is the only secret front
+    keeps.
     """
 
     ca_certificate: bytes
@@ -65,7 +66,7 @@ class Credentials:
 
 def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Credentials:
     """The certificates that the identity's authority issues (EC P-256; a few milliseconds). Raises ValueError."""
-    from lastcall.apiserver.pki import ClusterCA
+    from lastcall.apiserver.auth.pki import ClusterCA
 
     ca = ClusterCA.load(identity.ca_certificate, identity.ca_key)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from lastcall.apiserver.auth.pki import client_context, server_context
 from lastcall.apiserver.discovery import VERSIONS
-from lastcall.apiserver.pki import client_context, server_context
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.carrier import Carrier

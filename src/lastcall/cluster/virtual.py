@@ -14,7 +14,7 @@ from typing import Any, Self
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import NODES, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder

@@ -18,7 +18,7 @@ from api_seeds import NAMESPACE
 from virtual_cluster import VirtualCluster
 
 from lastcall.api.resources import PODS
-from lastcall.apiserver.auth import Authenticator, UserInfo
+from lastcall.apiserver.auth.authentication import Authenticator, UserInfo
 from lastcall.apiserver.http import HTTPFace
 from lastcall.client.api import Client
 from lastcall.cri.simulated import Program

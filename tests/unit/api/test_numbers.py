@@ -17,8 +17,8 @@ from lastcall.api.schema import DecodeError, check_fields
 from lastcall.api.selectors import parse_label_selector
 from lastcall.api.validation import validate_create
 from lastcall.api.validators.batch import schedule_problems
-from lastcall.apiserver.options import parse_delete_options, parse_resource_version
 from lastcall.apiserver.strategies.workloads import DaemonSetStrategy
+from lastcall.apiserver.wire.options import parse_delete_options, parse_resource_version
 from lastcall.controllers.deployment.revisions import revision_of
 from lastcall.controllers.deployment.rolling import max_surge, max_unavailable
 from lastcall.controllers.job.indexes import Indexes

@@ -10,8 +10,8 @@ from lastcall.api.meta import Object
 from lastcall.api.protobuf import decode_envelope
 from lastcall.api.protobuf_encoding import encode_envelope, watch_frame
 from lastcall.api.resources import PODS
-from lastcall.apiserver.negotiation import PROTOBUF, negotiate
-from lastcall.apiserver.representation import reformat
+from lastcall.apiserver.answers.representation import reformat
+from lastcall.apiserver.wire.negotiation import PROTOBUF, negotiate
 
 
 def pod() -> Object:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lastcall.api.resources import SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.memory import MemoryStore

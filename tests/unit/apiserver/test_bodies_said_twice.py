@@ -4,12 +4,12 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.bodies import Turns, decode_object, decode_patch, prepare
-from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.negotiation import JSON, YAML
-from lastcall.apiserver.options import parse_dry_run
-from lastcall.apiserver.patching import patched, patcher
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.registry.patching import patched, patcher
+from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_patch, prepare
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.apiserver.wire.negotiation import JSON, YAML
+from lastcall.apiserver.wire.options import parse_dry_run
 from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import RealClock
 

@@ -4,7 +4,7 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, INGRESSCLASSES, INGRESSES, NODES, PODS, RUNTIMECLASSES
-from lastcall.apiserver.admission_classes import merge_tolerations, set_ingress_class, set_runtime_class
+from lastcall.apiserver.admission.classes import merge_tolerations, set_ingress_class, set_runtime_class
 
 
 def pod(**spec):

@@ -9,9 +9,9 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import NODES, PODS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.objects import ObjectCache
-from lastcall.apiserver.selection import Selection
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.registry.objects import ObjectCache
+from lastcall.apiserver.registry.selection import Selection
 from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.store.value import Value
 

@@ -7,7 +7,7 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
 from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS
-from lastcall.apiserver.eviction import (
+from lastcall.apiserver.subresources.eviction import (
     MORE_THAN_ONE,
     WOULD_VIOLATE,
     checked_and_decremented,

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.apiserver.auth import UserInfo, forbidden_request
-from lastcall.apiserver.impersonation import Impersonation, Impersonator
+from lastcall.apiserver.auth.authentication import UserInfo, forbidden_request
+from lastcall.apiserver.auth.impersonation import Impersonation, Impersonator
 from lastcall.apiserver.requestinfo import RequestInfo
 
 DORA = UserInfo("dora", ("system:authenticated",))

@@ -4,7 +4,7 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import LIMITRANGES, PERSISTENTVOLUMECLAIMS, PODS, SERVICEACCOUNTS, STORAGECLASSES
-from lastcall.apiserver.admission_limits import ANNOTATION, check, claim_problems, pod_problems, set_defaults
+from lastcall.apiserver.admission.limits import ANNOTATION, check, claim_problems, pod_problems, set_defaults
 
 
 def limits(*items):

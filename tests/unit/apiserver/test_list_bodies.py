@@ -7,11 +7,11 @@ import orjson
 import pytest
 
 from lastcall.api.resources import CONFIGMAPS, EVENTS, EVENTS_V1, PODS
-from lastcall.apiserver.list_bodies import PIECE_BYTES, list_body, stored_list
-from lastcall.apiserver.listing import SLICE
-from lastcall.apiserver.negotiation import JSON, YAML, MediaType
-from lastcall.apiserver.options import ListOptions
-from lastcall.apiserver.representation import reformat, table
+from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, list_body, stored_list
+from lastcall.apiserver.answers.representation import reformat, table
+from lastcall.apiserver.registry.listing import SLICE
+from lastcall.apiserver.wire.negotiation import JSON, YAML, MediaType
+from lastcall.apiserver.wire.options import ListOptions
 
 COUNTS = [0, 1, 2, SLICE, 2 * SLICE + 1]
 

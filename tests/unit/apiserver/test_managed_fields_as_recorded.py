@@ -11,9 +11,9 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import NAMESPACES, SERVED, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.requestinfo import is_true, request_info
+from lastcall.apiserver.wire.context import RequestContext
 
 SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 HTTP = SHARED / "golden-api" / "http"

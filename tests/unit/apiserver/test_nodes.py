@@ -18,7 +18,7 @@ from lastcall.api.resources import (
     SECRETS,
     SERVICEACCOUNTS,
 )
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.strategies.pod import PodsOfNodes

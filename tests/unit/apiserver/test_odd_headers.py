@@ -8,7 +8,7 @@ import pytest
 from api_server import RunningServer, running_server
 from asker import Asker, raw_answer
 
-from lastcall.apiserver.options import ListOptions
+from lastcall.apiserver.wire.options import ListOptions
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

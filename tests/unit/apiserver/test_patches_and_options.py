@@ -6,9 +6,9 @@ from lastcall.api.errors import StatusError
 from lastcall.api.patch import apply_json_patch
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, ENDPOINTSLICES, EVENTS, PODS
 from lastcall.api.schema import prune
-from lastcall.apiserver.bodies import Turns, decode_patch
-from lastcall.apiserver.options import parse_dry_run
-from lastcall.apiserver.patching import patcher
+from lastcall.apiserver.registry.patching import patcher
+from lastcall.apiserver.wire.bodies import Turns, decode_patch
+from lastcall.apiserver.wire.options import parse_dry_run
 from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import RealClock
 

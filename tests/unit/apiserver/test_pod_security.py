@@ -4,8 +4,8 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import CRONJOBS, DEPLOYMENTS, NAMESPACES, PODS, PODTEMPLATES, SERVICEACCOUNTS
-from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.pod_security import (
+from lastcall.apiserver.admission.pod_security.checks import details, evaluate
+from lastcall.apiserver.admission.pod_security.decide import (
     LATEST,
     Level,
     Policy,
@@ -15,7 +15,7 @@ from lastcall.apiserver.pod_security import (
     policy_of,
     warnings_about,
 )
-from lastcall.apiserver.pod_security_checks import details, evaluate
+from lastcall.apiserver.wire.context import RequestContext
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
 
 NEWEST = 36

@@ -3,8 +3,8 @@
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.apiserver.admission import add_not_ready_taint
-from lastcall.apiserver.admission_priority import check_default, default_class, set_priority
+from lastcall.apiserver.admission.chain import add_not_ready_taint
+from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
 
 
 def pod(**spec):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.rbac import (
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.auth.rbac import (
     FULL_AUTHORITY,
     compact,
     compact_text,

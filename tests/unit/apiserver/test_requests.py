@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from lastcall.api.errors import StatusError
 from lastcall.apiserver.allocators import AllocationError, Allocator, ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.negotiation import JSON, YAML, negotiate
-from lastcall.apiserver.options import (
+from lastcall.apiserver.requestinfo import request_info
+from lastcall.apiserver.wire.negotiation import JSON, YAML, negotiate
+from lastcall.apiserver.wire.options import (
     decode_continue,
     encode_continue,
     parse_delete_options,
     parse_list_options,
 )
-from lastcall.apiserver.requestinfo import request_info
 
 
 @pytest.mark.parametrize(

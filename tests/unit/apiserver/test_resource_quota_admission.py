@@ -8,8 +8,8 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.resource_lists import parse, written
 from lastcall.api.resources import CONFIGMAPS, PODS, RESOURCEQUOTAS, SECRETS, SERVICES
-from lastcall.apiserver.admission_quota import check, without_amounts
-from lastcall.apiserver.context import RequestContext
+from lastcall.apiserver.admission.quota import check, without_amounts
+from lastcall.apiserver.wire.context import RequestContext
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

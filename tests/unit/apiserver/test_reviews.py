@@ -12,7 +12,7 @@ from lastcall.api.resources import (
     SUBJECTACCESSREVIEWS,
     TOKENREVIEWS,
 )
-from lastcall.apiserver.auth import ALL_AUTHENTICATED, UserInfo
+from lastcall.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
 
 BOB = UserInfo("bob", ("devs", ALL_AUTHENTICATED))
 DISCOVERY = "system:discovery"

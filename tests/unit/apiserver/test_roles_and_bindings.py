@@ -17,7 +17,7 @@ from lastcall.api.resources import (
     SELFSUBJECTRULESREVIEWS,
     SUBJECTACCESSREVIEWS,
 )
-from lastcall.apiserver.auth import ALL_AUTHENTICATED, UserInfo
+from lastcall.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
 from lastcall.client.api import APPLY_PATCH
 
 BOB = UserInfo("bob", (ALL_AUTHENTICATED,))

@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import sys
 from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers import manager
 from lastcall.store.memory import MemoryStore
@@ -28,7 +28,7 @@ async def main(world):
 
 run_virtual(main)
 print(*sorted(name for name in sys.modules if name.startswith("lastcall.") and any(
-    word in name for word in ("quota", "admission_limits", "admission_classes", "pod_security", "validators.limits")
+    word in name for word in ("quota", "admission.limits", "admission.classes", "pod_security", "validators.limits")
 )))
 """
 

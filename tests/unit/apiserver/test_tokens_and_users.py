@@ -5,12 +5,12 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver import tokens
-from lastcall.apiserver.auth import ANONYMOUS, Authenticator, UserInfo, bearer_token
-from lastcall.apiserver.impersonation import MODES, Impersonation
-from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.auth import tokens
+from lastcall.apiserver.auth.authentication import ANONYMOUS, Authenticator, UserInfo, bearer_token
+from lastcall.apiserver.auth.impersonation import MODES, Impersonation
+from lastcall.apiserver.auth.pki import new_key_pem
+from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.requestinfo import request_info
-from lastcall.apiserver.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import orjson
 
 from lastcall.api.resources import CONFIGMAPS
-from lastcall.apiserver.listing import SLICE
-from lastcall.apiserver.options import ListOptions
+from lastcall.apiserver.registry.listing import SLICE
+from lastcall.apiserver.wire.options import ListOptions
 
 
 async def create(api, name: str, **labels: str) -> None:

@@ -4,13 +4,13 @@ import pytest
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import DEPLOYMENTS, PODS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.bodies import Turns, decode_optional
-from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.eviction import eviction_options
-from lastcall.apiserver.negotiation import JSON
-from lastcall.apiserver.options import parse_delete_options
-from lastcall.apiserver.subresources import parse_log_options
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.subresources.actions import parse_log_options
+from lastcall.apiserver.subresources.eviction import eviction_options
+from lastcall.apiserver.wire.bodies import Turns, decode_optional
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.apiserver.wire.negotiation import JSON
+from lastcall.apiserver.wire.options import parse_delete_options
 from lastcall.world.clock import RealClock
 
 ADMIN = UserInfo("admin", ("system:masters",))

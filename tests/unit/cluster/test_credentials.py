@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from lastcall.apiserver.pki import client_context, server_context
+from lastcall.apiserver.auth.pki import client_context, server_context
 from lastcall.cluster import credentials
 from lastcall.cluster.credentials import Credentials, Identity, Issuing
 from lastcall.cluster.layout import layouts

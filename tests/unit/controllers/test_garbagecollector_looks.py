@@ -3,7 +3,7 @@
 from fake_api import ListRecorder
 
 from lastcall.api.resources import CONFIGMAPS, PODS, REPLICASETS, SECRETS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.garbagecollector.controller import GarbageCollector
 from lastcall.controllers.garbagecollector.graph import Graph

@@ -6,7 +6,7 @@ import pytest
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, RESOURCEQUOTAS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.controllers.manager import run_controllers

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import annotations_of, is_terminating, name_of, uid_of
 from lastcall.api.resources import JOBS, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job.controller import JobController

@@ -4,7 +4,7 @@ import pytest
 from fake_api import ListRecorder
 
 from lastcall.api.resources import PODS, REPLICASETS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.manager import run_controllers
 from lastcall.controllers.replicaset.controller import ReplicaSetController

@@ -1,7 +1,7 @@
 """A count that comes between a charge and its object."""
 
 from lastcall.api.resources import PODS, RESOURCEQUOTAS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.quota.controller import ResourceQuotaController

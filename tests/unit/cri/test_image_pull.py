@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from oci_registry import DOCKER_LIST, DOCKER_MANIFEST, INDEX, MANIFEST, Fault, Registry, digest_of, gzipped, tar_of
 
-from lastcall.apiserver.pki import ClusterCA
+from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.cluster.egress import EgressClient, local_way_out
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference

@@ -10,8 +10,8 @@ from typing import Any
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
 from lastcall.api.resources import CONFIGMAPS, LEASES, NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import UserInfo
-from lastcall.apiserver.pki import new_key_pem
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.node.node_status import LEASE_NAMESPACE, NodeConfig, NodeStatusManager

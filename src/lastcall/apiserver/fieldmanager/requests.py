@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
-from lastcall.apiserver.context import RequestContext
-from lastcall.apiserver.faces import in_version
+from lastcall.apiserver.faces.table import in_version
 from lastcall.apiserver.fieldmanager.fields import path_text
 from lastcall.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
 from lastcall.apiserver.fieldmanager.managers import Entry, sent, shown
@@ -21,6 +20,7 @@ from lastcall.apiserver.fieldmanager.scale import entries_of_parent, entries_of_
 from lastcall.apiserver.fieldmanager.types import KNOWN_TYPES, type_of
 from lastcall.apiserver.fieldmanager.validate import error_text, problems
 from lastcall.apiserver.scale import SCALES, scale_of
+from lastcall.apiserver.wire.context import RequestContext
 
 MAX_MANAGER_BYTES = 128
 _WIPED = ("deletionTimestamp", "deletionGracePeriodSeconds")

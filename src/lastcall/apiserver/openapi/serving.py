@@ -4,8 +4,8 @@ Sources: kube-openapi pkg/handler/handler.go, pkg/handler3/handler.go:HandleGrou
 """
 
 from lastcall.api.errors import method_not_allowed
-from lastcall.apiserver.negotiation import not_acceptable
 from lastcall.apiserver.openapi.documents import Document, OpenAPI
+from lastcall.apiserver.wire.negotiation import not_acceptable
 from lastcall.streaming import web
 
 REVALIDATE = {"Cache-Control": "no-cache, private"}

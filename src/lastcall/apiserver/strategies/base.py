@@ -11,7 +11,6 @@ from lastcall.api.errors import StatusError
 from lastcall.api.field import FieldError
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import (
     Decision,
     DeleteOptions,
@@ -20,6 +19,7 @@ from lastcall.apiserver.deletion import (
     decide_delete,
     should_delete_during_update,
 )
+from lastcall.apiserver.wire.context import RequestContext
 
 Undo = Callable[[], None]
 

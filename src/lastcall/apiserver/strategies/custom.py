@@ -10,9 +10,9 @@ from lastcall.api.custom import CLEANUP, CustomResource, has_rules
 from lastcall.api.field import FieldError
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.structural import schema_errors
-from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import RULE_DELETE, Decision, DeleteOptions, check_preconditions
 from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
+from lastcall.apiserver.wire.context import RequestContext
 from lastcall.world.clock import rfc3339
 
 NO_RULES = "x-kubernetes-validations are kept, but not evaluated"

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from lastcall.api import pods
 from lastcall.api.meta import Object, is_terminating
 from lastcall.api.resources import Resource
-from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.deletion import DeleteRules, check_graceful_delete_pod
 from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
+from lastcall.apiserver.wire.context import RequestContext
 
 FORCE_DELETE_SECONDS = 0.003
 

@@ -9,8 +9,8 @@ from lastcall.api.field import invalid
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import SERVICES, Resource
 from lastcall.apiserver.allocators import AllocationError, ClusterIPAllocator, NodePortAllocator
-from lastcall.apiserver.context import RequestContext
 from lastcall.apiserver.strategies.base import Strategy, Undo
+from lastcall.apiserver.wire.context import RequestContext
 
 HEADLESS = "None"
 

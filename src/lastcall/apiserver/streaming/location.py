@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 from lastcall.api.errors import bad_request, not_found
 from lastcall.api.meta import Object
 from lastcall.api.resources import NODES, PODS, Resource
-from lastcall.apiserver.registry import GenericStore
+from lastcall.apiserver.registry.generic import GenericStore
 from lastcall.apiserver.requestinfo import is_true
-from lastcall.apiserver.subresources import log_container
+from lastcall.apiserver.subresources.actions import log_container
 
 if TYPE_CHECKING:
     from multidict import MultiMapping

@@ -28,8 +28,8 @@ def findings(app: Application) -> Iterator[Finding]:
 
 
 def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
-    from lastcall.apiserver.pod_security import policy_of
-    from lastcall.apiserver.pod_security_checks import evaluate
+    from lastcall.apiserver.admission.pod_security.checks import evaluate
+    from lastcall.apiserver.admission.pod_security.decide import policy_of
 
     policy, _ = policy_of(namespace.metadata.get("labels") or {})
     for workload in app.in_namespace(namespace.name):
@@ -50,7 +50,7 @@ def _pod(app: Application, workload: Workload) -> Object:
     pod["metadata"]["namespace"] = workload.subject.namespace
     ranges = [each.obj for each in app.of(LIMITRANGES) if each.namespace == workload.subject.namespace]
     if ranges:
-        from lastcall.apiserver.admission_limits import set_defaults as fill
+        from lastcall.apiserver.admission.limits import set_defaults as fill
 
         fill(pod, ranges)
     set_defaults(PODS, pod)
@@ -58,7 +58,7 @@ def _pod(app: Application, workload: Workload) -> Object:
 
 
 def _limit_range(app: Application, limits: Subject) -> Iterator[Finding]:
-    from lastcall.apiserver.admission_limits import pod_problems
+    from lastcall.apiserver.admission.limits import pod_problems
 
     for workload in app.in_namespace(limits.namespace):
         problems = list(dict.fromkeys(pod_problems(limits.obj, _pod(app, workload))))

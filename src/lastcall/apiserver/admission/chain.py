@@ -1,0 +1,361 @@
+"""Admission: what is checked and filled in between defaulting and validation.
+
+NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`priority.py`) and
+DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; RuntimeClass, DefaultIngressClass and
+PodTopologyLabels (`classes.py`) where there is something to do; for volumes see `storage.py`, for
+who may write roles and bindings `auth/escalation.py`, for what nodes write `node_restriction.py`. What a namespace's
+LimitRanges (`limits.py`), PodSecurity labels (`pod_security/decide.py`) and ResourceQuotas (`quota.py`)
+say is imported where there is one.
+
+Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
+defaulttolerationseconds,nodetaint}.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from lastcall.api.claims import class_of
+from lastcall.api.errors import forbidden, not_found
+from lastcall.api.meta import Object, labels_of, name_of, resource_version_of
+from lastcall.api.names import generate_name
+from lastcall.api.pod_references import projects_token, secrets_of
+from lastcall.api.resources import (
+    INGRESSCLASSES,
+    INGRESSES,
+    LIMITRANGES,
+    NAMESPACES,
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PERSISTENTVOLUMES,
+    PODS,
+    PRIORITYCLASSES,
+    RESOURCEQUOTAS,
+    RUNTIMECLASSES,
+    SERVICEACCOUNTS,
+    SERVICES,
+    STORAGECLASSES,
+    Resource,
+)
+from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
+from lastcall.apiserver.admission.node_restriction import NodeRestriction
+from lastcall.apiserver.admission.priority import check_default, default_class, keep_priority, set_priority
+from lastcall.apiserver.admission.storage import check_growth, grows, protect_claim, protect_volume, set_default_class
+from lastcall.apiserver.auth.authentication import node_of
+from lastcall.apiserver.auth.escalation import EscalationCheck
+from lastcall.apiserver.auth.node_graph import MIRROR_ANNOTATION
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.registry.generic import GenericStore
+
+GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
+"""(resource, namespace, name) → the object, None when it is not there."""
+Release = Callable[[], Awaitable[None]]
+"""Gives back what a write that failed had taken."""
+
+
+class ListObjects(Protocol):
+    """All objects of a kind, or those of one namespace."""
+
+    def __call__(self, resource: Resource, namespace: str = "") -> Awaitable[list[Object]]: ...
+
+
+TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
+TOKEN_EXPIRATION_SECONDS = 3607
+TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
+
+TOPOLOGY = "topology.kubernetes.io/"
+FIRST_TOPOLOGY_LABELS = 35
+"""Kubernetes 1.35 is the first in which Pods get their node's region and zone without a feature gate."""
+POD_SECURITY = "pod-security.kubernetes.io/"
+FIRST_POD_SECURITY = 23
+"""Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
+
+TOLERATED_SECONDS = 300
+
+
+class Admission:
+    """The admission chain: `create` changes the object it is given, `validate` looks at what was found to be in order,
+    `charge` takes from quotas; all raise StatusError when they refuse. `minor` is that of the Kubernetes version."""
+
+    def __init__(
+        self,
+        world: World,
+        get: GetObject,
+        list_all: ListObjects,
+        escalation: EscalationCheck,
+        nodes: NodeRestriction,
+        minor: int = 36,
+    ) -> None:
+        self._world = world
+        self._get = get
+        self._list = list_all
+        self._escalation = escalation
+        self.nodes = nodes
+        self._minor = minor
+        self.kinds: Mapping[Resource, GenericStore] = {}
+        """Where quotas are written."""
+
+    async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
+        if resource.namespaced:
+            await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
+        if resource == PODS:
+            if limit_ranges := await self._list(LIMITRANGES, namespace):
+                from lastcall.apiserver.admission.limits import set_defaults
+
+                set_defaults(obj, limit_ranges)
+            await self._service_account(obj, namespace)
+            await self.nodes.create(context.user, resource, obj, namespace)
+            set_priority(obj, await self._priority_class(obj))
+            add_default_tolerations(obj)
+            await self._classes(obj)
+        elif node_of(context.user) is not None:
+            await self.nodes.create(context.user, resource, obj, namespace)
+        if resource == NODES:
+            add_not_ready_taint(obj)
+        elif resource == PRIORITYCLASSES:
+            check_default(obj, await self._list(PRIORITYCLASSES))
+        elif resource == PERSISTENTVOLUMECLAIMS:
+            set_default_class(obj, await self._list(STORAGECLASSES))
+            protect_claim(obj)
+        elif resource == PERSISTENTVOLUMES:
+            protect_volume(obj)
+        elif resource == INGRESSES and (classes := await self._list(INGRESSCLASSES)):
+            from lastcall.apiserver.admission.classes import set_ingress_class
+
+            set_ingress_class(obj, classes)
+        await self._escalation.create(context.user, resource, obj, namespace)
+
+    async def seen_for(self, pod: Object, namespace: str) -> tuple[str, ...] | None:
+        """The versions of all objects that `create` looks at for a Pod; None when one of them is missing.
+
+        What it makes of two Pods with the same body is the same as long as these are.
+        """
+        account = pod["spec"].get("serviceAccountName") or ""
+        found = [await self._get(NAMESPACES, "", namespace), await self._get(SERVICEACCOUNTS, namespace, account)]
+        found += await self._list(PRIORITYCLASSES)
+        found += await self._list(LIMITRANGES, namespace)
+        if (runtime_class := pod["spec"].get("runtimeClassName")) is not None:
+            found.append(await self._get(RUNTIMECLASSES, "", runtime_class))
+        if node := pod["spec"].get("nodeName"):
+            found.append(await self._get(NODES, "", node))
+        return None if None in found else tuple(resource_version_of(each) for each in found if each is not None)
+
+    async def update(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
+    ) -> None:
+        """Updates of what exists are allowed everywhere, also in a terminating namespace."""
+        if resource == PRIORITYCLASSES:
+            check_default(new, await self._list(PRIORITYCLASSES))
+        elif resource == PERSISTENTVOLUMECLAIMS and not subresource and grows(new, old):
+            check_growth(new, old, await self._get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
+        await self._escalation.update(context.user, resource, new, old)
+        if not subresource or subresource == "ephemeralcontainers":
+            await self.validate(context, resource, new, old, subresource)
+
+    async def validate(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
+    ) -> None:
+        """LimitRanger and PodSecurity; `old` is None at a creation."""
+        namespace = new["metadata"].get("namespace") or ""
+        claim = resource == PERSISTENTVOLUMECLAIMS and (old is None or "deletionTimestamp" not in old["metadata"])
+        if (claim or (resource == PODS and old is None)) and (limits := await self._list(LIMITRANGES, namespace)):
+            from lastcall.apiserver.admission.limits import check
+
+            check(resource, new, limits)
+        if self._minor >= FIRST_POD_SECURITY:
+            place = new if resource == NAMESPACES else await self._get(NAMESPACES, "", namespace) if namespace else None
+            if place is not None and any(label.startswith(POD_SECURITY) for label in labels_of(place)):
+                await self._pod_security(context, resource, new, old, place, subresource)
+
+    async def _pod_security(
+        self,
+        context: RequestContext,
+        resource: Resource,
+        new: Object,
+        old: Object | None,
+        namespace: Object,
+        subresource: str,
+    ) -> None:
+        from lastcall.apiserver.admission.pod_security import decide as pod_security
+
+        if resource == NAMESPACES:
+            pod_security.check_labels(new, old)
+            level = None if old is None else pod_security.level_to_look_for(new, old)
+            if level is not None:
+                pods = await self._list(PODS, name_of(new))
+                context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
+        elif pod_security.is_looked_at(resource):
+            if resource == PODS and old is not None and not pod_security.changes_matter(new, old):
+                return
+            policy, _ = pod_security.policy_of(labels_of(namespace))
+            context.warnings += pod_security.admit(resource, new, policy, self._minor)
+
+    async def charge(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
+    ) -> Release | None:
+        """ResourceQuota: take what a write uses from the quotas of its namespace; None when that is nothing."""
+        if not resource.namespaced or resource.plural == "events":
+            return None
+        if old is not None and (subresource or resource not in (PODS, SERVICES, PERSISTENTVOLUMECLAIMS)):
+            return None
+        quotas = await self._list(RESOURCEQUOTAS, new["metadata"]["namespace"])
+        if not quotas:
+            return None
+        from lastcall.apiserver.admission.quota import charge
+
+        return await charge(self.kinds, context, resource, new, old, quotas)
+
+    async def _classes(self, pod: Object) -> None:
+        """RuntimeClass, and PodTopologyLabels of a Pod that comes with its node."""
+        spec = pod["spec"]
+        name = spec.get("runtimeClassName")
+        if name is not None or spec.get("overhead"):
+            from lastcall.apiserver.admission.classes import set_runtime_class
+
+            set_runtime_class(pod, None if name is None else await self._get(RUNTIMECLASSES, "", name))
+        if spec.get("nodeName") and (labels := await self.topology_labels(spec["nodeName"])):
+            pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
+
+    async def topology_labels(self, node_name: str) -> dict[str, str]:
+        """What a Pod of this node gets of its labels."""
+        node = await self._get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
+        if node is None or not any(label.startswith(TOPOLOGY) for label in labels_of(node)):
+            return {}
+        from lastcall.apiserver.admission.classes import topology_labels
+
+        return topology_labels(labels_of(node))
+
+    async def _priority_class(self, pod: Object) -> Object | None:
+        name = pod["spec"].get("priorityClassName") or ""
+        if not name:
+            return default_class(await self._list(PRIORITYCLASSES))
+        found = await self._get(PRIORITYCLASSES, "", name)
+        if found is None:
+            raise forbidden(PODS, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
+        return found
+
+    async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:
+        """Raises 404 when the namespace is missing, 403 when it is terminating."""
+        found = await self._get(NAMESPACES, "", namespace)
+        if found is None:
+            raise not_found(NAMESPACES, namespace)
+        if found["metadata"].get("deletionTimestamp") is None:
+            return
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise forbidden(resource, name, why, [cause])
+
+    async def _service_account(self, pod: Object, namespace: str) -> None:
+        spec = pod["spec"]
+        if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
+            if why := mirror_pod_problem(pod):
+                raise forbidden(PODS, pod["metadata"].get("name", ""), why)
+            return
+        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        account = await self._get(SERVICEACCOUNTS, namespace, name)
+        if account is None:
+            why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+            raise forbidden(PODS, pod["metadata"].get("name", ""), why)
+        if should_automount(account, pod):
+            mount_token(pod, generate_name(TOKEN_VOLUME, self._world.random))
+        if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+            spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
+
+
+def fill_update(resource: Resource, new: Object, old: Object, subresource: str) -> Object:
+    """What an update leaves out and admission puts back before it is validated: a Pod's priority and preemption policy,
+    and the tolerations that every Pod has. So `kubectl replace` of the file that made a Pod is not told of them.
+    """
+    if resource != PODS or subresource or not isinstance(new.get("spec"), dict):
+        return new
+    filled = {**new, "spec": dict(new["spec"])}
+    keep_priority(filled, old)
+    add_default_tolerations(filled)
+    return filled
+
+
+def mirror_pod_problem(pod: Object) -> str:
+    """What a mirror Pod, whose real one is a file on its node, may not have (serviceaccount/admission.go:Validate)."""
+    if pod["spec"].get("serviceAccountName"):
+        return "a mirror pod may not reference service accounts"
+    if any(True for _ in secrets_of(pod)):
+        return "a mirror pod may not reference secrets"
+    if projects_token(pod):
+        return "a mirror pod may not use ServiceAccountToken volume projections"
+    return ""
+
+
+def should_automount(account: Object, pod: Object) -> bool:
+    """The Pod's own word counts most, then the ServiceAccount's, and the default is yes (shouldAutomount)."""
+    for obj in (pod["spec"], account):
+        if obj.get("automountServiceAccountToken") is not None:
+            return bool(obj["automountServiceAccountToken"])
+    return True
+
+
+def mount_token(pod: Object, volume_name: str) -> None:
+    """Give every container with nothing at the token's path the projected token volume (mountServiceAccountToken)."""
+    spec = pod["spec"]
+    volumes: list[Object] = spec.get("volumes") or []
+    for volume in volumes:
+        if volume.get("name", "").startswith(TOKEN_VOLUME):
+            volume_name = volume["name"]
+    needed = False
+    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+        mounts: list[Object] = container.get("volumeMounts") or []
+        if any(mount.get("mountPath") == TOKEN_MOUNT_PATH for mount in mounts):
+            continue
+        mount = {"name": volume_name, "readOnly": True, "mountPath": TOKEN_MOUNT_PATH}
+        container["volumeMounts"] = [*mounts, mount]
+        needed = True
+    if needed and not any(volume.get("name") == volume_name for volume in volumes):
+        spec["volumes"] = [*volumes, {"name": volume_name, "projected": token_projection()}]
+
+
+def token_projection() -> Object:
+    """The content of `kube-api-access-*` (TokenVolumeSource)."""
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_EXPIRATION_SECONDS, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+                    ]
+                }
+            },
+        ],
+        "defaultMode": 420,
+    }
+
+
+def add_not_ready_taint(node: Object) -> None:
+    """A new node takes no Pods before the node lifecycle controller has seen it Ready (nodetaint/admission.go)."""
+    taint = {"key": NOT_READY, "effect": NO_SCHEDULE}
+    taints = taints_of(node)
+    if not any(each.get("key") == NOT_READY and each.get("effect") == NO_SCHEDULE for each in taints):
+        node.setdefault("spec", {})["taints"] = [*taints, taint]
+
+
+def add_default_tolerations(pod: Object) -> None:
+    """Every Pod tolerates a lost node for 300 s, unless it says otherwise (defaulttolerationseconds)."""
+    spec = pod["spec"]
+    tolerations: list[Object] = list(spec.get("tolerations") or [])
+    said = list(tolerations)
+    for key in (NOT_READY, UNREACHABLE):
+        if not any(
+            toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+            for toleration in said
+        ):
+            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS}
+            tolerations.append(added)
+    if tolerations:
+        spec["tolerations"] = tolerations

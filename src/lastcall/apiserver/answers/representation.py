@@ -1,0 +1,151 @@
+"""The forms an answer can take: Tables, PartialObjectMetadata, indented JSON, YAML (lists: list_bodies.py).
+
+Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/watch.go.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import orjson
+
+from lastcall.api.errors import bad_request
+from lastcall.api.field import go_quote
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.registry.objects import watch_line
+from lastcall.apiserver.registry.watch import Told
+from lastcall.apiserver.wire.negotiation import PROTOBUF, YAML, MediaType
+
+META_GROUP = "meta.k8s.io"
+
+
+def table(
+    resource: Resource,
+    objects: list[Object],
+    media_type: MediaType,
+    query: Mapping[str, str],
+    meta: Object,
+    moment: datetime,
+) -> Object:
+    """A Table of `objects` as of `moment`; `?includeObject=` says what of the object each row carries."""
+    from lastcall.api.table import IncludeObject, table_for
+
+    asked = query.get("includeObject", "")
+    if asked not in ("", "None", "Metadata", "Object"):
+        why = f"includeObject: Invalid value: {go_quote(asked)}: must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
+    include: IncludeObject = "Object" if asked == "Object" else "None" if asked == "None" else "Metadata"
+    return {
+        **table_for(resource, objects, moment, include, meta),
+        "apiVersion": f"{META_GROUP}/{media_type.version}",
+    }
+
+
+def partial_metadata(obj: Object, media_type: MediaType) -> Object:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"{META_GROUP}/{media_type.version}",
+        "metadata": obj.get("metadata", {}),
+    }
+
+
+def object_body(
+    resource: Resource, obj: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime
+) -> bytes:
+    """One object in the wanted form."""
+    if media_type.as_ == "Table":
+        return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj), moment))
+    if media_type.as_ == "PartialObjectMetadata":
+        return orjson.dumps(partial_metadata(obj, media_type))
+    return orjson.dumps(obj)
+
+
+def _table_meta(obj: Object) -> Object:
+    version = obj.get("metadata", {}).get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
+
+
+class WatchEncoder:
+    """Turns events into lines of the stream; a Table watch names its columns only in the first one."""
+
+    def __init__(
+        self, operations: Operations, resource: Resource, media_type: MediaType, query: Mapping[str, str]
+    ) -> None:
+        self._operations = operations
+        self._resource = resource
+        self._media_type = media_type
+        self._query = query
+        self._columns_sent = False
+
+    def frame(self, event: Told) -> bytes:
+        """An event in protobuf."""
+        from lastcall.api.protobuf_encoding import watch_frame
+
+        said = orjson.loads(self.line(event))
+        return watch_frame(said["type"], said["object"])
+
+    def line(self, event: Told) -> bytes:
+        if event.type == "ERROR":
+            return watch_line(event.type, event.value.encoded())
+        if not self._media_type.as_:
+            if event.type == "BOOKMARK":
+                return watch_line(event.type, event.value.encoded())
+            return watch_line(event.type, self._operations.present(self._resource, event.value))
+        obj = (
+            event.value.decoded() or {}
+            if event.type == "BOOKMARK"
+            else self._operations.decode(self._resource, event.value)
+        )
+        if self._media_type.as_ == "PartialObjectMetadata":
+            return watch_line(event.type, orjson.dumps(partial_metadata(obj, self._media_type)))
+        moment = self._operations.now()
+        rows = table(self._resource, [obj], self._media_type, self._query, _table_meta(obj), moment)
+        if self._columns_sent:
+            rows["columnDefinitions"] = None
+        self._columns_sent = True
+        return watch_line(event.type, orjson.dumps(rows))
+
+
+def reformat(body: bytes, media_type: MediaType) -> bytes:
+    """JSON as YAML or protobuf, or indented."""
+    if media_type.name == PROTOBUF:
+        from lastcall.api.protobuf_encoding import encode_envelope
+
+        return encode_envelope(orjson.loads(body))
+    if media_type.name == YAML:
+        import yaml
+
+        text: str = yaml.dump(
+            orjson.loads(body), Dumper=_yaml_dumper(), default_flow_style=False, allow_unicode=True, width=UNFOLDED
+        )
+        return text.encode()
+    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+UNFOLDED = (1 << 31) - 1
+"""No line of YAML is too long."""
+
+
+@cache
+def _yaml_dumper() -> Any:
+    """Strings as Go's encoder writes them: those of several lines as literals, those that would be read as something
+    else (`"true"`, `"1"`, times) in double quotes. (sigs.k8s.io/yaml, goyaml.v2 encode.go:stringv)"""
+    import yaml
+
+    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: Any = type("Dumper", (base,), {})
+    text = "tag:yaml.org,2002:str"
+
+    def represent(dumper: Any, value: str) -> Any:
+        style = None
+        if "\n" in value:
+            style = "|"
+        elif value in ("y", "Y", "n", "N") or dumper.resolve(yaml.ScalarNode, value, (True, False)) != text:
+            style = '"'
+        return dumper.represent_scalar(text, value, style=style)
+
+    dumper.add_representer(str, represent)
+    return dumper

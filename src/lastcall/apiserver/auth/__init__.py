@@ -1,0 +1,3 @@
+"""Who asks (`authentication`, `tokens`, `impersonation`) and what they may (`authorizer`). Rules: `rbac`,
+`node_rules` (pure).
+"""

@@ -1,0 +1,69 @@
+"""Kinds that are served in two group-versions and stored in one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lastcall.api.custom import CustomResource
+from lastcall.api.meta import Object
+from lastcall.api.resources import (
+    EVENTS,
+    EVENTS_V1,
+    HORIZONTALPODAUTOSCALERS,
+    HORIZONTALPODAUTOSCALERS_V1,
+    Resource,
+)
+from lastcall.apiserver.faces.autoscaling import to_v1, to_v2
+from lastcall.apiserver.faces.events import to_core, to_events_v1
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """`show` makes the face of a stored object, `store` the stored object of a face; neither changes what it gets."""
+
+    stored: Resource
+    show: Callable[[Object], Object]
+    store: Callable[[Object], Object]
+
+
+FACES: Mapping[Resource, Face] = {
+    EVENTS_V1: Face(EVENTS, to_events_v1, to_core),
+    HORIZONTALPODAUTOSCALERS_V1: Face(HORIZONTALPODAUTOSCALERS, to_v1, to_v2),
+}
+
+
+def face_of(resource: Resource) -> Face | None:
+    """None for a kind that is shown as it is stored."""
+    if isinstance(resource, CustomResource):
+        stored = resource.stored or resource
+        return Face(stored, lambda obj: _at(resource, obj), lambda obj: _at(stored, obj))
+    return FACES.get(resource)
+
+
+def _at(resource: Resource, obj: Object) -> Object:
+    """An object of a declared kind in a version: only its apiVersion is another one."""
+    if obj.get("apiVersion") == resource.api_version:
+        return obj
+    return {**obj, "apiVersion": resource.api_version}
+
+
+def stored_resource(resource: Resource) -> Resource:
+    """As what objects of `resource` are stored."""
+    face = face_of(resource)
+    return resource if face is None else face.stored
+
+
+def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resource, Object] | None:
+    """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
+    if api_version == resource.api_version:
+        return resource, obj
+    face = face_of(resource)
+    stored, obj = (resource, obj) if face is None else (face.stored, face.store(obj))
+    if api_version == stored.api_version:
+        return stored, obj
+    if isinstance(resource, CustomResource):
+        # Versions differ in name only.
+        return (resource, obj) if api_version.startswith(f"{resource.group}/") else None
+    for other, face in FACES.items():
+        if face.stored is stored and other.api_version == api_version:
+            return other, face.show(obj)
+    return None

@@ -1,0 +1,473 @@
+"""The generic store of one kind: create, get, list, update, delete — with the kind's strategy, over the Store.
+
+Stored bytes are answered unchanged; objects are decoded only where something has to be decided. Every write is a
+compare-and-swap that is tried again when somebody else was faster, so nothing is lost and nothing is locked.
+
+Source: apiserver pkg/registry/generic/registry/store.go.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import orjson
+
+from lastcall.api.custom import CustomResource
+from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status
+from lastcall.api.errors import (
+    OPTIMISTIC_LOCK,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    generate_name_conflict,
+    insufficient_storage,
+    internal,
+    not_found,
+    plain_failure,
+)
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.field import FieldError, invalid
+from lastcall.api.meta import Object, with_own_metadata
+from lastcall.api.names import generate_name
+from lastcall.api.numbers import NumberError, parse_uint
+from lastcall.api.pod_warnings import warnings_on_create, warnings_on_update
+from lastcall.api.resources import Resource
+from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
+from lastcall.apiserver.admission.chain import Admission, Release, fill_update
+from lastcall.apiserver.auth.authentication import node_of
+from lastcall.apiserver.deletion import Decision, DeleteOptions
+from lastcall.apiserver.fieldmanager.managers import same_but_times
+from lastcall.apiserver.records import WriteRecords
+from lastcall.apiserver.registry import objectmeta
+from lastcall.apiserver.registry.objects import Codec, ObjectCache, with_type
+from lastcall.apiserver.registry.selection import Selection
+from lastcall.apiserver.strategies.base import Strategy
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError, StoreFull
+from lastcall.store.value import Value
+from lastcall.world.clock import now
+from lastcall.world.world import World
+
+MAX_NAME_ATTEMPTS = 8
+"""How many generated names are tried (maxNameGenerationCreateAttempts)."""
+
+Track = Callable[[Object, Object | None], list[Object]]
+"""managedFields of a new object that shall take the place of an old one (None at its creation), both as stored."""
+
+Transform = Callable[[Object], Object]
+"""Given the stored object (shared: not to be changed), the object that the client wants."""
+
+
+class Answer(NamedTuple):
+    """`value` is what `object` is or would be stored as. `created` says whether a new object came to be, `removed`
+    whether it is gone.
+    """
+
+    object: Object
+    value: Value
+    created: bool = False
+    removed: bool = False
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the stores of all kinds have in common."""
+
+    world: World
+    store: Store
+    cache: ObjectCache
+    admission: Admission
+    records: WriteRecords
+    gates: FeatureGates = field(default_factory=FeatureGates)
+
+
+class GenericStore:
+    """One kind. `namespace` is "" for cluster-scoped kinds; objects that are handed out are shared: do not change."""
+
+    def __init__(self, shared: Shared, strategy: Strategy) -> None:
+        self.shared = shared
+        self.strategy = strategy
+        self.resource: Resource = strategy.resource
+        self.codec = Codec(strategy.resource, shared.cache)
+        self.decode: Callable[[Value], Object] = shared.cache.decode
+        self.prefix = f"{strategy.resource.plural}/"
+        if isinstance(strategy.resource, CustomResource):  # whose name may be that of another kind
+            self.prefix = f"{strategy.resource.group_resource}/"
+        if strategy.trigger_field:
+            shared.store.set_trigger(self.prefix, self._trigger)
+
+    def key(self, namespace: str, name: str) -> str:
+        return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else f"{self.prefix}{name}"
+
+    def collection(self, namespace: str) -> str:
+        """The key prefix of a collection; namespace "" is all."""
+        return f"{self.prefix}{namespace}/" if self.resource.namespaced and namespace else self.prefix
+
+    def scope(self, namespace: str, selection: Selection) -> str:
+        """The key prefix under which everything is that is selected: the key itself where one name is asked for."""
+        if selection.name and (namespace or not self.resource.namespaced):
+            return self.key(namespace, selection.name)
+        return self.collection(namespace)
+
+    def trigger_value(self, selection: Selection) -> str | None:
+        """The value that everything selected has in the kind's trigger field; None when nothing says so."""
+        field = self.strategy.trigger_field
+        return selection.fields.exact(field) if field and selection.fields is not None else None
+
+    def _trigger(self, change: Change) -> tuple[str, ...]:
+        get = self.strategy.trigger_of
+        after = get(self.decode(change.value))
+        # The object before has the same value most of the time, and is decoded anyhow by who watches.
+        return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
+
+    def not_found(self, name: str) -> StatusError:
+        return not_found(self.resource, name)
+
+    async def entry(self, namespace: str, name: str) -> Entry:
+        """Raises the 404 StatusError."""
+        entry = await self.shared.store.get(self.key(namespace, name))
+        if entry is None:
+            raise self.not_found(name)
+        return entry
+
+    async def get(self, namespace: str, name: str) -> Answer:
+        """Raises the 404 StatusError."""
+        entry = await self.entry(namespace, name)
+        return Answer(self.decode(entry.value), entry.value)
+
+    def _encoder(self, context: RequestContext, obj: Object, like: Value | None) -> Encode:
+        """Makes `obj` a value; `like` is the one it takes the place of."""
+        codec, known = self.codec, like if context.in_process else None
+        return lambda revision: codec.encode(obj, revision, known)
+
+    @staticmethod
+    async def _kept(write: Awaitable[Entry]) -> Entry:
+        """A write to the store, whose own trouble is a StatusError: 507 for a full one, else 500."""
+        try:
+            return await write
+        except StoreFull as error:
+            raise insufficient_storage(str(error)) from error
+        except StoreError as error:
+            raise internal(str(error)) from error
+
+    # -- create ------------------------------------------------------------------------------------------------------
+
+    async def create(
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+    ) -> Answer:
+        """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError."""
+        if track is not None:
+            obj["metadata"]["managedFields"] = track(obj, None)
+        generate = not obj["metadata"].get("name") and obj["metadata"].get("generateName")
+        attempts = MAX_NAME_ATTEMPTS if generate else 1
+        original = orjson.dumps(obj) if generate else b""
+        for attempt in range(attempts):
+            if generate:
+                obj = orjson.loads(original) if attempt else obj
+                obj["metadata"]["name"] = generate_name(generate, self.shared.world.random)
+            try:
+                return await self._create(context, obj, namespace)
+            except StatusError as error:
+                if not generate or error.reason != "AlreadyExists":
+                    raise
+        raise generate_name_conflict(self.resource, obj["metadata"]["name"])
+
+    async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+        moment = now(self.shared.world.clock)
+        obj["metadata"] = objectmeta.for_create(
+            obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
+        )
+        await self.shared.admission.create(context, self.resource, obj, namespace)
+        self._prepare_for_create(obj)
+        self._raise_invalid(
+            obj,
+            [
+                *validate_create(self.resource, obj),
+                *disabled_values(self.resource, obj, None, self.shared.gates),
+                *self.strategy.validate(obj),
+            ],
+        )
+        if not context.in_process:
+            context.warnings += warnings_on_create(self.resource, obj)
+        await self.shared.admission.validate(context, self.resource, obj, None)
+        return await self.create_prepared(context, obj, namespace)
+
+    async def create_prepared(
+        self, context: RequestContext, obj: Object, namespace: str, like: Value | None = None
+    ) -> Answer:
+        """Store a new object that is known to be in order; `like` is a value of its size. Raises StatusError."""
+        undo = self.strategy.begin_create(obj, context)
+        key = self.key(namespace, obj["metadata"]["name"])
+        release: Release | None = None
+        try:
+            release = await self.shared.admission.charge(context, self.resource, obj, None)
+            if context.dry_run:
+                if (current := await self.shared.store.get(key)) is not None:
+                    raise StoreConflict(key, current)
+                undo()
+                return self._dry(obj, created=True)
+            entry = await self._kept(self.shared.store.create(key, self._encoder(context, obj, like)))
+        except StoreConflict as conflicting:
+            undo()
+            if release is not None:
+                await release()
+            raise self._exists(obj["metadata"]["name"], conflicting.current) from None
+        except BaseException:
+            undo()
+            if release is not None:
+                await release()
+            raise
+        stored = self.decode(entry.value)
+        self.shared.records.created(context, self.resource, stored)
+        return Answer(stored, entry.value, created=True)
+
+    def _prepare_for_create(self, obj: Object) -> None:
+        if self.strategy.tracks_generation:
+            obj["metadata"]["generation"] = 1
+        self.strategy.prepare_for_create(obj)
+        drop_disabled_fields(self.resource, obj, None, self.shared.gates)
+
+    def _exists(self, name: str, current: Entry | None) -> StatusError:
+        meta = {} if current is None else self.decode(current.value)["metadata"]
+        return already_exists(self.resource, name, being_deleted=meta.get("deletionTimestamp") is not None)
+
+    def _raise_invalid(self, obj: Object, errors: list[FieldError]) -> None:
+        if errors:
+            raise invalid_object(self.resource, obj["metadata"].get("name", ""), errors)
+
+    def _dry(self, obj: Object, *, created: bool = False) -> Answer:
+        obj = with_type(obj, self.resource)
+        return Answer(obj, Value(None, obj), created=created)
+
+    # -- update ------------------------------------------------------------------------------------------------------
+
+    async def update(
+        self,
+        context: RequestContext,
+        namespace: str,
+        name: str,
+        transform: Transform,
+        *,
+        subresource: str = "",
+        expected_uid: str = "",
+        create: Object | None = None,
+        track: Track | None = None,
+    ) -> Answer:
+        """Replace the object by what `transform` makes of it.
+
+        `expected_uid` is the uid of a PUT's body. `create` is what a PUT to a missing object creates, for the kinds
+        that allow it. A result without resourceVersion (or "0") overwrites whatever is there, where the kind allows.
+        Without `track` the managedFields are those that `transform` gives. Raises StatusError.
+        """
+        key = self.key(namespace, name)
+        entry = await self.shared.store.get(key)
+        while True:
+            if entry is None:
+                if create is None or not self.strategy.allow_create_on_update or subresource:
+                    raise self.not_found(name)
+                create["metadata"].pop("resourceVersion", None)
+                return await self.create(context, create, namespace, track=track)
+            old = self.decode(entry.value)
+            if expected_uid and expected_uid != old["metadata"].get("uid"):
+                raise self._uid_conflict(key, name, expected_uid, old)
+            new = transform(old)
+            if track is not None:
+                new = {**new, "metadata": {**new["metadata"], "managedFields": track(new, old)}}
+            if node_of(context.user) is not None:
+                self.shared.admission.nodes.update(context.user, self.resource, new, old, subresource)
+            new = fill_update(self.resource, new, old, subresource)
+            new = self._updated(new, old, name, subresource)
+            if not (context.in_process or subresource):
+                context.warnings += warnings_on_update(self.resource, new, old)
+            release = None
+            if not _only_lets_go(new, old):
+                await self.shared.admission.update(context, self.resource, new, old, subresource)
+                release = await self.shared.admission.charge(context, self.resource, new, old, subresource)
+            try:
+                return await self._store_update(context, entry, new, old, subresource)
+            except StoreConflict as conflicting:
+                entry = conflicting.current
+                if release is not None:
+                    await release()
+            except BaseException:
+                if release is not None:
+                    await release()
+                raise
+
+    def _updated(self, new: Object, old: Object, name: str, subresource: str) -> Object:
+        """`new` made ready to be stored in place of `old`, or a StatusError."""
+        asked = new["metadata"].get("resourceVersion") or "0"
+        try:
+            unconditional = parse_uint(asked) == 0
+        except NumberError as error:
+            raise plain_failure(str(error)) from None
+        if unconditional:
+            if not self.strategy.allow_unconditional_update:
+                why = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+                raise invalid_object(self.resource.plural, name, [why], group=self.resource.group)
+        elif asked != old["metadata"]["resourceVersion"]:
+            raise conflict(self.resource, name, OPTIMISTIC_LOCK)
+        new = {**new, "metadata": objectmeta.for_update(new["metadata"], old["metadata"])}
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if subresource == "binding":
+            # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
+            return new
+        self.strategy.prepare_for_update(new, old, subresource)
+        disabled: list[FieldError] = []
+        if subresource != "status":
+            drop_disabled_fields(self.resource, new, old, self.shared.gates)
+            disabled = disabled_values(self.resource, new, old, self.shared.gates)
+        else:
+            drop_disabled_status(self.resource, new, self.shared.gates)
+        if _only_lets_go(new, old):
+            return new  # whatever else is wrong with it: nothing of that is written, and so it can go
+        # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
+        found = metadata_update_errors(new, old)
+        errors = [*found, *validate_update(self.resource, new, old, subresource, found)]
+        self._raise_invalid(new, errors + disabled + self.strategy.validate(new))
+        if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        return new
+
+    async def _store_update(
+        self, context: RequestContext, entry: Entry, new: Object, old: Object, subresource: str
+    ) -> Answer:
+        if self.strategy.should_delete_during_update(new, old):
+            # The last finalizer went: the object is removed instead of written, and watchers see only DELETED.
+            if not context.dry_run:
+                await self._remove(context, entry)
+            answer = self._dry(new)
+            return Answer(answer.object, answer.value, removed=True)
+        if new == old or _only_times_differ(new, old):
+            return Answer(old, entry.value)
+        undo = self.strategy.begin_update(new, old, context)
+        if context.dry_run:
+            undo()
+            return self._dry(new)
+        try:
+            written = await self._kept(
+                self.shared.store.update(entry.key, entry.revision, self._encoder(context, new, entry.value))
+            )
+        except BaseException:
+            undo()
+            raise
+        self.strategy.after_update(new, old)
+        stored = self.decode(written.value)
+        self.shared.records.updated(context, self.resource, stored, old, subresource)
+        return Answer(stored, written.value)
+
+    def _uid_conflict(self, key: str, name: str, asked: str, old: Object) -> StatusError:
+        return conflict(
+            self.resource,
+            name,
+            f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {asked}, UID in object meta: {old['metadata'].get('uid', '')}",
+        )
+
+    # -- delete ------------------------------------------------------------------------------------------------------
+
+    async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
+        """DELETE one object; the answer is the object as it is now or was last. Raises StatusError.
+
+        Source: store.go:Delete, updateForGracefulDeletionAndFinalizers.
+        """
+        if (refused := self.strategy.check_delete(name)) is not None:
+            raise refused
+        entry = await self.entry(namespace, name)
+        while True:
+            old = self.decode(entry.value)
+            if node_of(context.user) is not None:
+                self.shared.admission.nodes.delete(context.user, self.resource, old)
+            decision = self.strategy.decide_delete(old, options, now(self.shared.world.clock))
+            try:
+                return await self._delete(context, entry, old, decision, options)
+            except StoreConflict as conflicting:
+                if conflicting.current is None:
+                    raise self.not_found(name) from None
+                entry = conflicting.current
+
+    async def _delete(
+        self, context: RequestContext, entry: Entry, old: Object, decision: Decision, options: DeleteOptions
+    ) -> Answer:
+        dry_run = context.dry_run or options.dry_run
+        marked, value = old, entry.value
+        if decision.object is not None:
+            if dry_run:
+                answer = self._dry(decision.object)
+                return Answer(answer.object, answer.value, removed=decision.action == "mark and remove")
+            new = decision.object
+            entry = await self._kept(
+                self.shared.store.update(entry.key, entry.revision, self._encoder(context, new, entry.value))
+            )
+            marked, value = self.decode(entry.value), entry.value
+            self.shared.records.marked(context, self.resource, marked, old, decision.rule)
+        if decision.action in ("pending", "mark"):
+            return Answer(marked, value)
+        if dry_run:
+            return Answer(marked, value, removed=True)
+        if seconds := self.strategy.seconds_before_removal(old):
+            await self.shared.world.clock.sleep(seconds)
+        try:
+            return await self._remove(context, entry)
+        except StoreConflict as conflicting:
+            there = self.decode(conflicting.current.value)["metadata"].get("uid") if conflicting.current else None
+            if decision.object is None or there == marked["metadata"].get("uid"):
+                raise
+            # Marked by us and removed by somebody faster (the kubelet's final DELETE): that is what was asked for, even
+            # if another object has the name already (the kubelet's next mirror Pod).
+            return Answer(marked, value, removed=True)
+
+    async def _remove(self, context: RequestContext, entry: Entry) -> Answer:
+        """The last write of an object: DELETED carries the stored state with the version of the deletion."""
+        last = with_own_metadata(self.decode(entry.value))
+        gone = await self._kept(
+            self.shared.store.delete(entry.key, entry.revision, self._encoder(context, last, entry.value))
+        )
+        obj = self.decode(gone.value)
+        self.strategy.after_delete(obj)
+        self.shared.records.removed(context, self.resource, obj)
+        return Answer(obj, gone.value, removed=True)
+
+
+def _only_lets_go(new: Object, old: Object) -> bool:
+    """Whether all that a write does to an object that is being deleted is to take finalizers off."""
+    meta, was = new["metadata"], old["metadata"]
+    left, had = meta.get("finalizers") or [], was.get("finalizers") or []
+    if not was.get("deletionTimestamp") or len(left) >= len(had) or not set(left) <= set(had):
+        return False
+    kept = {**meta, "finalizers": None, "managedFields": None} == {**was, "finalizers": None, "managedFields": None}
+    return kept and {**new, "metadata": None} == {**old, "metadata": None}
+
+
+def _only_times_differ(new: Object, old: Object) -> bool:
+    """Whether a write would do nothing but give entries of managedFields a new time."""
+    if any(value is not old.get(key) and value != old.get(key) for key, value in new.items() if key != "metadata"):
+        return False
+    entries, before = (obj["metadata"].get("managedFields") or [] for obj in (new, old))
+    if entries == before or not same_but_times(entries, before):
+        return False
+    return {**new, "metadata": {**new["metadata"], "managedFields": before}} == old
+
+
+OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
+
+
+def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
+    """Body against URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
+    meta = obj["metadata"]
+    given = meta.get("namespace") or ""
+    if resource.namespaced:
+        if given and given != namespace:
+            raise bad_request(OTHER_NAMESPACE)
+        if not given:
+            meta["namespace"] = namespace
+    elif given:
+        raise bad_request("namespace may not be set on a cluster-scoped object")
+    if name is None:
+        return
+    if not meta.get("name"):
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if meta["name"] != name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")

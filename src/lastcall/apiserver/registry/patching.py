@@ -1,0 +1,102 @@
+"""PATCH: a patch as a transformation of the stored object.
+
+Source: apiserver pkg/endpoints/handlers/patch.go.
+"""
+
+from typing import Any
+
+import orjson
+
+from lastcall.api import patch as patches
+from lastcall.api.custom import CustomResource
+from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
+from lastcall.api.errors import invalid as invalid_object
+from lastcall.api.field import go_json, invalid
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.api.schema import known_kind
+from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Transform
+from lastcall.apiserver.wire.bodies import SCHEME
+from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+
+PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
+
+
+NO_STRATEGIC = (
+    "the body of the request was in an unknown format - accepted media types include: "
+    f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
+)
+
+
+def patch_type(content_type: str) -> str:
+    """Raises the 415 StatusError of a patch type that is not served."""
+    name = content_type.partition(";")[0].strip().lower()
+    if name not in PATCH_TYPES:
+        raise unsupported_media_type()
+    return name
+
+
+def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Transform:
+    """The transformation that `patch` stands for. Raises StatusError when it does not fit the object.
+
+    Its answer is a new dict, which shares with the old object and with the patch what is in it.
+    """
+
+    if isinstance(resource, CustomResource) and content_type == STRATEGIC_MERGE_PATCH:
+        raise unsupported_media_type(NO_STRATEGIC)
+
+    def transform(old: Object) -> Object:
+        if content_type == JSON_PATCH:
+            new = patches.apply_json_patch(old, patch)
+        elif content_type == MERGE_PATCH:
+            new = patches.merge_patch(old, patch)
+        else:
+            new = patches.strategic_merge_patch(resource, old, patch)
+        if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+            raise _unprocessable(resource, name, "the patched object has no metadata")
+        if new.get("kind") != resource.kind or new.get("apiVersion") != resource.api_version:
+            raise _another_kind(resource, name, new)
+        if (new["metadata"].get("namespace") or "") not in ("", old["metadata"].get("namespace") or ""):
+            raise bad_request(OTHER_NAMESPACE)
+        if new["metadata"].get("name") != name:
+            given = new["metadata"].get("name")
+            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        if _is_untouched(new["metadata"], old["metadata"]):
+            return {**new, "metadata": old["metadata"]}
+        return new
+
+    return transform
+
+
+def patched(resource: Resource, name: str, content_type: str, patch: Any, old: Object) -> str:
+    """What an error of a patch shows: the patch itself as a Go map, or the patched object as JSON."""
+    if content_type == STRATEGIC_MERGE_PATCH:
+        return patches.go_map(patch)
+    new = patcher(resource, name, content_type, patch)(old)
+    return orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _is_untouched(new: Object, old: Object) -> bool:
+    """Whether a patch changed no member, as that of a status which says only whose it is (its uid)."""
+    if len(new) != len(old):
+        return False
+    for key, value in new.items():
+        before = old.get(key)
+        if value is not before and (type(value) is not str or value != before):
+            return False
+    return True
+
+
+def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:
+    """A patch changed kind or apiVersion; to a kind that there is, or to none."""
+    kind, api_version = new.get("kind", ""), new.get("apiVersion", "")
+    if known_kind(str(api_version), str(kind)):
+        return _unprocessable(resource, name, "kind and apiVersion may not be changed")
+    why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+    return invalid_object("", "", [invalid("patch", go_json(new), why)])
+
+
+def _unprocessable(resource: Resource, name: str, why: str) -> StatusError:
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    message = f"the server rejected our request due to an error in our request ({why})"
+    return status_failure(422, "Invalid", message, {key: value for key, value in details.items() if value})

@@ -1,0 +1,26 @@
+"""Who asks and how: what every write is told besides the object."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.wire.repeated_fields import RepeatedFields
+
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request. `warnings` collects what goes into `Warning` headers. `dry_run` does everything but the write."""
+
+    user: UserInfo
+    user_agent: str = ""
+    field_manager: str = ""
+    """The query's fieldManager: under which name the write is entered in managedFields."""
+    dry_run: bool = False
+    field_validation: FieldValidation = "Ignore"
+    in_process: bool = False
+    """Who asks is in this process and takes the object of the answer: nobody has asked for JSON yet."""
+    repeated: RepeatedFields | None = None
+    """What the body says more than once."""
+    warnings: list[str] = field(default_factory=list)
