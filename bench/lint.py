@@ -18,8 +18,8 @@ from bench.figures import HEADER, machine, row
 CLEAN = Path(__file__).parents[1] / "tests" / "clean"
 PASS = """
 import sys, time
-import lastcall.cli.run
-from lastcall.cli.manifests import load_manifests
+import lastcall.cli.run.command
+from lastcall.cli.manifests.read import load_manifests
 loaded = load_manifests([sys.argv[1]])
 began, cpu = time.perf_counter(), time.process_time()
 from lastcall.cli.linting.early import tell_certain_errors

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import yaml
 
 from lastcall.api.patch import strategic_merge_patch
-from lastcall.cli.manifests import Manifest, load_manifests
+from lastcall.cli.manifests.read import Manifest, load_manifests
 
 HERE = Path(__file__).resolve().parent
 APPS = HERE / "apps"

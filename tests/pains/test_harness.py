@@ -7,7 +7,7 @@ from lint_objects import rules
 from pain import Expected, Fixed, Pain, load_all
 from trial import Said, Verdict, judge_broken, judge_fixed, said_of_experiment, summary
 
-from lastcall.cli.manifests import load_manifests
+from lastcall.cli.manifests.read import load_manifests
 from lastcall.lint.catalogue.lookup import RULES
 
 PAINS = load_all()

@@ -8,11 +8,11 @@ import pytest
 
 from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.cli.errors import WorldError
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.rollout_options import RolloutOptions
-from lastcall.cli.rollout_result import Result
-from lastcall.cli.rollout_session import RolloutSession
-from lastcall.cli.rollout_target import find_target
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.rollout.options import RolloutOptions
+from lastcall.cli.rollout.result import Result
+from lastcall.cli.rollout.session import RolloutSession
+from lastcall.cli.rollout.target import find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.cluster.virtual import VirtualRolloutCluster
 from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
@@ -279,7 +279,7 @@ def test_advice_that_the_server_refuses_is_told_without_its_patch(monkeypatch: p
         ]
         return replace(judgement, advice=tuple(advice))
 
-    monkeypatch.setattr("lastcall.cli.rollout_session.judge", bad)
+    monkeypatch.setattr("lastcall.cli.rollout.session.judge", bad)
     found = experiment("naive", LEAVES, "1s").judgement
     assert found.patch == {} and "It cannot be tried here: the API server refuses it" in found.sentence
     assert "is immutable" in found.advice[0].refused or "`selector` does not match" in found.advice[0].refused

@@ -86,8 +86,8 @@ PROCESS_CALLS = ("os.fork", "os.forkpty", "os.exec", "os.spawn", "os.posix_spawn
 
 OBSERVES = {
     "apiserver/records.py",  # its own writes
-    "cli/follow.py",  # watch events a client saw
-    "cli/session.py",  # the DELETE it sent
+    "cli/waiting/follow.py",  # watch events a client saw
+    "cli/run/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
     "cluster/standing_walls.py",  # what its walls caught
     "cri/sandbox/shim/__main__.py",  # what its walls caught

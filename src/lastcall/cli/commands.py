@@ -10,9 +10,12 @@ import click
 from lastcall import __version__
 
 COMMANDS = {
-    "run": ("lastcall.cli.run:run", "End Pods and show how each of them ended."),
+    "run": ("lastcall.cli.run.command:run", "End Pods and show how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
-    "rollout": ("lastcall.cli.rollout:rollout", "Update a workload under load, and tell which requests were lost."),
+    "rollout": (
+        "lastcall.cli.rollout.command:rollout",
+        "Update a workload under load, and tell which requests were lost.",
+    ),
     "lint": ("lastcall.cli.linting.command:lint", "Check manifests without a cluster, and propose fixes."),
     "up": ("lastcall.cli.up:up", "Start a cluster that stays."),
     "down": ("lastcall.cli.down:down", "End a cluster that stays."),
@@ -26,7 +29,7 @@ COMMANDS = {
     "story": ("lastcall.cli.story:story", "Tell how a Pod of a cluster that stays ended."),
     "node": ("lastcall.cli.node:node", "Cut a node of such a cluster off the network, or shut it down."),
     "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
-    "image": ("lastcall.cli.image:image", "Show, make and remove images."),
+    "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
 }
 """Name → (module:attribute, short help). The help stands here so that `--help` imports nothing."""
 

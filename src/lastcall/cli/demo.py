@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.options import make_options, run_options
-from lastcall.cli.run import run_manifests
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.run.command import run_manifests
+from lastcall.cli.run.options import make_options, run_options
 
 DEMOS = {
     "graceful": ("term-demo.yaml",),

@@ -2,8 +2,8 @@
 
 import click
 
-from lastcall.cli.clusters import cluster_errors, name_argument
 from lastcall.cli.errors import WorldError
+from lastcall.cli.staying.clusters import cluster_errors, name_argument
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
 

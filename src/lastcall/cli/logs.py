@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from lastcall.cli.clusters import cluster_errors, name_argument
+from lastcall.cli.staying.clusters import cluster_errors, name_argument
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.errors import ControlError
 

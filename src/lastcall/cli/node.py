@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import click
 
-from lastcall.cli.clusters import cluster_errors, cluster_option
 from lastcall.cli.errors import UserError
 from lastcall.cli.numbers import Whole
+from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cluster.control import ControlClient
 
 EXTRA_SECONDS = 60.0

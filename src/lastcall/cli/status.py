@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lastcall.cli.clusters import checked_name, cluster_errors, output_option, published_text, show_json
+from lastcall.cli.staying.clusters import checked_name, cluster_errors, output_option, published_text, show_json
 from lastcall.cluster.control import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from lastcall.cli.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.errors import UserError
 from lastcall.cli.exit_status import exit_status
-from lastcall.cli.output import checked_output, output_options, stdout_console, tell
+from lastcall.cli.run.output import checked_output, output_options, stdout_console, tell
+from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cluster.control import ControlClient
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.findings_restarts import is_over

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from lastcall.cli.clusters import checked_name, output_option, published_text, show_json
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.numbers import Seconds, Whole
-from lastcall.cli.options import (
+from lastcall.cli.run.options import (
     KUBERNETES_VERSIONS,
     check_cni,
     check_feature_gates,
@@ -23,7 +22,8 @@ from lastcall.cli.options import (
     node_options,
     propagation_option,
 )
-from lastcall.cli.stay import TORN_DOWN, Facts, UpOptions, stay
+from lastcall.cli.staying.clusters import checked_name, output_option, published_text, show_json
+from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cluster import detach
 from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.layout import MOST_NODES

@@ -2,7 +2,7 @@
 is simulated. What happens in it is predicted.
 
 Simulated are the containers (they start at once, and end as `Behaviour` says), volumes, the kernel's rules (a list) and
-the requests (`virtual_load.py`). It has what `cli/rollout_session.py` needs of a cluster, and takes hardly any real
+the requests (`virtual_load.py`). It has what `cli/rollout/session.py` needs of a cluster, and takes hardly any real
 time. The composition is that of `control_plane.py` and `node.py`.
 """
 

@@ -1,6 +1,6 @@
 """Advice is checked before it is shown: what the patch makes of the owner is valid, and keeps what the owner has. Pure.
 
-What only a server knows (admission, other objects) a dry run asks it (`cli/rollout_advice.py`).
+What only a server knows (admission, other objects) a dry run asks it (`cli/rollout/advice.py`).
 """
 
 from collections.abc import Iterator, Mapping

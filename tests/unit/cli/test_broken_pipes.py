@@ -11,10 +11,10 @@ import pytest
 
 from lastcall.cli import errors
 from lastcall.cli.errors import guarded
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.output import stdout_console
-from lastcall.cli.run import run_manifests
-from lastcall.cli.session import RunOptions
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.run.command import run_manifests
+from lastcall.cli.run.output import stdout_console
+from lastcall.cli.run.session import RunOptions
 
 FAST = RunOptions(after=0, timeout=60)
 

@@ -14,8 +14,8 @@ from lastcall.cli import exit_status
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
 from lastcall.cli.errors import describe_os_error, guarded
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.why_not_ready import hopeless_reason, why_not_ready
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.waiting.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.timeline.story import Ending, PodFacts
 
 
@@ -36,7 +36,7 @@ def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
     code = (
         "import sys; from lastcall.cli.commands import invoke; invoke(['--version']); "
         "print(sorted(m for m in sys.modules if m.split('.')[0] in "
-        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.run'))"
+        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.run.command'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [f"lastcall {__version__}", "[]"]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from oci_registry import Fault, Registry, digest_of, tar_of
 
 from lastcall.cli.doctor import doctor, render_json, summary
-from lastcall.cli.image import image
+from lastcall.cli.image.command import image
 from lastcall.world import needs
 from lastcall.world.need import Need
 

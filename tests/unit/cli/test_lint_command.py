@@ -13,7 +13,7 @@ from published_schema import problems
 from lastcall.cli.errors import guarded
 from lastcall.cli.linting.command import lint
 from lastcall.cli.linting.early import certain_errors
-from lastcall.cli.manifests import load_manifests
+from lastcall.cli.manifests.read import load_manifests
 from lastcall.lint.catalogue.lookup import RULES
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "lint-v1.schema.json").read_text())

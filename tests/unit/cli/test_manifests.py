@@ -5,8 +5,8 @@ import io
 import pytest
 
 from lastcall.cli.errors import UserError
-from lastcall.cli.manifests import load_manifests, missing_namespaces
-from lastcall.cli.yaml_documents import YAMLProblem, read_documents
+from lastcall.cli.manifests.read import load_manifests, missing_namespaces
+from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 
 POD = """\
 apiVersion: v1

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.not_simulated import of_images, of_load, of_manifests
+from lastcall.cli.manifests.not_simulated import of_images, of_load, of_manifests
+from lastcall.cli.manifests.read import load_manifests
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.traffic.outcome import Outcome

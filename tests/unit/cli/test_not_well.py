@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.not_well import ends_of_all, ends_told, told_once, with_ends
-from lastcall.cli.waiting_causes import fix_of
-from lastcall.cli.why_not_ready import has_failed, why_not_ready
+from lastcall.cli.waiting.causes import fix_of
+from lastcall.cli.waiting.not_well import ends_of_all, ends_told, told_once, with_ends
+from lastcall.cli.waiting.why_not_ready import has_failed, why_not_ready
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lastcall.cli.object_events import LONGEST_SECONDS, last_events_of
+from lastcall.cli.waiting.object_events import LONGEST_SECONDS, last_events_of
 from lastcall.client.api import ListResult
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.virtual import run_virtual

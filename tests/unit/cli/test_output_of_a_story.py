@@ -10,11 +10,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.options import make_options
-from lastcall.cli.output import checked_output, write_file
-from lastcall.cli.run import run, run_manifests
-from lastcall.cli.session import RunOptions
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.run.command import run, run_manifests
+from lastcall.cli.run.options import make_options
+from lastcall.cli.run.output import checked_output, write_file
+from lastcall.cli.run.session import RunOptions
 
 FAST = RunOptions(after=0, timeout=60)
 

@@ -9,14 +9,14 @@ import yaml
 from click.testing import CliRunner
 
 from lastcall.cli.errors import UserError
-from lastcall.cli.manifests import Manifest, load_manifests
-from lastcall.cli.options import check_propagation_nodes
-from lastcall.cli.rollout import rollout
-from lastcall.cli.rollout_lost import alike, tell_lost
-from lastcall.cli.rollout_options import RolloutOptions
-from lastcall.cli.rollout_published import Carried
-from lastcall.cli.rollout_report import tell_balance
-from lastcall.cli.rollout_target import find_target
+from lastcall.cli.manifests.read import Manifest, load_manifests
+from lastcall.cli.rollout.command import rollout
+from lastcall.cli.rollout.lost import alike, tell_lost
+from lastcall.cli.rollout.options import RolloutOptions
+from lastcall.cli.rollout.published import Carried
+from lastcall.cli.rollout.report import tell_balance
+from lastcall.cli.rollout.target import find_target
+from lastcall.cli.run.options import check_propagation_nodes
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.timeline import kinds
 from lastcall.traffic.account import Account, Balance, LostRequest

@@ -4,9 +4,9 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-from lastcall.cli.not_simulated import Note
-from lastcall.cli.rollout_html import html_page
-from lastcall.cli.rollout_result import Result
+from lastcall.cli.manifests.not_simulated import Note
+from lastcall.cli.rollout.html import html_page
+from lastcall.cli.rollout.result import Result
 from lastcall.timeline.render.markup import svg, tag
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge

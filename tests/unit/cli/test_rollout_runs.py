@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from lastcall.cli import rollout as command
 from lastcall.cli.errors import CommandError, WorldError
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.not_simulated import Note
-from lastcall.cli.not_well import NotWell
-from lastcall.cli.rollout_options import RolloutOptions
-from lastcall.cli.rollout_report import as_json, tell_results
-from lastcall.cli.rollout_result import Result
+from lastcall.cli.manifests.not_simulated import Note
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.rollout import command
+from lastcall.cli.rollout.options import RolloutOptions
+from lastcall.cli.rollout.report import as_json, tell_results
+from lastcall.cli.rollout.result import Result
+from lastcall.cli.waiting.not_well import NotWell
 from lastcall.timeline.story import Finding, Severity
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge

@@ -11,9 +11,9 @@ from api_server import CONTROLLER, NODE, running_server, stand_in_controllers
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, NODES, PODS
 from lastcall.cli.errors import UserError, WorldError
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.run import run_manifests
-from lastcall.cli.session import RunOptions
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.run.command import run_manifests
+from lastcall.cli.run.session import RunOptions
 from lastcall.timeline import kinds as k
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.clock import RealClock
@@ -133,7 +133,7 @@ def test_a_pod_in_a_namespace_of_its_own_is_created_ended_and_followed_to_its_en
 
 
 def test_a_finalizer_that_nobody_removes_is_named(run, monkeypatch):
-    monkeypatch.setattr("lastcall.cli.session.Session._longest_grace", lambda self, pods: 0.0)
+    monkeypatch.setattr("lastcall.cli.run.session.Session._longest_grace", lambda self, pods: 0.0)
     text = POD.format(namespace="default").replace("name: web", "name: web\n  finalizers: [example.com/hold]", 1)
     with pytest.raises(WorldError) as error:
         run(text, replace(OPTIONS, timeout=0.5))

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from lastcall.cli.commands import cli
 from lastcall.cli.errors import UserError, WorldError
-from lastcall.cli.manifests import load_manifests
-from lastcall.cli.run import run_manifests
-from lastcall.cli.session import RunOptions
+from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.run.command import run_manifests
+from lastcall.cli.run.session import RunOptions
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
 from lastcall.timeline.versions import VersionStory, compare, labelled

@@ -102,7 +102,7 @@ def tell(records, monkeypatch):
             return each()
 
     monkeypatch.setattr("lastcall.cli.story.ControlClient", Client)
-    monkeypatch.setattr("lastcall.cli.clusters.names", list)
+    monkeypatch.setattr("lastcall.cli.staying.clusters.names", list)
 
     def tell(*arguments):
         done = CliRunner().invoke(story, arguments, catch_exceptions=True)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lastcall.cli.errors import Crashed
-from lastcall.cli.waiting_causes import waiting_helps
-from lastcall.cli.why_not_ready import (
+from lastcall.cli.waiting.causes import waiting_helps
+from lastcall.cli.waiting.why_not_ready import (
     Unschedulable,
     in_short,
     is_crash_looping,

@@ -3,8 +3,8 @@
 import pytest
 
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, JOBS, PODS, REPLICASETS
-from lastcall.cli.follow import FollowedPod
-from lastcall.cli.workloads import Progress, may_have_pods, progress, with_grace
+from lastcall.cli.manifests.workloads import Progress, may_have_pods, progress, with_grace
+from lastcall.cli.waiting.follow import FollowedPod
 
 
 def owner(status=None, *, generation=1, **spec):

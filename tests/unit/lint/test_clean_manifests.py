@@ -6,7 +6,7 @@ import pytest
 
 from lastcall.cli.linting.early import certain_errors
 from lastcall.cli.linting.sources import read
-from lastcall.cli.manifests import load_manifests
+from lastcall.cli.manifests.read import load_manifests
 from lastcall.lint.engine import lint
 from lastcall.lint.rules.references import RULE_OF
 

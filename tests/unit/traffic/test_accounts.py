@@ -7,7 +7,7 @@ import pytest
 
 from lastcall.api.patch import strategic_merge_patch
 from lastcall.api.resources import DEPLOYMENTS
-from lastcall.cli.rollout_report import tell_left
+from lastcall.cli.rollout.report import tell_left
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.traffic.account import account, decide_cause

@@ -110,7 +110,7 @@ def _entries(file: Path | None) -> list[Entry]:
     path = file or Path(SUPPRESSIONS)
     if file is None and not path.is_file():
         return []
-    from lastcall.cli.yaml_documents import YAMLProblem, read_documents
+    from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 
     try:
         documents = list(read_documents(path.read_text(encoding="utf-8-sig")))
@@ -158,7 +158,7 @@ def _spot(subject: Subject, path: tuple[str | int, ...]) -> Spot:
 
 def _fix(done: Read, told: Told, manifests: Sequence[str], entries: Sequence[Entry], fail_on: str) -> Told:
     """The files with all automatic patches in them, and what is left."""
-    from lastcall.cli.output import write_file
+    from lastcall.cli.run.output import write_file
 
     fixed: list[Located] = []
     texts = dict(done.texts)
@@ -203,7 +203,7 @@ def _write(told: Told, output: str, file: Path | None) -> None:
     if file is None:
         click.echo(text, nl=False)
         return
-    from lastcall.cli.output import write_file
+    from lastcall.cli.run.output import write_file
 
     try:
         write_file(file, text)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
-from lastcall.cli.yaml_documents import Document
+from lastcall.cli.manifests.yaml_documents import Document
 from lastcall.lint.located import Spot
 from lastcall.lint.suppressing import COMMENT, Comment, read_comment
 

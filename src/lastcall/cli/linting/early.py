@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from lastcall.cli.linting.places import spot_of
-from lastcall.cli.manifests import Manifest
+from lastcall.cli.manifests.read import Manifest
 from lastcall.lint.engine import lint
 from lastcall.lint.located import Located
 from lastcall.lint.subject import Subject

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from lastcall.cli.yaml_documents import YAMLProblem, read_documents
+from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 from lastcall.lint.patching import patched
 from lastcall.lint.subject import Op, Path
 

@@ -1,6 +1,6 @@
 """Where a field of an object is in its file."""
 
-from lastcall.cli.manifests import Place
+from lastcall.cli.manifests.read import Place
 from lastcall.lint.located import Spot
 from lastcall.lint.subject import Path, parsed_path
 

@@ -12,8 +12,8 @@ from lastcall.api.schema import resource_for
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.linting.comments import comments_of
 from lastcall.cli.linting.places import spot_of
-from lastcall.cli.manifests import STDIN, Place, Reader, items_of, texts
-from lastcall.cli.yaml_documents import Document, YAMLProblem, read_documents
+from lastcall.cli.manifests.read import STDIN, Place, Reader, items_of, texts
+from lastcall.cli.manifests.yaml_documents import Document, YAMLProblem, read_documents
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment

@@ -197,4 +197,4 @@ WAITING: Mapping[str, Cause] = {
         fixes={"": "the cluster's files are in memory: give them more room with --state-size"},
     ),
 }
-"""Which reason of a container's state or of an Event stands for which: `lastcall.cli.waiting_causes`."""
+"""Which reason of a container's state or of an Event stands for which: `lastcall.cli.waiting.causes`."""

@@ -1,0 +1,1 @@
+"""`lastcall image`: `command` and what it needs."""

@@ -1,0 +1,145 @@
+"""`lastcall image`: the images that clusters on this machine start containers from."""
+
+import json
+import sys
+
+import click
+
+from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.pull import pull, wanted_platform
+from lastcall.cli.image.text import age_seconds, size_text
+from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageEntry, ImageStore, parse_reference
+from lastcall.cri.sandbox.images.from_host import host_directories, host_image
+from lastcall.world.clock import RealClock
+
+
+@click.group()
+def image() -> None:
+    """Pull, import, show, make and remove images (kept in $XDG_DATA_HOME/lastcall/images as an OCI layout)."""
+
+
+image.add_command(pull)
+
+
+@image.command("ls")
+@click.option(
+    "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show them."
+)
+def list_images(output: str) -> None:
+    """Show all images."""
+    with told():
+        found = ImageStore().entries()
+    if output == "json":
+        entries = [
+            {
+                "id": one.image.id,
+                "digest": one.digest,
+                "repoTags": list(one.image.repo_tags),
+                "repoDigests": list(one.image.repo_digests),
+                "size": one.image.size,
+                "created": one.created,
+                "pulled": one.pulled,
+                "annotations": one.image.annotations,
+            }
+            for one in found
+        ]
+        click.echo(json.dumps({"schema": "lastcall/images/v1", "images": entries}, indent=2))
+        return
+    rows = [("IMAGE", "DIGEST", "SIZE", "CREATED", "FROM"), *(row for one in found for row in _rows(one))]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        click.echo("  ".join([*(row[i].ljust(widths[i]) for i in range(4)), row[4]]).rstrip())
+
+
+def _rows(one: ImageEntry) -> list[tuple[str, str, str, str, str]]:
+    source = one.image.annotations.get(MADE_FROM, "") or ("its registry" if one.pulled else "")
+    # An image that was pulled by digest has no tag.
+    names = one.image.repo_tags or one.image.repo_digests or ("<none>",)
+    return [
+        (name, one.digest[7:19], size_text(one.image.size), one.created[:10] or "unknown", source) for name in names
+    ]
+
+
+@image.command("rm")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def remove(names: tuple[str, ...]) -> None:
+    """Remove images by name, or by digest (12 digits of it do). Layers that others have too stay."""
+    store = ImageStore()
+    missing = []
+    with told():
+        for name in names:
+            if store.remove(name):
+                click.echo(f"removed {name}")
+            else:
+                missing.append(name)
+    if missing:
+        raise click.UsageError(f"no such image: {', '.join(missing)} (lastcall image ls shows all)")
+
+
+@image.command("prune", short_help="Free what nothing needs.")
+@click.option("--older-than", default="", metavar="AGE", help="Also pulled images not used for so long: 12h, 30d, 4w.")
+@click.option("--all", "everything", is_flag=True, help="Also all other pulled images.")
+def prune(older_than: str, everything: bool) -> None:
+    """Free what nothing needs: blobs without an image, downloads that were cut off, and on request old images.
+
+    What was made or imported here is never removed: no registry could bring it back.
+    """
+    try:
+        age = age_seconds(older_than) if older_than else 0
+    except ValueError as error:
+        raise BadInput(f"--older-than: {error}") from error
+    store = ImageStore()
+    limit = RealClock().wall_ns() / 1e9 - age
+    with told():
+        if not store.layout.root.is_dir():
+            click.echo("freed nothing: there are no images yet")
+            return
+        before = store.layout.occupied()
+        for one in store.entries():
+            if one.pulled and (everything or (older_than and one.last_used <= limit)):
+                store.remove(one.image.id)
+                for name in one.image.repo_tags or one.image.repo_digests:
+                    click.echo(f"removed {name}")
+        collected = store.layout.collect()
+        freed = before - store.layout.occupied()
+    click.echo(f"freed {size_text(max(freed, 0))}" if freed > 0 else "freed nothing")
+    if collected.busy:
+        click.echo("images are being pulled right now, so their blobs were left alone; try again afterwards", err=True)
+
+
+@image.command("import", short_help="Import `docker save` archives and OCI layouts.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--name", default="", metavar="NAME", help="The image's name here (a FILE with one image only).")
+@click.option("--platform", default="", metavar="OS/ARCH[/VARIANT]", help="Not this machine's, of several.")
+def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
+    """Import images from `docker save` archives and OCI layouts (directory or tar; gzip is fine; - is stdin)."""
+    from lastcall.cri.sandbox.images.from_files import import_images
+
+    if name and len(files) > 1:
+        raise BadInput("--name is for one FILE")
+    wanted = wanted_platform(platform)
+    for file in files:
+        with told():
+            stdin = sys.stdin.buffer if file == "-" else None
+            for one in import_images(ImageStore().layout, file, name=name, platform=wanted, stdin=stdin):
+                click.echo(f"{one.name} {one.digest[7:19]} imported from {'stdin' if file == '-' else file}")
+
+
+@image.command("from-host")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--directories", is_flag=True, help="Bind the host's /bin, /usr and /lib, even where it has a static busybox."
+)
+def from_host(name: str, directories: bool) -> None:
+    """Make an image NAME of this machine's own programs.
+
+    It has the host's static busybox, or, where there is none, the host's /bin, /usr and /lib bound read-only.
+
+    The busybox of Debian 12 (1.35.0, static) is killed by SIGSEGV (exit code 139) at `wget -T`: `timeout 5 wget …`
+    does the same.
+    """
+    with told():
+        reference = parse_reference(name)
+        content = host_directories() if directories else host_image()
+        made = ImageStore().add(name, content)
+    click.echo(f"{reference} {made.id[7:19]} made from {made.annotations[MADE_FROM]}")

@@ -1,0 +1,488 @@
+"""`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lastcall.cli.errors import WorldError, start_failure
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.manifests.read import Manifest, load_manifests
+from lastcall.cli.numbers import Whole
+from lastcall.cli.rollout.options import (
+    DISRUPTIONS,
+    SOURCES,
+    RolloutOptions,
+    checked_path,
+    parsed_length,
+    parsed_load,
+    parsed_max_lost,
+    parsed_max_p99,
+    parsed_seconds,
+)
+from lastcall.cli.rollout.workload import complete_workload
+from lastcall.cli.run.options import (
+    KUBERNETES_VERSIONS,
+    check_cni,
+    check_propagation_nodes,
+    node_options,
+    propagation_option,
+)
+from lastcall.cli.run.output import PIPED_WIDTH, checked_output, stdout_console, takes_stdout, write_file
+from lastcall.cli.waiting.status_line import StatusLine
+from lastcall.world.clock import RealClock, monotonic
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout.result import Result
+
+
+@click.command()
+@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+@click.option(
+    "--disrupt",
+    type=click.Choice(DISRUPTIONS),
+    default="rollout",
+    show_default=True,
+    help="What happens under load: an update of all Pods, half of the replicas taken away, one Pod deleted, the node "
+    "drained, or one Pod evicted.",
+)
+@click.option(
+    "--load",
+    "rates",
+    metavar="RATE",
+    default="200",
+    show_default=True,
+    callback=parsed_load,
+    help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. Kinds "
+    "and what counts as lost are above.",
+)
+@click.option("--path", default="/", show_default=True, callback=checked_path, help="What is asked for.")
+@click.option(
+    "--slow-path", default="/slow", show_default=True, callback=checked_path, help="What slow requests ask for."
+)
+@click.option(
+    "--stream-path", default="/stream", show_default=True, callback=checked_path, help="What streams ask for."
+)
+@click.option(
+    "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Where WebSockets are opened."
+)
+@click.option(
+    "--stream-length",
+    "length",
+    metavar="TIME",
+    default="5s",
+    show_default=True,
+    callback=parsed_length,
+    help="How long a stream or a WebSocket is held before the client leaves.",
+)
+@click.option(
+    "--http2-connections",
+    metavar="N",
+    type=Whole(1, 1000, "connections"),
+    default=4,
+    show_default=True,
+    help="How many connections all requests of HTTP/2 share.",
+)
+@click.option(
+    "--workload",
+    metavar="KIND/NAME",
+    default="",
+    shell_complete=complete_workload,
+    help="What is disrupted, where the manifests have several workloads: deployment/web.  [default: the one that their "
+    "Service selects]",
+)
+@click.option("--service", default="", help="The Service to send to, where the manifests have several.")
+@click.option(
+    "--port",
+    default="",
+    help="Its port, by name or number, where it has several.  [default: the one named http]",
+)
+@propagation_option
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(SOURCES),
+    default="node",
+    show_default=True,
+    help="Where requests come from: the node or a Pod, to the Service's address; published, the host's loopback, over "
+    "a port as that of `up --publish`; or a load balancer outside, which sends to the ready Pods themselves and hears "
+    "of changes late (--propagation balancer=5s).",
+)
+@click.option(
+    "--control",
+    metavar="TIME",
+    default="2s",
+    show_default=True,
+    callback=parsed_seconds,
+    help="How long requests are sent before anything is disrupted: what is lost then makes the verdict inconclusive.",
+)
+@click.option(
+    "--settle",
+    metavar="TIME",
+    default="2s",
+    show_default=True,
+    callback=parsed_seconds,
+    help="How long they are sent after it is over.",
+)
+@click.option(
+    "--request-timeout",
+    metavar="TIME",
+    default="10s",
+    show_default=True,
+    callback=parsed_seconds,
+    help="How long one request may take; then it counts as lost.",
+)
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    default="120s",
+    show_default=True,
+    callback=parsed_seconds,
+    help="For the Pods to become Ready, and for the disruption to be over.",
+)
+@click.option(
+    "--runs",
+    metavar="N",
+    type=Whole(1, 1000, "runs"),
+    default=1,
+    show_default=True,
+    help="Repeat it so often, each time on a new cluster, and tell of all runs together.",
+)
+@click.option(
+    "--max-lost",
+    metavar="N|SHARE",
+    callback=parsed_max_lost,
+    help="Exit status 3 only when more requests than that are lost, over all runs: 3, or 0.1%.  [default: 0]",
+)
+@click.option(
+    "--max-p99",
+    metavar="TIME",
+    callback=parsed_max_p99,
+    help="Exit status 3 when 99 % of the good answers during the disruption took longer: 200ms, or by kind: "
+    "fresh=200ms,slow=3s.",
+)
+@click.option(
+    "--keep-on-failure",
+    is_flag=True,
+    help="Leave the cluster running until Ctrl-C where requests were lost or Pods do not become Ready, and say how to "
+    "reach it.",
+)
+@click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
+@click.option(
+    "--find-safe",
+    is_flag=True,
+    help="Search the largest endpoint lag without a lost request (with --from balancer, the balancer's), and, for a "
+    "--propagation given, the smallest preStop sleep and grace period: predicted for each kind of load, then confirmed "
+    "on the kernel with all of them.",
+)
+@click.option(
+    "--confirm",
+    metavar="N",
+    type=Whole(1, 100, "runs"),
+    default=5,
+    show_default=True,
+    help="Runs on the kernel that confirm each edge of --find-safe; more (at most twice as many) where they disagree.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(("text", "json", "html")),
+    help="How it is told: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
+    "[default: what --output-file ends with, or text]",
+)
+@click.option(
+    "--output-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write it (*.html, *.json, *.txt say how); stdout then shows the text as always.",
+)
+@node_options
+@click.option(
+    "--kubernetes-version",
+    type=click.Choice(KUBERNETES_VERSIONS),
+    default="1.36",
+    show_default=True,
+    help="Whose rules to follow.",
+)
+def rollout(manifests: tuple[str, ...], **options: Any) -> None:
+    """Disrupt the workload of MANIFEST… under load, and account for every request.
+
+    The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods;
+    whatever else they hold is created, too, and other workloads are waited for. A cluster is started for it and gone
+    afterwards. Exit status: 0 nothing was lost (or no more than --max-lost), 3
+    requests were lost, --max-p99 is broken, or a container crashed or was restarted by a probe, 4 requests were lost
+    before anything was disrupted, or nobody answered, 2 bad input, 1 anything else. With --apply-advice the run with
+    the advice decides. With --find-safe: 0 a safe lag was found, 3 there is none, or the one given is beyond it.
+
+    \b
+    Kinds of load
+      fresh       HTTP/1.1, a connection for each request
+      keep-alive  HTTP/1.1, on connections that are used again
+      slow        as fresh, for an answer that takes a while (--slow-path)
+      tcp         a line and its echo, without HTTP
+      stream      an answer that goes on (server-sent events, chunks); the client
+                  leaves after --stream-length
+      websocket   held for --stream-length; a message every 500 ms, which is to
+                  be echoed as it is
+      http2       requests on --http2-connections, with prior knowledge (h2c)
+
+    \b
+    Every request carries its id: X-Request-ID: lc-7, in raw TCP the line lc-7,
+    in a WebSocket messages lc-7.0, lc-7.1, … An application that prints the id
+    when it begins and again when it has answered is reconciled with the client.
+
+    \b
+    Lost: refused, unreachable, connect timeout; reset or closed before a byte of
+    the answer, reset after some; truncated (a body or a stream that ends before
+    its last chunk or byte); timeout; 5xx. A WebSocket besides: not upgraded; no
+    close frame (1006); closed with an error (1002, 1011, …); unanswered (closed
+    by the book, a message not echoed that was sent 250 ms before or earlier).
+
+    \b
+    Not lost, told apart, for its client goes on elsewhere: a WebSocket closed
+    with 1000, 1001 (going away), 1012 or 1013; a stream that an ending Pod ends
+    with its last chunk; a request of HTTP/2 that the server says it has not begun
+    (above GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when
+    it is sent again. A stream of HTTP/2 that is cut off is lost.
+    """
+    file = options["output_file"]
+    if options["output"] is None and file is not None and file.suffix and not _is_told_as(file.name.lower()):
+        raise click.UsageError(f"--output-file {str(file)!r}: a rollout is told as .html, .json or .txt")
+    options["output"] = checked_output(options["output"], options["output_file"])
+    if options["find_safe"] and (options["output"] == "html" or options["output_file"] is not None):
+        raise click.UsageError("--find-safe is told as text or json, on stdout")
+    if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
+        raise click.UsageError("--find-safe has its own number of runs (--confirm) and no limits")
+    if options["keep_on_failure"] and (options["find_safe"] or options["runs"] > 1 or options["apply_advice"]):
+        raise click.UsageError(
+            "--keep-on-failure leaves one cluster running: not with --find-safe, --runs, --apply-advice"
+        )
+    from lastcall.cli.linting.early import tell_certain_errors
+
+    loaded = load_manifests(manifests)
+    tell_certain_errors(loaded)
+    raise SystemExit(run_rollout(loaded, RolloutOptions(**options)))
+
+
+def _is_told_as(name: str) -> bool:
+    return name.endswith((".html", ".htm", ".json", ".txt", ".text", ".log")) and not name.endswith(".trace.json")
+
+
+def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
+    """The experiment, and a second one with the advice applied where that is asked for; the exit status.
+
+    What the first one found is told whatever becomes of the second."""
+    from lastcall.cli.rollout.pool import exit_status, pool
+    from lastcall.cli.rollout.report import tell_limits, tell_results
+    from lastcall.cli.rollout.target import with_advice
+    from lastcall.traffic.patches import merged
+
+    if options.find_safe:
+        return _run_find_safe(manifests, options)
+    console = None if takes_stdout(options.output, options.output_file) else stdout_console()
+    results, failure = _repeated(manifests, options)
+    last = results
+    if console is not None:
+        tell_results(console, results)
+    patch = merged(each.judgement.patch for each in results)
+    if options.apply_advice and patch and failure is None:
+        if options.output_file is not None:
+            _write(options, results)
+        click.echo("\nonce more, with the advice applied", err=True)
+        changed = with_advice(manifests, results[0].owner, patch)
+        last, failure = _repeated(changed, options, advised=True, known=results)
+        if last and console is not None:
+            tell_results(console, last)
+        results = [*results, *last]
+    if console is not None and last:
+        tell_limits(console, last, options.thresholds)
+    _write(options, results)
+    if failure is not None:
+        raise failure
+    return exit_status(pool(last), options.thresholds)
+
+
+def _repeated(
+    manifests: Sequence[Manifest],
+    options: RolloutOptions,
+    *,
+    advised: bool = False,
+    known: "Sequence[Result]" = (),
+) -> "tuple[list[Result], Exception | None]":
+    """As many runs as were asked for, each on a cluster of its own; and what cut them short, which is raised where
+    nothing else is known that could be told."""
+    results: list[Result] = []
+    for number in range(1, options.runs + 1):
+        if options.runs > 1:
+            click.echo(f"run {number} of {options.runs}", err=True)
+        try:
+            result = _experiment(manifests, options)
+        except Exception as error:
+            if results or known:
+                return results, error
+            raise
+        results.append(replace(result, run=number, advised=advised))
+        if options.runs > 1:
+            click.echo(f"run {number} of {options.runs}: {result.judgement.verdict}", err=True)
+    return results, None
+
+
+def _write(options: RolloutOptions, results: "Sequence[Result]") -> None:
+    """The document, where one was asked for: into the file, or to stdout. Raises WorldError."""
+    file = options.output_file
+    if file is None and options.output == "text":
+        return
+    document = _document(options, results)
+    if file is None:
+        click.echo(document, nl=False)
+        return
+    try:
+        write_file(file, document)
+    except OSError as error:
+        raise WorldError(f"{file} cannot be written: {error.strerror}") from error
+    click.echo(f"Report written to {file}", err=True)
+
+
+def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
+    if options.output == "json":
+        import json
+
+        from lastcall.cli.rollout.report import as_json
+
+        return json.dumps(as_json(results, options.thresholds), indent=1) + "\n"
+    if options.output == "html":
+        from lastcall.cli.rollout.html import html_page
+
+        return html_page(results, options.thresholds)
+    from io import StringIO
+
+    from rich.console import Console
+
+    from lastcall.cli.rollout.report import tell_limits, tell_results
+
+    console = Console(file=StringIO(), width=PIPED_WIDTH, highlight=False)
+    groups = [[each for each in results if each.advised is advised] for advised in (False, True)]
+    for group in filter(None, groups):
+        tell_results(console, group)
+    tell_limits(console, next(filter(None, reversed(groups))), options.thresholds)
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
+    from lastcall.cli.rollout import find_safe_report as report
+    from lastcall.cli.rollout.find_safe import exit_is_good, find_safe
+    from lastcall.cli.rollout.pool import INCONCLUSIVE, LOSES
+    from lastcall.cli.rollout.report import as_json
+
+    found = find_safe(manifests, options, _experiment)
+    if options.output == "json":
+        import json
+
+        document = {**as_json(found.runs), "findSafe": report.as_json(found)}
+        click.echo(json.dumps(document, indent=1))
+    else:
+        report.tell_text(stdout_console(), found)
+    if found.measured.judgement.verdict == "inconclusive":
+        return INCONCLUSIVE
+    return 0 if exit_is_good(found) else LOSES
+
+
+class _Progress:
+    """Lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence. What is
+    waited for changes in place on a terminal, and is told once in a log."""
+
+    def __init__(self) -> None:
+        self._clock = RealClock()
+        self._began = monotonic(self._clock)
+        terminal = sys.stderr if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" else None
+        self._status = StatusLine(self._line, terminal)
+
+    def say(self, text: str) -> None:
+        self._status.clear()
+        self._line(text)
+
+    def show(self, now: float, waited: float, text: str) -> None:
+        self._status.show(now, waited, text)
+
+    def end(self) -> None:
+        self._status.clear()
+
+    def _line(self, text: str) -> None:
+        click.echo(f"{monotonic(self._clock) - self._began:7.3f}s  {text}", err=True)
+
+
+def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Result":
+    if sys.platform != "linux":
+        raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
+    from lastcall.cli.rollout.keeping import kept_on_failure
+    from lastcall.cli.rollout.session import RolloutSession
+    from lastcall.cli.rollout.target import find_target
+    from lastcall.cli.waiting.not_well import ends_of_all, told_once
+
+    target = find_target(manifests, options)
+    nodes = 2 if options.disrupt == "drain" else 1
+    check_propagation_nodes(options.propagation, nodes)
+    check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
+    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.errors import ClusterStartError
+    from lastcall.cluster.options import ClusterOptions
+
+    cluster = EmbeddedCluster(
+        ClusterOptions(
+            kubernetes_version=options.kubernetes_version,
+            load=options.source != "published",
+            propagation=options.propagation,
+            nodes=nodes,
+            max_pods=options.max_pods,
+            seccomp_default=options.seccomp_default,
+            cni_conf_dir=options.cni_conf_dir,
+            cni_bin_dir=options.cni_bin_dir,
+        )
+    )
+    with Interrupts() as interrupts:
+        try:
+            interrupts.check()
+            cluster.start()
+            interrupts.check()
+            progress = _Progress()
+            session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show, nodes=nodes)
+
+            async def experiment() -> "Result":
+                result = await session.run(manifests)
+                found = ends_of_all(session.records, options.kubernetes_version)
+                for names, each in told_once(found):
+                    for line in (f"not well: {names}", *each.lines):
+                        progress.say(line)
+                return replace(result, not_well=found)
+
+            async def run() -> "Result":
+                task, loop = asyncio.current_task(), asyncio.get_running_loop()
+                assert task is not None
+
+                def cancel() -> None:
+                    loop.call_soon_threadsafe(task.cancel)
+
+                interrupts.on_first = cancel
+                interrupts.check()
+                work = experiment()
+                if options.keep_on_failure:
+                    work = kept_on_failure(work, cluster.kubeconfig_path, progress.say, session.is_dead, interrupts)
+                try:
+                    return await work
+                finally:
+                    interrupts.on_first = None
+                    progress.end()
+
+            return asyncio.run(run())
+        except ClusterStartError as error:
+            raise start_failure(error) from error
+        except asyncio.CancelledError:
+            raise interrupts.error() from None
+        finally:
+            cluster.stop()

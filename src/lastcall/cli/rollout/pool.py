@@ -1,0 +1,68 @@
+"""Runs of one manifest as one experiment: what is pooled, what the limits say of it, and the exit status."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lastcall.cli.rollout.result import Result
+from lastcall.traffic.bounds import upper_bound
+from lastcall.traffic.latency import Latencies, Latency, latencies
+from lastcall.traffic.thresholds import Pooled, Thresholds, check, holds
+
+LOSES = 3
+"""Exit status when requests were lost, a limit is broken, or a container crashed or was restarted by a probe."""
+INCONCLUSIVE = 4
+"""Exit status when some were lost before anything was disrupted, or when nobody answered."""
+
+
+def pool(results: Sequence[Result]) -> Pooled:
+    """Without the runs that told nothing."""
+    useful = [each for each in results if each.judgement.verdict != "inconclusive"]
+    return Pooled(
+        runs=len(results),
+        inconclusive=len(results) - len(useful),
+        total=sum(each.account.total for each in useful),
+        lost=sum(len(each.account.lost) for each in useful),
+        latency=latencies((each.outcomes, each.span) for each in useful),
+        crashed=sum(each.crashed for each in results),
+    )
+
+
+def exit_status(found: Pooled, thresholds: Thresholds) -> int:
+    """Of all runs with the same manifest."""
+    if found.crashed or (found.inconclusive < found.runs and not holds(thresholds, found)):
+        return LOSES
+    unsure = any(each.unsure for each in check(thresholds, found))
+    return INCONCLUSIVE if found.inconclusive or unsure else 0
+
+
+def worst(results: Sequence[Result]) -> Result:
+    """The run whose story is told: the one that lost the most, the first of several; useful ones before others."""
+    return max(results, key=lambda each: (each.judgement.verdict != "inconclusive", len(each.account.lost)))
+
+
+def pooled_json(found: Pooled, thresholds: Thresholds) -> dict[str, Any]:
+    """Of all runs with the same manifest."""
+    return {
+        "runs": found.runs,
+        "inconclusive": found.inconclusive,
+        "crashed": found.crashed,
+        "total": found.total,
+        "lost": found.lost,
+        "upperBound": upper_bound(found.lost, found.total),
+        "latency": latency_json(found.latency),
+        "thresholds": [
+            {"name": each.name, "limit": each.limit, "value": each.value, "broken": each.broken, "unsure": each.unsure}
+            for each in check(thresholds, found)
+        ],
+        "exitStatus": exit_status(found, thresholds),
+    }
+
+
+def latency_json(found: Latencies) -> dict[str, Mapping[str, dict[str, float]]]:
+    """Seconds, by phase and kind."""
+    return {phase: {kind: _latency(each) for kind, each in kinds.items()} for phase, kinds in found.items()}
+
+
+def _latency(found: Latency) -> dict[str, float]:
+    figures = {"p50": found.p50, "p95": found.p95, "p99": found.p99, "max": found.most, "p99Least": found.p99_least}
+    return {"count": found.count, **{name: round(value, 6) for name, value in figures.items()}}

@@ -1,0 +1,308 @@
+"""The options that `run` and `demo` share."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lastcall.cli.errors import UserError
+from lastcall.cli.numbers import Seconds, Whole
+from lastcall.cli.run.output import checked_output, output_options
+from lastcall.cli.run.session import RunOptions
+
+if TYPE_CHECKING:
+    from lastcall.cluster.propagation import PropagationPlan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
+
+_SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
+
+
+def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: a size as mount(8) takes it."""
+    if not _SIZE.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not a size: write 512m, 4g, or 50% of the machine's memory")
+    return value
+
+
+def checked_versions(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """A click callback: one version or several with commas, each once."""
+    versions = tuple(dict.fromkeys(version.strip() for version in value.split(",")))
+    for version in versions:
+        if version not in KUBERNETES_VERSIONS:
+            raise click.BadParameter(f"{version!r} is not one of {', '.join(map(repr, KUBERNETES_VERSIONS))}.")
+    return versions
+
+
+def checked_log_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: a quantity of bytes that is not 0."""
+    from lastcall.api.quantity import parse_quantity
+
+    try:
+        size = parse_quantity(value).whole
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a size: write 10Mi, 500Ki, or -1 for no rotation") from None
+    if size == 0:
+        raise click.BadParameter("0 would rotate always: write 10Mi, 500Ki, or -1 for no rotation")
+    return value
+
+
+def parsed_propagation(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+    """A click callback: a `lastcall.cluster.propagation.PropagationPlan`."""
+    from lastcall.cluster.propagation import parse_propagation
+
+    try:
+        return parse_propagation(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+    """A click callback: `lastcall.cluster.published_port.PublishedPort`s, no port twice."""
+    from lastcall.cluster.published_port import parse_published_port, shown_address
+
+    try:
+        ports = tuple(map(parse_published_port, value))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    places = [shown_address(port.address, port.port) for port in ports if port.port]
+    for place in places:
+        if places.count(place) > 1:
+            raise click.BadParameter(f"{place} is to be published twice: give each its own port, or 0 for any free one")
+    return ports
+
+
+PROPAGATION_HELP = (
+    "How late changes of endpoints arrive: 1s; hops as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; "
+    "a profile (kube-proxy, ingress-controller, cloud-load-balancer); for one node, node-2:watch=3s. Several add up."
+)
+
+
+def check_propagation_nodes(plan: "PropagationPlan", nodes: int) -> None:
+    """A delay for a node that there will not be is a mistake. Raises UserError."""
+    names = [f"node-{number}" for number in range(1, nodes + 1)]
+    for name in plan.nodes:
+        if name not in names:
+            there = names[0] if nodes == 1 else f"{names[0]} to {names[-1]}"
+            raise UserError(f"--propagation {name}:…: there is no such node: the cluster has {there}")
+
+
+propagation_option = click.option(
+    "--propagation", metavar="DELAY", multiple=True, callback=parsed_propagation, help=PROPAGATION_HELP
+)
+
+
+def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: the real path of a directory that can be read, "" for none."""
+    if not value:
+        return ""
+    import os
+
+    path = os.path.realpath(value)
+    if not os.path.isdir(path):
+        raise click.BadParameter(f"{value!r} is not a directory: name one that exists")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise click.BadParameter(f"{value!r} cannot be read by you: name a directory that you may list")
+    return path
+
+
+def parsed_feature_gates(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, bool]:
+    """A click callback: settings of feature gates that exist in some version."""
+    from lastcall.api.feature_gates import FeatureGateError, parse_feature_gates
+
+    try:
+        return parse_feature_gates(value)
+    except FeatureGateError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def check_feature_gates(kubernetes_version: str, settings: dict[str, bool]) -> None:
+    """Raises click.UsageError for settings that this version does not have."""
+    from lastcall.api.feature_gates import FeatureGateError, feature_gates
+
+    try:
+        feature_gates(kubernetes_version, settings)
+    except FeatureGateError as error:
+        raise click.UsageError(f"--feature-gates: {error}") from None
+
+
+def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
+    """Raises click.UsageError for a directory that configures no network, or plugins that are not there."""
+    if not conf_dir:
+        if bin_dir:
+            raise click.UsageError(
+                "--cni-bin-dir: is for the plugins that --cni-conf-dir configures, which is not given"
+            )
+        return
+    from lastcall.cluster.layout import layouts
+    from lastcall.cri.sandbox.cni.conf import CNIConfigError
+    from lastcall.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, check, conf_dir_of
+
+    try:
+        for directory in dict.fromkeys(conf_dir_of(conf_dir, each.name) for each in layouts(nodes)):
+            check(directory, (bin_dir,) if bin_dir else DEFAULT_BIN_DIRS)
+    except CNIConfigError as error:
+        raise click.UsageError(f"--cni-conf-dir: {error}") from None
+
+
+def feature_gates_option(command: F) -> F:
+    return click.option(
+        "--feature-gates",
+        metavar="NAME=true,…",
+        multiple=True,
+        callback=parsed_feature_gates,
+        help="Turn on or off what Kubernetes has behind feature gates; TCPSocketLifecycleHook makes tcpSocket hooks "
+        "connect.",
+    )(command)
+
+
+MOST_PODS = 253
+"""Of a node: so many addresses has its part of the cluster's Pod network."""
+
+_NODE_OPTIONS = [
+    click.option(
+        "--max-pods",
+        type=Whole(1, MOST_PODS, "Pods"),
+        metavar="N",
+        default=110,
+        show_default=True,
+        help="How many Pods a node takes, as the kubelet's maxPods says.",
+    ),
+    click.option(
+        "--seccomp-default/--no-seccomp-default",
+        default=True,
+        show_default=True,
+        help="Containers that ask for no seccomp profile get RuntimeDefault, as the kubelet's seccompDefault says.",
+    ),
+    click.option(
+        "--cni-conf-dir",
+        metavar="DIR",
+        default="",
+        callback=checked_directory,
+        help="Make the Pod network with CNI plugins, as the first *.conflist, *.conf or *.json in DIR says (in "
+        "DIR/node-1 for that node, where it exists). Default: built-in routing.",
+    ),
+    click.option(
+        "--cni-bin-dir",
+        metavar="DIR",
+        default="",
+        callback=checked_directory,
+        help="Where the CNI plugins are. Default: /opt/cni/bin, /usr/lib/cni.",
+    ),
+]
+
+
+def node_options(command: F) -> F:
+    """Add what the nodes of a cluster are started with; its keywords are those of `ClusterOptions`."""
+    for option in reversed(_NODE_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = [
+    feature_gates_option,
+    node_options,
+    click.option(
+        "--kubernetes-version",
+        metavar="|".join(KUBERNETES_VERSIONS) + "[,…]",
+        callback=checked_versions,
+        default="1.36",
+        show_default=True,
+        help="Whose rules to follow. Several (1.23,1.36) are run one after the other, and their ends are shown side by "
+        "side with what differs.",
+    ),
+    click.option(
+        "--grace",
+        type=Whole(0, 2**31 - 1, "seconds"),
+        metavar="SECONDS",
+        help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their own, for that is what an "
+        "owner's end leaves them. Default: each Pod's own.",
+    ),
+    click.option(
+        "--after",
+        type=Seconds(zero=True),
+        metavar="SECONDS",
+        default=1.0,
+        show_default=True,
+        help="How long the Pods stay Ready before they are deleted.",
+    ),
+    click.option(
+        "--timeout",
+        type=Seconds(zero=False),
+        metavar="SECONDS",
+        default=60.0,
+        show_default=True,
+        help="How long to wait for Ready, and for the end beyond twice the grace period.",
+    ),
+    click.option(
+        "--state-size",
+        metavar="SIZE",
+        default="50%",
+        show_default=True,
+        callback=checked_size,
+        help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
+    ),
+    click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
+    click.option(
+        "--keep-on-failure",
+        is_flag=True,
+        help="The same, but only where something failed; Pods that are not well by then are not deleted.",
+    ),
+]
+
+
+def run_options(command: F) -> F:
+    """Add the options to a command; it gets them as keyword arguments of `make_options`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return output_options(command)
+
+
+def make_options(
+    kubernetes_version: str | tuple[str, ...],
+    output: str | None,
+    output_file: Path | None,
+    explain: bool,
+    grace: int | None,
+    after: float,
+    timeout: float,
+    state_size: str,
+    keep: bool,
+    keep_on_failure: bool = False,
+    feature_gates: dict[str, bool] | None = None,
+    max_pods: int = 110,
+    seccomp_default: bool = True,
+    cni_conf_dir: str = "",
+    cni_bin_dir: str = "",
+) -> RunOptions:
+    """The options as given on the command line. Raises click.UsageError."""
+    settings = feature_gates or {}
+    versions = (kubernetes_version,) if isinstance(kubernetes_version, str) else kubernetes_version
+    for version in versions:
+        check_feature_gates(version, settings)
+    check_cni(cni_conf_dir, cni_bin_dir, 1)
+    if (keep or keep_on_failure) and len(versions) > 1:
+        option = "--keep" if keep else "--keep-on-failure"
+        raise click.UsageError(f"{option} leaves one cluster running: give one --kubernetes-version with it")
+    return RunOptions(
+        kubernetes_version=versions[0],
+        versions=versions if len(versions) > 1 else (),
+        output=checked_output(output, output_file),
+        explain=explain,
+        grace=grace,
+        after=after,
+        timeout=timeout,
+        keep=keep,
+        keep_on_failure=keep_on_failure,
+        state_size=state_size,
+        output_file=output_file,
+        feature_gates=settings,
+        max_pods=max_pods,
+        seccomp_default=seccomp_default,
+        cni_conf_dir=cni_conf_dir,
+        cni_bin_dir=cni_bin_dir,
+    )

@@ -1,0 +1,110 @@
+"""`--kubernetes-version 1.23,1.36`: the same manifests under each version, and what differs.
+
+One cluster after the other: they share nothing, not even the processor's time, and a hostPath of the Pods is used by
+one at a time. What stops one version (an API server that refuses a manifest, a Pod that never becomes Ready) is part
+of what is compared.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall import __version__
+from lastcall.cli import exit_status
+from lastcall.cli.errors import CommandError, Interrupted
+from lastcall.cli.run.output import stdout_console, takes_stdout, write_file
+from lastcall.timeline.story import Ending
+from lastcall.timeline.versions import VersionStory, compare, labelled
+
+if TYPE_CHECKING:
+    from lastcall.cli.run.session import RunOptions
+
+RunOne = Callable[["RunOptions", Callable[[Sequence[Ending], int, str], None]], int]
+"""Run one version: (its options, what takes its endings with exit status and error) → exit status."""
+
+_SEVERITY = (exit_status.OK, exit_status.NOT_GRACEFUL, exit_status.USAGE, exit_status.WORLD)
+
+
+def run_versions(options: "RunOptions", run_one: RunOne) -> int:
+    """Every version in turn, then the comparison; the worst exit status.
+
+    Raises CommandError when no version had anything to tell, and Interrupted.
+    """
+    stories: list[VersionStory] = []
+    failure: CommandError | None = None
+    for version in options.versions:
+        click.echo(f"Kubernetes {version}:", err=True)
+        story, error = _run(replace(options, kubernetes_version=version, versions=()), run_one)
+        stories.append(story)
+        failure = failure or error
+    if failure is not None and not any(story.endings for story in stories):
+        raise failure
+    status = max((story.exit_status for story in stories), key=_severity)
+    tell_versions(stories, options, status)
+    return status
+
+
+def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, CommandError | None]:
+    told = [VersionStory(options.kubernetes_version)]
+
+    def tell(endings: Sequence[Ending], status: int, error: str) -> None:
+        told[0] = VersionStory(options.kubernetes_version, tuple(endings), status, error)
+
+    try:
+        run_one(options, tell)
+    except Interrupted:
+        raise
+    except CommandError as error:
+        return replace(told[0], exit_status=error.exit_status, error=str(error)), error
+    return told[0], None
+
+
+def _severity(status: int) -> int:
+    return _SEVERITY.index(status) if status in _SEVERITY else len(_SEVERITY)
+
+
+def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status: int) -> None:
+    """Write the comparison where it was asked for. Raises OSError."""
+    from lastcall.timeline.render.versions import plain_versions, print_versions
+
+    out = stdout_console()
+    document = "" if options.output == "text" else _document(stories, options.output, status)
+    if takes_stdout(options.output, options.output_file):
+        click.echo(document, nl=False)
+        return
+    if options.output_file is not None:
+        text = document or plain_versions(stories, out.width, explain=options.explain)
+        write_file(options.output_file, text)
+    if out.is_terminal:
+        print_versions(out, stories, explain=options.explain)
+    else:
+        click.echo(plain_versions(stories, out.width, explain=options.explain), nl=False)
+    if options.output_file is not None:
+        click.echo(f"The story is in {options.output_file}", err=True)
+
+
+def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
+    if output == "json":
+        from lastcall.timeline.render.versions import versions_document
+
+        made = versions_document(stories, lastcall_version=__version__, exit_status=status)
+        return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+    versions = ", ".join(story.version for story in stories)
+    if output == "html":
+        from lastcall.timeline.render.html import html_page
+
+        error = "\n".join(f"Kubernetes {story.version}: {story.error}" for story in stories if story.error)
+        return html_page(
+            labelled(stories),
+            kubernetes_version=versions,
+            lastcall_version=__version__,
+            error=error,
+            pods=len(compare(stories)),
+        )
+    from lastcall.timeline.render.chrome_trace import trace_document
+
+    trace = trace_document(labelled(stories), kubernetes_version=versions, lastcall_version=__version__)
+    return json.dumps(trace, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,0 +1,248 @@
+"""The life of a staying cluster in this process, from the claim of its name to its end."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lastcall.cli.errors import CommandError, WorldError, start_failure
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.staying.clusters import cluster_errors
+from lastcall.cluster import detach
+from lastcall.cluster.control import claim, encode
+from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
+
+if TYPE_CHECKING:
+    from lastcall.cluster.front import Front
+    from lastcall.cluster.propagation import PropagationPlan
+    from lastcall.cluster.published_port import PublishedPort
+    from lastcall.cluster.state import StateDirectory
+
+Facts = dict[str, Any]
+
+TORN_DOWN = "the cluster is torn down"
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """`state` and `static_pods` are directories, "" for none; `timeout` seconds until the node must be Ready."""
+
+    name: str = DEFAULT_NAME
+    state: str = ""
+    kubernetes_version: str = "1.36"
+    state_size: str = "50%"
+    timeout: float = 60.0
+    output: str = "text"
+    static_pods: str = ""
+    controllers: bool = True
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    container_log_max_size: str = "10Mi"
+    container_log_max_files: int = 5
+    nodes: int = 1
+    max_pods: int = 110
+    seccomp_default: bool = True
+    propagation: "PropagationPlan | None" = None
+    cni_conf_dir: str = ""
+    cni_bin_dir: str = ""
+    egress: bool = False
+    publish: tuple["PublishedPort", ...] = ()
+    publish_node_ports: bool = False
+
+
+class Teller(Protocol):
+    """Where a starting cluster says how far it is."""
+
+    def note(self, text: str) -> None: ...
+    def ready(self, facts: Facts) -> None: ...
+
+
+def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None) -> int:
+    """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
+
+    Raises CommandError. What a cluster in the background leaves when it ended by itself is its directory with the log:
+    the next command tells of it.
+    """
+    os.umask(0o077)  # a umask may also take too much away
+    with cluster_errors():
+        directory: list[ClusterDirectory] = []
+
+        def leave(status: int) -> None:
+            for each in directory:
+                each.remove()
+            os._exit(status)
+
+        with Interrupts(leave, TORN_DOWN) as interrupts:
+            directory.append(claim(options.name))
+            life = _Life(options, teller, report, interrupts, directory[0])
+            try:
+                # Who waits for the name is told whom it waits for.
+                directory[0].write(
+                    FACTS, encode({"name": options.name, "pid": os.getpid(), "phase": "starting"}).decode()
+                )
+                return life.live()
+            finally:
+                if not life.leave_the_log:
+                    directory[0].remove()
+                directory[0].close()
+
+
+class _Life:
+    def __init__(
+        self,
+        options: UpOptions,
+        teller: Teller,
+        report: detach.Report | None,
+        interrupts: Interrupts,
+        directory: ClusterDirectory,
+    ) -> None:
+        self._options = options
+        self._teller = teller
+        self._report = report
+        self._interrupts = interrupts
+        self._directory = directory
+        self._is_up = False
+        self.leave_the_log = False
+
+    def live(self) -> int:
+        if sys.platform != "linux":
+            raise WorldError(f"lastcall up needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
+        state = self._open_state()
+        try:
+            return self._with_state(state)
+        finally:
+            if state is not None:
+                state.close()
+
+    def _open_state(self) -> "StateDirectory | None":
+        if not self._options.state:
+            return None
+        from lastcall.cluster.state import StateDirectory
+
+        state = StateDirectory.open(self._options.state)
+        for note in state.notes:
+            self._teller.note(note)
+        return state
+
+    def _with_state(self, state: "StateDirectory | None") -> int:
+        self._interrupts.check()
+        from lastcall.cluster.embedded import EmbeddedCluster
+        from lastcall.cluster.errors import ClusterStartError
+        from lastcall.cluster.front import Front
+        from lastcall.cluster.front_log import FrontLog
+        from lastcall.cluster.layout import layouts
+        from lastcall.cluster.options import ClusterOptions
+        from lastcall.cluster.propagation import PropagationPlan
+        from lastcall.cluster.published import PublishedPorts
+        from lastcall.world.world import World
+
+        self._interrupts.check()
+        options = ClusterOptions(
+            kubernetes_version=self._options.kubernetes_version,
+            name=self._options.name,
+            state_size=self._options.state_size,
+            store="sqlite",
+            state=state.durable if state is not None else "",
+            restart_roles=True,
+            static_pods=self._options.static_pods,
+            controllers=self._options.controllers,
+            feature_gates=self._options.feature_gates,
+            container_log_max_size=self._options.container_log_max_size,
+            container_log_max_files=self._options.container_log_max_files,
+            nodes=self._options.nodes,
+            propagation=self._options.propagation or PropagationPlan(),
+            max_pods=self._options.max_pods,
+            seccomp_default=self._options.seccomp_default,
+            cni_conf_dir=self._options.cni_conf_dir,
+            cni_bin_dir=self._options.cni_bin_dir,
+            egress=self._options.egress,
+        )
+        identity, port = state.credentials() if state is not None else (None, 0)
+        log = FrontLog(self._directory)
+        if self._report is not None:
+            for fd in (1, 2):
+                os.dup2(log.fd, fd)
+        cluster = EmbeddedCluster(options, identity, port)
+        published = PublishedPorts(
+            self._options.publish,
+            node_ports=self._options.publish_node_ports,
+            node_ip=layouts(options.nodes)[0].ip,
+            world=World(),
+        )
+        try:
+            try:
+                cluster.start()
+            except ClusterStartError as error:
+                raise start_failure(error) from error
+            published.listen()  # now: no role is to inherit the sockets
+            self._interrupts.check()
+            if state is not None and identity is not None:
+                state.keep_credentials(identity, cluster.api_port)
+            if port not in (0, cluster.api_port):
+                self._teller.note(
+                    f"port {port} is taken: the API server is now {cluster.server}, and earlier kubeconfigs no longer "
+                    "reach it"
+                )
+            path = state.path if state is not None else ""
+            detached = self._report is not None
+            front = Front(cluster, options, self._directory, log, path, detached, published)
+            if not detached:
+                front.warn = self._teller.note
+            return self._run(front)
+        finally:
+            published.close()
+            cluster.stop()
+            log.close()
+
+    def _run(self, front: "Front") -> int:
+        import asyncio
+
+        try:
+            asyncio.run(self._in_loop(front))
+        except asyncio.CancelledError:
+            if not self._is_up and self._interrupts.number:
+                raise self._interrupts.error() from None
+            return 0 if self._is_up else 1
+        except CommandError:
+            raise
+        except Exception as error:
+            front.log.write(f"{type(error).__name__}: {error}")
+            self.leave_the_log = self._is_up and self._report is not None
+            raise
+        if not self._is_up:
+            whose = "its node was" if self._options.nodes == 1 else "its nodes were"
+            raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before {whose} Ready")
+        return 0
+
+    async def _in_loop(self, front: "Front") -> None:
+        import asyncio
+
+        from lastcall.cluster.errors import ClusterStartError
+
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        assert task is not None
+
+        def cancel() -> None:
+            loop.call_soon_threadsafe(task.cancel)
+
+        self._interrupts.on_first = cancel
+        self._interrupts.check()
+        if self._report is not None:
+            loop.add_reader(self._report.socket, task.cancel)
+
+        def ready(facts: Facts) -> None:
+            self._is_up = True
+            if self._report is not None:
+                loop.remove_reader(self._report.socket)
+            self._teller.ready(facts)
+            if self._report is not None:
+                self._report.close()
+
+        try:
+            with front.wall():
+                await front.run(ready, self._options.timeout)
+        except ClusterStartError as error:
+            raise start_failure(error) from error
+        finally:
+            self._interrupts.on_first = None
