@@ -8,7 +8,7 @@ from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.timeline import kinds
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.facts.pod import pod_facts
 
 BEFORE_TERMINAL_PHASES = ("1.18", "1.23")
 """Since 1.27 every deleted Pod ends in a terminal phase; before, restartPolicy Always left it Running."""

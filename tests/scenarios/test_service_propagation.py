@@ -13,7 +13,7 @@ from lastcall.proxy.propagation import Propagation
 from lastcall.proxy.rules import Target
 from lastcall.proxy.sink import RecordingSink
 from lastcall.timeline import kinds
-from lastcall.timeline.causes import join_causes
+from lastcall.timeline.causes.join import join_causes
 
 LAG = {"node-1": 0.4, "node-2": 1.0}
 """Seconds, half of them for each hop."""

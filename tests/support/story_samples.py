@@ -10,7 +10,7 @@ from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.facts.pod import pod_facts
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
 

@@ -16,7 +16,7 @@ from lastcall.api.resources import (
 from lastcall.apiserver.auth.authentication import NODES_GROUP
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.timeline import kinds
-from lastcall.timeline.pod_facts import container_facts, status_problems
+from lastcall.timeline.facts.pod import container_facts, status_problems
 from lastcall.timeline.record import Recorder
 
 RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrategy"

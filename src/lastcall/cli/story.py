@@ -13,7 +13,7 @@ from lastcall.cli.run.output import checked_output, output_options, stdout_conso
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cluster.control import ControlClient
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.findings_restarts import is_over
+from lastcall.timeline.findings.restarts import is_over
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Ending, PodFacts
 from lastcall.timeline.verdict import is_ongoing, outcome_words

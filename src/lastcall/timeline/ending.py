@@ -8,16 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lastcall.timeline import kinds
-from lastcall.timeline.budget import decide_budget, decide_overhead
-from lastcall.timeline.causes import join_causes
-from lastcall.timeline.containers import container_runs
-from lastcall.timeline.decided import decide_decided_by
-from lastcall.timeline.findings import findings_of
+from lastcall.timeline.causes.decided import decide_decided_by
+from lastcall.timeline.causes.join import join_causes
+from lastcall.timeline.causes.twice import told_twice
+from lastcall.timeline.facts.budget import decide_budget, decide_overhead
+from lastcall.timeline.facts.containers import container_runs
+from lastcall.timeline.facts.pod import facts_from_records
+from lastcall.timeline.findings.rules import findings_of
 from lastcall.timeline.order import by_time
-from lastcall.timeline.pod_facts import facts_from_records
+from lastcall.timeline.picture.spans import decide_spans
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
-from lastcall.timeline.spans import decide_spans
 from lastcall.timeline.story import (
     ContainerEnding,
     Ending,
@@ -28,7 +29,6 @@ from lastcall.timeline.story import (
     PodFacts,
     SentSignal,
 )
-from lastcall.timeline.twice import told_twice
 from lastcall.timeline.verdict import is_ongoing
 
 _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)

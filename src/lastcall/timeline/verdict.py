@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lastcall.timeline import kinds
-from lastcall.timeline.never_started import why_never_started
+from lastcall.timeline.facts.never_started import why_never_started
 from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending
 
 OUTCOMES = {

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lastcall.timeline.render.wording import STEP, words_for
 from lastcall.timeline.story import ContainerEnding, Ending
 from lastcall.timeline.verdict import outcome_words
+from lastcall.timeline.wording import STEP, words_for
 
 SAME_SECONDS = 0.5
 """Times that lie closer together do not differ: that is how much the same end varies."""

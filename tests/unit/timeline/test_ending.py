@@ -7,8 +7,8 @@ import pytest
 
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.findings import findings_of
-from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.facts.pod import pod_facts
+from lastcall.timeline.findings.rules import findings_of
 from lastcall.timeline.render.plain import plain_text
 from lastcall.timeline.story import ContainerFacts, DecidedBy, PodFacts
 

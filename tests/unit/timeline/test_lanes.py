@@ -3,7 +3,7 @@
 import pytest
 
 from lastcall.timeline import kinds as k
-from lastcall.timeline.lanes import decide_picture
+from lastcall.timeline.picture.lanes import decide_picture
 from lastcall.timeline.story import ContainerFacts
 
 

@@ -38,7 +38,7 @@ from lastcall.cli.waiting.why_not_ready import (
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.facts.pod import pod_facts
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import Ending
@@ -423,7 +423,7 @@ def _held_by(obj: Object) -> list[str]:
     finalizers = obj["metadata"].get("finalizers") or []
     if not finalizers:
         return []
-    from lastcall.timeline.finalizers import removers
+    from lastcall.timeline.facts.finalizers import removers
 
     return [
         f"  metadata.finalizers hold it ({removers(finalizers)}): nothing here removes them, so leave them out of the "

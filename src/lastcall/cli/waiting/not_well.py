@@ -9,11 +9,11 @@ from lastcall.cli.waiting.causes import PRINTED_BY_INIT, fix_of, fixes_for
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.restarts import RESTARTS
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.findings_restarts import last_words
-from lastcall.timeline.pod_facts import pod_facts
+from lastcall.timeline.facts.pod import pod_facts
+from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.record import Record
-from lastcall.timeline.render.wording import printable
 from lastcall.timeline.story import Ending, Finding, PodFacts
+from lastcall.timeline.wording import printable
 
 _LESS = ("probeFailed", "crashLoop")
 """Causes of which an end that was seen tells more."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lastcall.timeline import kinds
-from lastcall.timeline.lanes import ACTORS, Bar, Lane, decide_picture
-from lastcall.timeline.render.wording import actor_label, words_for
+from lastcall.timeline.picture.lanes import ACTORS, Bar, Lane, decide_picture
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import Ending, Entry
 from lastcall.timeline.verdict import outcome_words
+from lastcall.timeline.wording import actor_label, words_for
 
 Event = dict[str, Any]
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import resources
 
-from lastcall.timeline.findings_restarts import last_words
-from lastcall.timeline.lanes import decide_picture
+from lastcall.timeline.findings.restarts import last_words
+from lastcall.timeline.picture.lanes import decide_picture
 from lastcall.timeline.render.bars import budget_parts
 from lastcall.timeline.render.html_picture import SYMBOLS, draw
 from lastcall.timeline.render.html_records import Rules, output_list, steps_table
 from lastcall.timeline.render.markup import Markup, percent, prose, svg, tag
-from lastcall.timeline.render.wording import seconds
 from lastcall.timeline.story import OVERRUN_SECONDS, Budget, ContainerEnding, Ending
 from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict, why
+from lastcall.timeline.wording import seconds
 
 OUTPUT_BYTES = 240_000
 """Of a page, for the lines that all containers printed."""

@@ -8,10 +8,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lastcall.timeline.axis import Axis, adaptive_axis, tick_label, ticks
-from lastcall.timeline.lanes import Bar, Lane, Mark, Picture
+from lastcall.timeline.picture.axis import Axis, adaptive_axis, tick_label, ticks
+from lastcall.timeline.picture.lanes import Bar, Lane, Mark, Picture
 from lastcall.timeline.render.markup import Markup, join, percent, svg, tag
-from lastcall.timeline.render.wording import actor_label, words_for
+from lastcall.timeline.wording import actor_label, words_for
 
 AXIS_HEIGHT = 30
 _ROW = 17

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from lastcall.timeline import kinds
 from lastcall.timeline.explain import explain
-from lastcall.timeline.lanes import Picture, is_about_the_end
+from lastcall.timeline.picture.lanes import Picture, is_about_the_end
 from lastcall.timeline.render.html_picture import at_words
 from lastcall.timeline.render.markup import Markup, tag
-from lastcall.timeline.render.wording import NOISE, actor_label, printable, words_for
 from lastcall.timeline.story import Ending, Entry, OutputLine
+from lastcall.timeline.wording import NOISE, actor_label, printable, words_for
 
 MOST_OTHERS = 300
 """Rows of records that are not in the picture."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from lastcall.timeline.render.wording import printable
+from lastcall.timeline.wording import printable
 
 
 class Markup(str):

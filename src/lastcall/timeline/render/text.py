@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lastcall.timeline import kinds
+from lastcall.timeline.causes.owners import OWNER_KINDS
 from lastcall.timeline.explain import explain
-from lastcall.timeline.findings_restarts import last_words
-from lastcall.timeline.never_started import why_never_started
-from lastcall.timeline.owners import OWNER_KINDS
+from lastcall.timeline.facts.never_started import why_never_started
+from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.render import bars
-from lastcall.timeline.render.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
 from lastcall.timeline.verdict import had_ended, is_ongoing, outcome_words, why
+from lastcall.timeline.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
 
 STYLES: dict[Style, str] = {
     "": "",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.facts.pid1 import Forwards, by_name, forwards, is_shell
 from lastcall.timeline.node_facts import ProcessesLeft, ProcessLeft
-from lastcall.timeline.pid1 import Forwards, by_name, forwards, is_shell
 from lastcall.timeline.shell_script import script_of, shape_of, without_pipeline
 from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.timeline import kinds
-from lastcall.timeline.render.wording import DETAIL, NOISE, STEP, seconds, words_for
 from lastcall.timeline.signal_names import SIGKILL, signal_name
 from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending, EndpointTransition, Entry
+from lastcall.timeline.wording import DETAIL, NOISE, STEP, seconds, words_for
 
 LaneKind = Literal["actor", "endpoint", "container", "output"]
 BarKind = Literal[

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lastcall.timeline import kinds
-from lastcall.timeline.owners import is_about_owner
+from lastcall.timeline.causes.owners import is_about_owner
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import DecidedBy
 

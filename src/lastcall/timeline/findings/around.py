@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import fix, said
-from lastcall.timeline.hook_text import hook_failure
+from lastcall.timeline.findings.hook_text import hook_failure
 from lastcall.timeline.story import ContainerEnding, Ending, Finding, PreStop
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lastcall.timeline import findings_children as children
-from lastcall.timeline import findings_why as why
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
-from lastcall.timeline.finalizers import claim_held, held_by_finalizers
-from lastcall.timeline.findings_around import around, failed_hook_advice, reloads_on_signal
-from lastcall.timeline.findings_restarts import is_over, killed_before, restarts
-from lastcall.timeline.hook_text import hook_failure
-from lastcall.timeline.never_started import why_never_started
-from lastcall.timeline.pid1 import is_shell
+from lastcall.timeline.facts.finalizers import claim_held, held_by_finalizers
+from lastcall.timeline.facts.never_started import why_never_started
+from lastcall.timeline.facts.pid1 import is_shell
+from lastcall.timeline.findings import children, why
+from lastcall.timeline.findings.around import around, failed_hook_advice, reloads_on_signal
+from lastcall.timeline.findings.hook_text import hook_failure
+from lastcall.timeline.findings.restarts import is_over, killed_before, restarts
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
 

@@ -9,8 +9,8 @@ by somebody, a process that ended by signal 9 was sent one.
 from collections.abc import Iterable, Sequence
 
 from lastcall.timeline import kinds
+from lastcall.timeline.causes.owners import OwnerHistory
 from lastcall.timeline.order import by_time
-from lastcall.timeline.owners import OwnerHistory
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
 

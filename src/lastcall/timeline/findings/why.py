@@ -6,8 +6,8 @@ Each is a condition on what was seen, a sentence, and the smallest change of the
 from collections.abc import Iterator
 
 from lastcall.timeline.catalogue.lookup import fix, said
-from lastcall.timeline.findings_restarts import times_and_when
-from lastcall.timeline.pid1 import forwards, is_shell
+from lastcall.timeline.facts.pid1 import forwards, is_shell
+from lastcall.timeline.findings.restarts import times_and_when
 from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
 _SOON_SECONDS = 1.0

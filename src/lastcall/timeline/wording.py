@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lastcall.timeline import kinds
-from lastcall.timeline.hook_text import hook_failure
+from lastcall.timeline.findings.hook_text import hook_failure
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
 
