@@ -11,7 +11,7 @@ import orjson
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.protobuf import decode_envelope
+from lastcall.api.protobuf.decoding import decode_envelope
 from lastcall.api.resources import (
     BINDINGS,
     CLUSTERROLEBINDINGS,

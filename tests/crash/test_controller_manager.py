@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lastcall.api.meta import Object, is_terminating, name_of, uid_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import DEPLOYMENTS, ENDPOINTSLICES, LEASES, PODS, REPLICASETS, SERVICES
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import client_for, load_kubeconfig

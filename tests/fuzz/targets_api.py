@@ -10,15 +10,15 @@ import orjson
 from harness import Target, changed_bytes, json_change, json_value, texts
 
 from lastcall.api.errors import StatusError
-from lastcall.api.json_bounds import MAX_DEPTH, check_bounds
-from lastcall.api.json_text import complaint, loads
 from lastcall.api.meta import Object
-from lastcall.api.patch import apply_json_patch, merge_patch, strategic_merge_patch
-from lastcall.api.protobuf import decode_envelope
-from lastcall.api.protobuf_encoding import encode_envelope
+from lastcall.api.patch.apply import apply_json_patch, merge_patch, strategic_merge_patch
+from lastcall.api.protobuf.decoding import decode_envelope
+from lastcall.api.protobuf.encoding import encode_envelope
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, JOBS, NODES, PODS, SERVICES, Resource
-from lastcall.api.schema import DecodeError, check_fields, prune
-from lastcall.api.yaml_text import YAMLError, decode
+from lastcall.api.schema.checks import DecodeError, check_fields, prune
+from lastcall.api.text.go_json import complaint, loads
+from lastcall.api.text.go_yaml import YAMLError, decode
+from lastcall.api.text.json_bounds import MAX_DEPTH, check_bounds
 from lastcall.store.api import StoreError
 from lastcall.store.open import open_store
 from lastcall.store.value import Value

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import yaml
 
-from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.cli.manifests.read import Manifest, load_manifests
 
 HERE = Path(__file__).resolve().parent
@@ -125,7 +125,7 @@ def patched(manifest: Path, patches: Sequence[dict[str, Any]]) -> list[dict[str,
 
 
 def _resource(obj: dict[str, Any]) -> Any:
-    from lastcall.api.schema import resource_for
+    from lastcall.api.schema.checks import resource_for
 
     return resource_for(obj["apiVersion"], obj["kind"])
 

@@ -5,7 +5,7 @@ from virtual_cluster import run_cluster
 from workloads import events_about, listed, most_at_once, pods, template, workload
 
 from lastcall.api.meta import is_terminating, labels_of, name_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import CONTROLLERREVISIONS, DAEMONSETS, EVENTS, PODS
 from lastcall.controllers.daemonset.decide import limits, manage, rolling_update, should_run, status_of
 from lastcall.controllers.pods.control import is_pod_active

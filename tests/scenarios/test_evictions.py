@@ -10,7 +10,7 @@ from workloads import events_about, fewest_at_once, listed, pods, workload
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of
-from lastcall.api.pods import get_condition, is_pod_ready
+from lastcall.api.pods.spec import get_condition, is_pod_ready
 from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds

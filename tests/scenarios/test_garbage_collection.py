@@ -6,7 +6,7 @@ from workloads import events_about, listed, pods, workload
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import is_terminating, name_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds

@@ -5,7 +5,7 @@ from virtual_cluster import is_node_ready, pod_manifest, run_cluster
 from workloads import pods, template, workload
 
 from lastcall.api.meta import is_terminating, name_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import EVENTS, NODES, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
 from lastcall.cri.simulated_program import Program

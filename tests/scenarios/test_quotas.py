@@ -4,7 +4,7 @@ from virtual_cluster import run_cluster
 from workloads import events_about, listed, pods, workload
 
 from lastcall.api.meta import name_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS, RESOURCEQUOTAS
 from lastcall.cri.simulated_program import Program
 

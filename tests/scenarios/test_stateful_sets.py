@@ -5,7 +5,7 @@ from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about, listed, most_at_once, pods, template, workload
 
 from lastcall.api.meta import is_terminating, labels_of, name_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import CONTROLLERREVISIONS, EVENTS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds

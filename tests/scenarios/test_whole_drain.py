@@ -8,7 +8,7 @@ from workloads import pods, workload
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_ready
+from lastcall.api.pods.spec import get_condition, is_pod_ready
 from lastcall.api.resources import NODES, PODDISRUPTIONBUDGETS, PODS
 from lastcall.controllers.ownership import controller_of
 from lastcall.cri.simulated_program import Program

@@ -7,7 +7,7 @@ from workloads import template, workload
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, is_terminating, name_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,

@@ -10,7 +10,7 @@ from virtual_cluster import VirtualCluster, run_cluster
 from workloads import pods, template, workload
 
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_ready
+from lastcall.api.pods.spec import get_condition, is_pod_ready
 from lastcall.api.resources import NODES
 from lastcall.cri.simulated_program import Program
 

@@ -10,7 +10,7 @@ from workloads import pods, template, workload
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, is_terminating, name_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_ready
+from lastcall.api.pods.spec import get_condition, is_pod_ready
 from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS
 from lastcall.controllers.deployment.rolling import max_surge, max_unavailable, new_replicas, replicas_of, shrink_old
 from lastcall.controllers.ownership import controller_of

@@ -11,7 +11,7 @@ from virtual_cluster import VirtualCluster, run_cluster
 from workloads import listed, pods, template, workload
 
 from lastcall.api.meta import Object, name_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_ready
+from lastcall.api.pods.spec import get_condition, is_pod_ready
 from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS
 from lastcall.controllers.deployment.rolling import fenceposts
 from lastcall.controllers.ownership import controller_of

@@ -7,7 +7,7 @@ from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
 from workloads import pods, workload
 
 from lastcall.api.meta import Object, is_terminating, name_of, uid_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import DEPLOYMENTS, NODES, PODS, REPLICASETS
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds

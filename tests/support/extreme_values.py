@@ -42,7 +42,7 @@ from lastcall.api.resources import (
     STORAGECLASSES,
     Resource,
 )
-from lastcall.api.types import Field, Struct, struct_for, struct_of
+from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
 
 DEEPEST = 9
 TIMES = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from lastcall.api.meta import Object
-from lastcall.api.numbers import scaled
 from lastcall.api.selectors import NOTHING, LabelSelector, selector_of_expressions
+from lastcall.api.text.numbers import scaled
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 SUFFICIENT_PODS = "SufficientPods"
@@ -50,7 +50,7 @@ def expected_pods(budget: Object, selected: int, scale: int) -> Expected:
 
 
 def disruption_target(reason: str, message: str) -> Object:
-    """The condition, without its time: `set_condition` of `lastcall.api.pods` adds that."""
+    """The condition, without its time: `set_condition` of `lastcall.api.pods.spec` adds that."""
     return {"type": DISRUPTION_TARGET, "status": "True", "lastProbeTime": None, "reason": reason, "message": message}
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from lastcall.api.meta import Object
-from lastcall.api.pods import is_restartable_init
+from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.quantity import Quantity, parse_quantity
 
 Resources = dict[str, Quantity]

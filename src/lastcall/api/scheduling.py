@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from lastcall.api.meta import Object, labels_of, name_of
-from lastcall.api.numbers import int_of
+from lastcall.api.text.numbers import int_of
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 from lastcall.api import errors
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.field import FieldError, go_quote, invalid
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.names import is_label_value, is_qualified_name
-from lastcall.api.numbers import int_of
 from lastcall.api.resources import Resource
+from lastcall.api.text.numbers import int_of
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 

@@ -1,6 +1,6 @@
 """Whether an object may be stored. Pure; the rules of each kind are in `lastcall.api.validators`.
 
-Objects must be defaulted (`lastcall.api.defaults`) and decodable (`lastcall.api.schema.check_fields`).
+Objects must be defaulted (`lastcall.api.defaults.kinds`) and decodable (`lastcall.api.schema.checks.check_fields`).
 """
 
 from collections.abc import Callable

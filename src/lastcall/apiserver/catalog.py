@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import Resource
 from lastcall.apiserver.discovery import VERSIONS, Discovery
 from lastcall.apiserver.openapi.documents import OpenAPI

@@ -9,7 +9,7 @@ Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establ
 from collections.abc import Callable
 from typing import Any
 
-from lastcall.api.custom import CLEANUP, CustomResource, custom_resources
+from lastcall.api.custom.kinds import CLEANUP, CustomResource, custom_resources
 from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource

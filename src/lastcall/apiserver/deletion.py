@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, cast
 
 from lastcall.api.errors import conflict
 from lastcall.api.meta import Object, copy_object, metadata, with_own_metadata
-from lastcall.api.times import later, parse_rfc3339
+from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
 
 ORPHAN_DEPENDENTS = "orphan"

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import orjson
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import (
     StatusError,
     internal,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from lastcall.api.custom import CustomResource
-from lastcall.api.defaults import set_defaults
+from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.errors import (
     StatusError,
     bad_request,
@@ -25,7 +25,7 @@ from lastcall.api.errors import (
     status_success,
 )
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.feature_gates import EPHEMERAL_CONTAINERS
+from lastcall.api.features.gates import EPHEMERAL_CONTAINERS
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import (
     BINDINGS,

@@ -6,10 +6,10 @@ Source: pkg/registry/apps/deployment/storage/storage.go:ScaleREST and its likes,
 from dataclasses import replace
 from typing import Any
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.json_path import fields_of, find
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import OPTIMISTIC_LOCK, bad_request, conflict, invalid
 from lastcall.api.field import invalid as invalid_field
-from lastcall.api.json_path import fields_of, find
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels

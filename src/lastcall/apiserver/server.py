@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
-from lastcall.api.feature_gates import feature_gates
+from lastcall.api.features.gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     CONFIGMAPS,
@@ -34,7 +34,7 @@ from lastcall.api.resources import (
     STORAGECLASSES,
     Resource,
 )
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.admission.chain import Admission
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.apiserver.admission.priority import SYSTEM_CLASSES

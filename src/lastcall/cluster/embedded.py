@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lastcall.api import pods
+from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES
 from lastcall.api.scheduling import NOT_READY, taints_of
 from lastcall.client.api import ConnectionLost

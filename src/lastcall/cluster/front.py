@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lastcall import __version__
-from lastcall.api import pods
 from lastcall.api.errors import StatusError
+from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.cluster import control_server

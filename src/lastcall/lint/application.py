@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from lastcall.api.meta import Object
-from lastcall.api.numbers import scaled
 from lastcall.api.resources import (
     CRONJOBS,
     DAEMONSETS,
@@ -21,6 +20,7 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
+from lastcall.api.text.numbers import scaled
 from lastcall.lint.subject import NotHere, Path, Subject
 
 TEMPLATES: dict[Resource, Path] = {

@@ -61,7 +61,7 @@ def checked_patch(finding: Finding) -> Finding:
         return finding._replace(patch=(), automatic=False)
     resource = subject.resource
     if finding.rule == "unknownApiVersion":
-        from lastcall.api.schema import resource_for
+        from lastcall.api.schema.checks import resource_for
 
         resource = resource_for(str(new.get("apiVersion")), str(new.get("kind")))
     if resource is None or set(refusals(new, resource)) - set(refusals(subject.raw, resource)):

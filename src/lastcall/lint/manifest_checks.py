@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from lastcall.api.defaults import set_defaults
-from lastcall.api.disabled_fields import drop_disabled_fields
-from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.defaults.kinds import set_defaults
+from lastcall.api.features.disabled_fields import drop_disabled_fields
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import JOBS, Resource
-from lastcall.api.schema import DecodeError, check_fields, prune
+from lastcall.api.schema.checks import DecodeError, check_fields, prune
 from lastcall.api.validation import validate_create
 
 Problem = tuple[str, str]

@@ -7,9 +7,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from lastcall.api.feature_gates import TCP_SOCKET_LIFECYCLE_HOOK, feature_gates
+from lastcall.api.features.gates import TCP_SOCKET_LIFECYCLE_HOOK, feature_gates
 from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
-from lastcall.api.pods import pod_key
+from lastcall.api.pods.spec import pod_key
 from lastcall.api.resources import NODES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lastcall.api.feature_gates import feature_gates
+from lastcall.api.features.gates import feature_gates
 from lastcall.node.eviction.decide import EvictionConfig
 from lastcall.node.garbage.decide import ContainerGCPolicy
 from lastcall.node.garbage.images import ImageGCPolicy

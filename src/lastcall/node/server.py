@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.numbers import int_of
-from lastcall.api.times import later, parse_rfc3339
+from lastcall.api.text.numbers import int_of
+from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_quote
 from lastcall.node.logs.reader import LogOptions, read_logs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.pods import is_restartable_init
+from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.scheduling import required_node_terms
 from lastcall.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, pod_requests
 from lastcall.scheduler.terms import NO_TERMS, PodTerms, SpreadConstraint, pod_terms, spread_constraints

@@ -7,7 +7,7 @@ greatest counts; sidecars run beside everything that follows them.
 from collections.abc import Mapping
 
 from lastcall.api.meta import Object
-from lastcall.api.pods import is_restartable_init
+from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.quantity import parse_quantity
 
 CPU = "cpu"

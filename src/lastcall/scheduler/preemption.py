@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.selectors import LabelSelector, selector_of_expressions
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.filters import CycleState, Diagnosis, Refusal, listed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import BINDINGS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.client.events import EventRecorder, tell_of_fault

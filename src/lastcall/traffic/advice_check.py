@@ -6,11 +6,11 @@ What only a server knows (admission, other objects) a dry run asks it (`cli/roll
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lastcall.api.defaults import set_defaults
+from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
-from lastcall.api.patch import strategic_merge_patch
-from lastcall.api.schema import resource_for
+from lastcall.api.patch.apply import strategic_merge_patch
+from lastcall.api.schema.checks import resource_for
 from lastcall.api.validation import validate_create
 from lastcall.traffic.hooks import keeps_hook
 

@@ -15,9 +15,9 @@ from api_mutation import Mutator
 from api_seeds import BODIES, BOUND, NAMESPACE, OPTIONS, SEEDS, STATUSES, THINGS, THINGS_DEFINITION, name_of_seed
 
 from lastcall.api.meta import Object
-from lastcall.api.protobuf_encoding import encode_envelope
+from lastcall.api.protobuf.encoding import encode_envelope
 from lastcall.api.resources import Resource
-from lastcall.api.types import Struct, struct_for, struct_of
+from lastcall.api.schema.types import Struct, struct_for, struct_of
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 PATCHES = {

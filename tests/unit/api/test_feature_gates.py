@@ -4,8 +4,13 @@ import copy
 
 import pytest
 
-from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status, dropped_fields
-from lastcall.api.feature_gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
+from lastcall.api.features.disabled_fields import (
+    disabled_values,
+    drop_disabled_fields,
+    drop_disabled_status,
+    dropped_fields,
+)
+from lastcall.api.features.gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
 from lastcall.api.resources import DEPLOYMENTS, PODS
 from lastcall.api.validators.containers import STOP_SIGNALS
 from lastcall.api.validators.pod import validate_spec

@@ -2,10 +2,11 @@
 
 import pytest
 
-from lastcall.api import defaults, schema
-from lastcall.api.disabled_fields import drop_disabled_fields
-from lastcall.api.feature_gates import FeatureGateError, FeatureGates, feature_gates
+from lastcall.api.defaults import kinds as defaults
+from lastcall.api.features.disabled_fields import drop_disabled_fields
+from lastcall.api.features.gates import FeatureGateError, FeatureGates, feature_gates
 from lastcall.api.resources import DEPLOYMENTS, PODS
+from lastcall.api.schema import checks as schema
 from lastcall.api.validation import validate_create
 
 WHY = "when `hostUsers` is false"

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.api.custom import CustomResource
-from lastcall.api.json_path import fields_of, find, parse_path
-from lastcall.api.table import table_for
+from lastcall.api.custom.json_path import fields_of, find, parse_path
+from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.table.rows import table_for
 
 OBJECT = {
     "metadata": {"name": "w", "creationTimestamp": "2026-01-02T03:04:05Z", "labels": {"a.b/c": "x"}},

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.api.quota import concerned, gives_back, handles, in_scope, unspecified, usage
+from lastcall.api.quota.counting import concerned, gives_back, handles, in_scope, unspecified, usage
 from lastcall.api.resource_lists import parse, pod_limits, pod_requests, written
 from lastcall.api.resources import (
     CONFIGMAPS,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.cron import ScheduleError, parse
 from lastcall.api.errors import StatusError
-from lastcall.api.numbers import NumberError, int_of, parse_duration, parse_int, parse_uint, percent_of, scaled
 from lastcall.api.quantity import Quantity, QuantityError, canonical, canonical_in_list, parse_quantity, six_decimals
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, PODDISRUPTIONBUDGETS
 from lastcall.api.scheduling import matches_node
-from lastcall.api.schema import DecodeError, check_fields
+from lastcall.api.schema.checks import DecodeError, check_fields
 from lastcall.api.selectors import parse_label_selector
+from lastcall.api.text.cron import ScheduleError, parse
+from lastcall.api.text.numbers import NumberError, int_of, parse_duration, parse_int, parse_uint, percent_of, scaled
 from lastcall.api.validation import validate_create
 from lastcall.api.validators.batch import schedule_problems
 from lastcall.apiserver.strategies.workloads import DaemonSetStrategy

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.patterns import pattern
-from lastcall.api.structural import schema_errors
+from lastcall.api.custom.patterns import pattern
+from lastcall.api.custom.structural import schema_errors
 from lastcall.api.validators.definitions import validate_definition
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "patterns.json").read_bytes())
@@ -106,7 +106,8 @@ def test_a_value_for_a_stored_pattern_that_cannot_be_read_is_refused() -> None:
 
 def test_re2_is_imported_with_the_first_pattern() -> None:
     code = (
-        "import sys; from lastcall.api import patterns, structural; from lastcall.api.validators import definitions;"
+        "import sys; from lastcall.api.custom import patterns, structural;"
+        "from lastcall.api.validators import definitions;"
         "assert 're2' not in sys.modules; patterns.pattern('a'); assert 're2' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

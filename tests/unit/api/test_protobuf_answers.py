@@ -5,11 +5,12 @@ from typing import Any
 
 import orjson
 
-from lastcall.api import defaults, schema
+from lastcall.api.defaults import kinds as defaults
 from lastcall.api.meta import Object
-from lastcall.api.protobuf import decode_envelope
-from lastcall.api.protobuf_encoding import encode_envelope, watch_frame
+from lastcall.api.protobuf.decoding import decode_envelope
+from lastcall.api.protobuf.encoding import encode_envelope, watch_frame
 from lastcall.api.resources import PODS
+from lastcall.api.schema import checks as schema
 from lastcall.apiserver.answers.representation import reformat
 from lastcall.apiserver.wire.negotiation import PROTOBUF, negotiate
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.protobuf import MAGIC, ProtobufError, decode_envelope
+from lastcall.api.protobuf.decoding import MAGIC, ProtobufError, decode_envelope
 
 RECORDINGS = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[4] / "shared")) / "golden-api"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.decoding import decode_fields
-from lastcall.api.protobuf import decode_envelope
-from lastcall.api.protobuf_encoding import _ALWAYS, encode_envelope
+from lastcall.api.protobuf.decoding import decode_envelope
+from lastcall.api.protobuf.encoding import _ALWAYS, encode_envelope
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
-from lastcall.api.types import Field, Struct, struct_for, struct_of
+from lastcall.api.schema.decoding import decode_fields
+from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
 
 TEXTS = {
     "quantity": "100m",

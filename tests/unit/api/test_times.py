@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lastcall.api.decoding import decode_fields, decoded_copy
-from lastcall.api.protobuf import decode_envelope
-from lastcall.api.protobuf_encoding import encode_envelope
+from lastcall.api.protobuf.decoding import decode_envelope
+from lastcall.api.protobuf.encoding import encode_envelope
 from lastcall.api.resources import LEASES, NODES, PODDISRUPTIONBUDGETS, PODS
-from lastcall.api.schema import DecodeError
-from lastcall.api.table_text import since
-from lastcall.api.times import FIRST, LAST, from_unix, later, parse_rfc3339, time_text, unix_time
+from lastcall.api.schema.checks import DecodeError
+from lastcall.api.schema.decoding import decode_fields, decoded_copy
+from lastcall.api.table.text import since
+from lastcall.api.text.times import FIRST, LAST, from_unix, later, parse_rfc3339, time_text, unix_time
 from lastcall.controllers.cronjob.schedule import parse_schedule
 from lastcall.world.clock import rfc3339
 

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api import defaults, errors, schema
+from lastcall.api import errors
+from lastcall.api.defaults import kinds as defaults
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CONFIGMAPS, PODS, SECRETS, SERVICES
+from lastcall.api.schema import checks as schema
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.api.validators.pod import UPDATE_TEXT
 

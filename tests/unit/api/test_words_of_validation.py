@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api import defaults, schema
+from lastcall.api.defaults import kinds as defaults
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import (
     DEPLOYMENTS,
@@ -21,6 +21,7 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
+from lastcall.api.schema import checks as schema
 from lastcall.api.validation import validate_create, validate_update
 
 LABEL_KEY = (

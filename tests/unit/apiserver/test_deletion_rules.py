@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.deletion import (
     DeleteOptions,
     DeleteRules,

@@ -12,7 +12,7 @@ from api_server import running_server
 from asker import Asker
 
 from lastcall.api.errors import MAX_ERRORS
-from lastcall.api.json_bounds import MAX_DEPTH, MAX_VALUES
+from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
 from lastcall.apiserver.http import MAX_REVIEW_BYTES
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

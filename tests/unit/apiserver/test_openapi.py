@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import PODS, REVIEWS, SERVED, SERVICES
 from lastcall.apiserver.discovery import verbs_of
 from lastcall.apiserver.openapi.documents import PROTOBUF_NAMES, V2_PROTOBUF, OpenAPI

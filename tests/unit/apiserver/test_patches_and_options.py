@@ -3,9 +3,9 @@
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.api.patch import apply_json_patch
+from lastcall.api.patch.apply import apply_json_patch
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, ENDPOINTSLICES, EVENTS, PODS
-from lastcall.api.schema import prune
+from lastcall.api.schema.checks import prune
 from lastcall.apiserver.registry.patching import patcher
 from lastcall.apiserver.wire.bodies import Turns, decode_patch
 from lastcall.apiserver.wire.options import parse_dry_run

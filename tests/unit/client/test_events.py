@@ -9,7 +9,7 @@ from fake_api import ConnectionLost, FakeAPI
 
 from lastcall.api.errors import status_failure
 from lastcall.api.resources import EVENTS
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.event_correlator import EventCorrelator
 from lastcall.client.events import EventRecorder
 from lastcall.world.tasks import Tasks

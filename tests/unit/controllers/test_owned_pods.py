@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.api.pods import is_pod_ready, is_pod_terminal
+from lastcall.api.pods.spec import is_pod_ready, is_pod_terminal
 from lastcall.api.resources import PODS
 from lastcall.client.informer import Informer
 from lastcall.controllers.ownership import owner_value

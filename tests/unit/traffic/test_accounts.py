@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.api.resources import DEPLOYMENTS
 from lastcall.cli.rollout.report import tell_left
 from lastcall.timeline import kinds

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.api.resources import DEPLOYMENTS
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import Judgement, judge

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.api.cron import ScheduleError, parse
 from lastcall.api.field import (
     OMITTED,
     FieldError,
@@ -18,6 +17,7 @@ from lastcall.api.field import (
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_label, is_qualified_name
 from lastcall.api.selectors import selector_of_expressions
+from lastcall.api.text.cron import ScheduleError, parse
 from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
 from lastcall.api.validators.workloads import IMMUTABLE, in_order, template_spec
 

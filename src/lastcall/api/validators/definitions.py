@@ -7,13 +7,13 @@ schemas).
 from collections.abc import Iterable
 from typing import Any
 
+from lastcall.api.custom.json_path import parse_path
+from lastcall.api.custom.patterns import pattern
 from lastcall.api.field import FieldError, each, forbidden, invalid, not_supported, required
-from lastcall.api.json_path import parse_path
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain
-from lastcall.api.patterns import pattern
-from lastcall.api.schema import DecodeError, check_value
-from lastcall.api.types import struct
+from lastcall.api.schema.checks import DecodeError, check_value
+from lastcall.api.schema.types import struct
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 

@@ -10,8 +10,8 @@ from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, 
 from lastcall.api.meta import Object
 from lastcall.api.names import is_qualified_name
 from lastcall.api.quantity import six_decimals
-from lastcall.api.quota import is_extended
-from lastcall.api.quota_scopes import (
+from lastcall.api.quota.counting import is_extended
+from lastcall.api.quota.scopes import (
     BEST_EFFORT,
     CROSS_NAMESPACE_POD_AFFINITY,
     NOT_BEST_EFFORT,

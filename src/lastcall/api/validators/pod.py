@@ -11,8 +11,8 @@ from typing import Any
 from lastcall.api.field import FieldError, each, forbidden, go_quote, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.names import between, is_dns1123_subdomain, is_ip, is_qualified_name
-from lastcall.api.pods import is_restartable_init, qos_class
-from lastcall.api.restart_rules import all_containers_could_restart, container_should_restart
+from lastcall.api.pods.restart_rules import all_containers_could_restart, container_should_restart
+from lastcall.api.pods.spec import is_restartable_init, qos_class
 from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"

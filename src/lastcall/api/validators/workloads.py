@@ -8,8 +8,8 @@ from typing import Any
 from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import for_prefix, is_dns1123_subdomain
-from lastcall.api.numbers import is_percent, percent_of
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
+from lastcall.api.text.numbers import is_percent, percent_of
 from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
 from lastcall.api.validators.metadata import validate_annotations, validate_labels
 from lastcall.api.validators.pod_spec import validate_pod_spec

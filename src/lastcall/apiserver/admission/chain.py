@@ -18,7 +18,7 @@ from lastcall.api.claims import class_of
 from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object, labels_of, name_of, resource_version_of
 from lastcall.api.names import generate_name
-from lastcall.api.pod_references import projects_token, secrets_of
+from lastcall.api.pods.references import projects_token, secrets_of
 from lastcall.api.resources import (
     INGRESSCLASSES,
     INGRESSES,

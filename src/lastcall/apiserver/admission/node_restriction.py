@@ -12,7 +12,7 @@ from lastcall.api.claims import claims_used_by
 from lastcall.api.errors import forbidden, not_found
 from lastcall.api.field import go_quote
 from lastcall.api.meta import Object, annotations_of, labels_of, uid_of
-from lastcall.api.pod_references import api_reference, token_audiences
+from lastcall.api.pods.references import api_reference, token_audiences
 from lastcall.api.resources import (
     LEASES,
     NODES,

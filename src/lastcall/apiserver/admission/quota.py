@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lastcall.api.errors import StatusError, forbidden, is_not_found
 from lastcall.api.meta import Object, name_of
-from lastcall.api.quota import concerned, handles, matches, unspecified, usage
+from lastcall.api.quota.counting import concerned, handles, matches, unspecified, usage
 from lastcall.api.resource_lists import (
     Resources,
     add,

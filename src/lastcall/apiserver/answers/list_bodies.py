@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.answers.representation import META_GROUP, partial_metadata, reformat, table

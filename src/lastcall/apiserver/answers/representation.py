@@ -31,7 +31,7 @@ def table(
     moment: datetime,
 ) -> Object:
     """A Table of `objects` as of `moment`; `?includeObject=` says what of the object each row carries."""
-    from lastcall.api.table import IncludeObject, table_for
+    from lastcall.api.table.rows import IncludeObject, table_for
 
     asked = query.get("includeObject", "")
     if asked not in ("", "None", "Metadata", "Object"):
@@ -82,7 +82,7 @@ class WatchEncoder:
 
     def frame(self, event: Told) -> bytes:
         """An event in protobuf."""
-        from lastcall.api.protobuf_encoding import watch_frame
+        from lastcall.api.protobuf.encoding import watch_frame
 
         said = orjson.loads(self.line(event))
         return watch_frame(said["type"], said["object"])
@@ -112,7 +112,7 @@ class WatchEncoder:
 def reformat(body: bytes, media_type: MediaType) -> bytes:
     """JSON as YAML or protobuf, or indented."""
     if media_type.name == PROTOBUF:
-        from lastcall.api.protobuf_encoding import encode_envelope
+        from lastcall.api.protobuf.encoding import encode_envelope
 
         return encode_envelope(orjson.loads(body))
     if media_type.name == YAML:

@@ -9,7 +9,7 @@ Sources: plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go.
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from lastcall.api.meta import Object, annotations_of
-from lastcall.api.pod_references import (
+from lastcall.api.pods.references import (
     accounts_of,
     claims_of,
     configmaps_of,

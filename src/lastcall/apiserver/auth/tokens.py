@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS, Resource
-from lastcall.api.times import later, parse_rfc3339
+from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.world.clock import Clock, now
 from lastcall.world.world import World

@@ -6,10 +6,10 @@ x-kubernetes-map-type).
 
 from typing import Any
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import CONFIGMAPS
-from lastcall.api.types import Field
+from lastcall.api.schema.types import Field
 from lastcall.apiserver.fieldmanager.types import UNKNOWN, Type, type_of
 
 _SCALARS = ("boolean", "integer", "number", "string")

@@ -1,6 +1,6 @@
 """The schema as the management of fields sees it: what is one value, and what is managed part by part.
 
-Source: structured-merge-diff schema/elements.go; the facts are those of `lastcall.api.types`.
+Source: structured-merge-diff schema/elements.go; the facts are those of `lastcall.api.schema.types`.
 """
 
 from functools import lru_cache
@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import orjson
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import Resource
-from lastcall.api.schema import NULL_WHEN_EMPTY
-from lastcall.api.types import Field, Struct, struct, struct_for
+from lastcall.api.schema.checks import NULL_WHEN_EMPTY
+from lastcall.api.schema.types import Field, Struct, struct, struct_for
 from lastcall.apiserver.fieldmanager.fields import EMPTY, FieldSet
 
 Kind = Literal["scalar", "any", "struct", "map", "list", "set"]

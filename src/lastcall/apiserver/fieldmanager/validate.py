@@ -7,7 +7,7 @@ from typing import Any
 
 from lastcall.api.field import go_json
 from lastcall.api.meta import Object
-from lastcall.api.schema import TIMES
+from lastcall.api.schema.checks import TIMES
 from lastcall.apiserver.fieldmanager.fields import element_text
 from lastcall.apiserver.fieldmanager.types import Type
 

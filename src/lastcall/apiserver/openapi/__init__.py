@@ -1,1 +1,1 @@
-"""The OpenAPI documents of what is served, made of the field facts in `lastcall.api.types`."""
+"""The OpenAPI documents of what is served, made of the field facts in `lastcall.api.schema.types`."""

@@ -6,7 +6,7 @@ Source: apiextensions-apiserver pkg/controller/openapi/builder/builder.go, opena
 from collections.abc import Iterator
 from typing import Any
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.apiserver.openapi.paths import PATCHES, PRODUCES, path_items
 from lastcall.apiserver.openapi.schemas import GVK_EXTENSION, Dialect, Schema, reference
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import orjson
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import Resource
-from lastcall.api.types import full_name
+from lastcall.api.schema.types import full_name
 from lastcall.apiserver.openapi import protobuf
 from lastcall.apiserver.openapi.custom import custom_parts
 from lastcall.apiserver.openapi.paths import path_items, types_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lastcall.api.resources import Resource
-from lastcall.api.types import known_types
+from lastcall.api.schema.types import known_types
 from lastcall.apiserver.discovery import response_kind, subresource_verbs, verbs_of
 from lastcall.apiserver.openapi.schemas import GVK_EXTENSION, Dialect, Schema, reference
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.protobuf_wire import delimited, varint
+from lastcall.api.protobuf.wire import delimited, varint
 
 Encode = Callable[[Any], bytes]
 

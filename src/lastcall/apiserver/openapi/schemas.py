@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Literal
 
-from lastcall.api.types import facts_of, full_name, known_types
+from lastcall.api.schema.types import facts_of, full_name, known_types
 
 Dialect = Literal[2, 3]
 Schema = dict[str, Any]

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from lastcall.api.custom import CustomResource
-from lastcall.api.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import (
     OPTIMISTIC_LOCK,
     StatusError,
@@ -27,13 +26,14 @@ from lastcall.api.errors import (
     plain_failure,
 )
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.features.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, with_own_metadata
 from lastcall.api.names import generate_name
-from lastcall.api.numbers import NumberError, parse_uint
-from lastcall.api.pod_warnings import warnings_on_create, warnings_on_update
+from lastcall.api.pods.warnings import warnings_on_create, warnings_on_update
 from lastcall.api.resources import Resource
+from lastcall.api.text.numbers import NumberError, parse_uint
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
 from lastcall.apiserver.admission.chain import Admission, Release, fill_update
 from lastcall.apiserver.auth.authentication import node_of

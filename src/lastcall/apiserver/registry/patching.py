@@ -7,14 +7,14 @@ from typing import Any
 
 import orjson
 
-from lastcall.api import patch as patches
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_json, invalid
 from lastcall.api.meta import Object
+from lastcall.api.patch import apply as patches
 from lastcall.api.resources import Resource
-from lastcall.api.schema import known_kind
+from lastcall.api.schema.checks import known_kind
 from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Transform
 from lastcall.apiserver.wire.bodies import SCHEME
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH

@@ -6,10 +6,10 @@ Source: apiextensions-apiserver pkg/registry/{customresourcedefinition,customres
 from datetime import datetime
 from typing import ClassVar
 
-from lastcall.api.custom import CLEANUP, CustomResource, has_rules
+from lastcall.api.custom.kinds import CLEANUP, CustomResource, has_rules
+from lastcall.api.custom.structural import schema_errors
 from lastcall.api.field import FieldError
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.structural import schema_errors
 from lastcall.apiserver.deletion import RULE_DELETE, Decision, DeleteOptions, check_preconditions
 from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.apiserver.wire.context import RequestContext

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from lastcall.api import pods
 from lastcall.api.meta import Object, is_terminating
+from lastcall.api.pods import spec as pods
 from lastcall.api.resources import Resource
 from lastcall.apiserver.deletion import DeleteRules, check_graceful_delete_pod
 from lastcall.apiserver.strategies.base import Strategy, Undo, nothing

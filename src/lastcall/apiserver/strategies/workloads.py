@@ -7,10 +7,10 @@ pkg/registry/core/replicationcontroller/strategy.go, pkg/registry/policy/poddisr
 from typing import Any
 
 from lastcall.api import resources as kinds
-from lastcall.api.defaults_workloads import TEMPLATE_GENERATION
+from lastcall.api.defaults.workloads import TEMPLATE_GENERATION
 from lastcall.api.errors import bad_request
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.numbers import INT64_MAX, NumberError, int_of, parse_int
+from lastcall.api.text.numbers import INT64_MAX, NumberError, int_of, parse_int
 from lastcall.apiserver.deletion import GarbageCollectionPolicy
 from lastcall.apiserver.strategies.base import Strategy
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
-from lastcall.api.numbers import int_of
+from lastcall.api.text.numbers import int_of
 from lastcall.streaming import web
 from lastcall.streaming.upgrade import HandedOver, SocketStream, take_over
 from lastcall.world.tasks import Tasks

@@ -19,10 +19,10 @@ from lastcall.api.errors import (
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, forbidden, invalid, message_of, not_supported, required
 from lastcall.api.meta import Object, uid_of, with_own_metadata
-from lastcall.api.numbers import NumberError, parse_int
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS, Resource
-from lastcall.api.schema import check_scalar
-from lastcall.api.times import later
+from lastcall.api.schema.checks import check_scalar
+from lastcall.api.text.numbers import NumberError, parse_int
+from lastcall.api.text.times import later
 from lastcall.apiserver.auth.tokens import BOUND_KINDS, DEFAULT_EXPIRATION, MIN_EXPIRATION, TokenIssuer
 from lastcall.apiserver.registry.generic import GenericStore
 from lastcall.apiserver.requestinfo import is_true

@@ -29,7 +29,7 @@ from lastcall.api.errors import (
     too_many_requests,
 )
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of
-from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal, set_condition
+from lastcall.api.pods.spec import get_condition, is_pod_ready, is_pod_terminal, set_condition
 from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS, Resource
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.deletion import DeleteOptions, check_preconditions

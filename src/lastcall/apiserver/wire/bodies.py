@@ -12,17 +12,18 @@ from typing import Any, TypeVar
 
 import orjson
 
-from lastcall.api import json_text, yaml_text
-from lastcall.api.custom import CustomResource
-from lastcall.api.decoding import decode_fields, decoded_copy
+from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.custom.structural import prune_unknown, set_schema_defaults
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_quote, invalid
-from lastcall.api.json_bounds import OutOfBoundsError, check_bounds
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CONFIGMAPS, Resource
-from lastcall.api.schema import DecodeError, known_kind
-from lastcall.api.structural import prune_unknown, set_schema_defaults
+from lastcall.api.schema.checks import DecodeError, known_kind
+from lastcall.api.schema.decoding import decode_fields, decoded_copy
+from lastcall.api.text import go_json as json_text
+from lastcall.api.text import go_yaml as yaml_text
+from lastcall.api.text.json_bounds import OutOfBoundsError, check_bounds
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
 from lastcall.apiserver.wire.options import TYPE_META
@@ -55,7 +56,7 @@ async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list
         return await decode_yaml(body, turns, yaml_problems)
     if media_type != PROTOBUF:
         return await decode_json(body, turns)
-    from lastcall.api.protobuf import decode_envelope
+    from lastcall.api.protobuf.decoding import decode_envelope
 
     decoded = decode_envelope(body)
     check_bounds(decoded)

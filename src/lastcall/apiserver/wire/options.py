@@ -17,7 +17,7 @@ from lastcall.api.errors import StatusError, bad_request, plain_failure
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, forbidden, go_quote, invalid, not_supported, required, too_long
 from lastcall.api.meta import Object
-from lastcall.api.numbers import NumberError, is_int64, parse_int, parse_uint
+from lastcall.api.text.numbers import NumberError, is_int64, parse_int, parse_uint
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.requestinfo import is_true
 

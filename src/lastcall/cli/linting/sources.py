@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from lastcall.api.schema import resource_for
+from lastcall.api.schema.checks import resource_for
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.linting.comments import comments_of
 from lastcall.cli.linting.places import spot_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import (
     DAEMONSETS,
     DEPLOYMENTS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.patch import strategic_merge_patch
+from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.api.resources import SERVICES
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import Manifest

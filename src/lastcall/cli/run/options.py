@@ -112,7 +112,7 @@ def checked_directory(context: click.Context, parameter: click.Parameter, value:
 
 def parsed_feature_gates(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, bool]:
     """A click callback: settings of feature gates that exist in some version."""
-    from lastcall.api.feature_gates import FeatureGateError, parse_feature_gates
+    from lastcall.api.features.gates import FeatureGateError, parse_feature_gates
 
     try:
         return parse_feature_gates(value)
@@ -122,7 +122,7 @@ def parsed_feature_gates(context: click.Context, parameter: click.Parameter, val
 
 def check_feature_gates(kubernetes_version: str, settings: dict[str, bool]) -> None:
     """Raises click.UsageError for settings that this version does not have."""
-    from lastcall.api.feature_gates import FeatureGateError, feature_gates
+    from lastcall.api.features.gates import FeatureGateError, feature_gates
 
     try:
         feature_gates(kubernetes_version, settings)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from lastcall.api.disabled_fields import dropped_fields
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.features.disabled_fields import dropped_fields
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, PODS, Resource
 from lastcall.cli.errors import Crashed, WorldError

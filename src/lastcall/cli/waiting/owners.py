@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import EVENTS, JOBS, REPLICASETS, Resource
-from lastcall.api.schema import resource_for
+from lastcall.api.schema.checks import resource_for
 from lastcall.cli.waiting.follow import follow_kind
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.controllers.ownership import controller_of

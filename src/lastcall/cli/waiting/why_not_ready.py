@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.restart_rules import restarts_by_rule
+from lastcall.api.pods.restart_rules import restarts_by_rule
 
 HOPELESS = (
     "ErrImageNeverPull",

@@ -7,7 +7,7 @@ a death between two writes the same Job is found again and not started twice.
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
-from lastcall.api.times import from_unix, parse_rfc3339
+from lastcall.api.text.times import from_unix, parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.cronjob.decide import (

@@ -11,7 +11,7 @@ from email.utils import format_datetime
 
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
-from lastcall.api.times import from_unix, parse_rfc3339
+from lastcall.api.text.times import from_unix, parse_rfc3339
 from lastcall.controllers.cronjob.schedule import Schedule, parse_schedule
 from lastcall.controllers.job.decide import COMPLETE, FAILED, finished
 from lastcall.controllers.ownership import controller_reference

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
-from lastcall.api.cron import parse
-from lastcall.api.times import FIRST, LAST
+from lastcall.api.text.cron import parse
+from lastcall.api.text.times import FIRST, LAST
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEARS = 5

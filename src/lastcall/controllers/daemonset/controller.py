@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import CONTROLLERREVISIONS, DAEMONSETS, NODES, PODS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import Client

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of
-from lastcall.api.numbers import scaled
 from lastcall.api.resources import DAEMONSETS
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches_node, taints_of, untolerated
+from lastcall.api.text.numbers import scaled
 from lastcall.controllers.history import REVISION_LABEL
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pods.control import pod_from_template, seconds_until_available

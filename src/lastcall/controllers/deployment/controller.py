@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_terminal
+from lastcall.api.pods.spec import get_condition, is_pod_terminal
 from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import Client

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.api.meta import Object
-from lastcall.api.numbers import scaled
+from lastcall.api.text.numbers import scaled
 
 
 @dataclass(frozen=True, slots=True)

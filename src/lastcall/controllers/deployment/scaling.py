@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from lastcall.api.meta import Object
-from lastcall.api.numbers import int_of
+from lastcall.api.text.numbers import int_of
 from lastcall.controllers.deployment.rolling import Resize, by_age, max_surge, replicas_of, status_count
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"

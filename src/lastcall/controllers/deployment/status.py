@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lastcall.api.meta import Object, name_of
-from lastcall.api.pods import get_condition
-from lastcall.api.times import later, parse_rfc3339
+from lastcall.api.pods.spec import get_condition
+from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.controllers.deployment.rolling import max_unavailable, replicas_of, status_count
 from lastcall.world.clock import rfc3339
 

@@ -8,7 +8,7 @@ Source: pkg/controller/disruption/disruption.go.
 from lastcall.api.disruption import DISRUPTION_TARGET, budget_selector, expected_pods
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.pods import get_condition, pod_key
+from lastcall.api.pods.spec import get_condition, pod_key
 from lastcall.api.resources import (
     DEPLOYMENTS,
     PODDISRUPTIONBUDGETS,
@@ -18,7 +18,7 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.api.schema import resource_for
+from lastcall.api.schema.checks import resource_for
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.disruption.decide import (

@@ -17,8 +17,8 @@ from lastcall.api.disruption import (
     update_disruption_allowed_condition,
 )
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of
-from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal
-from lastcall.api.times import later, parse_rfc3339
+from lastcall.api.pods.spec import get_condition, is_pod_ready, is_pod_terminal
+from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
 
 DELETION_TIMEOUT = timedelta(minutes=2)

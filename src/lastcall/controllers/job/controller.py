@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.numbers import int_of
-from lastcall.api.pods import is_pod_ready, pod_key
+from lastcall.api.pods.spec import is_pod_ready, pod_key
 from lastcall.api.resources import JOBS, PODS
 from lastcall.api.selectors import selector_of_expressions
+from lastcall.api.text.numbers import int_of
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.client.events import EventRecorder
 from lastcall.client.workqueue import RateLimit

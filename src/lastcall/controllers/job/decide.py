@@ -7,8 +7,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object, is_terminating, uid_of
-from lastcall.api.pods import is_pod_ready
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.pods.spec import is_pod_ready
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.controllers.job.backoff import BackOff, index_remaining
 from lastcall.controllers.job.indexes import Indexes
 from lastcall.controllers.job.pods import (

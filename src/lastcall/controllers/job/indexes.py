@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from lastcall.api.numbers import int_of
+from lastcall.api.text.numbers import int_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, namespace_of
-from lastcall.api.numbers import int_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import JOBS
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.numbers import int_of
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pods.control import pod_from_template
 from lastcall.controllers.replicaset.ranking import Candidate, candidate

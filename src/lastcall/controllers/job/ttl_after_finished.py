@@ -7,7 +7,7 @@ time is over is decided on the object as it is now, and the DELETE names its uid
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import JOBS
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.informers import Informers

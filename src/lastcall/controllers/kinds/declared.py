@@ -5,7 +5,7 @@ Source: client-go discovery, as the garbage collector and the namespace controll
 
 from collections.abc import Callable
 
-from lastcall.api.custom import is_established, served_resources
+from lastcall.api.custom.kinds import is_established, served_resources
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, Resource
 from lastcall.controllers.informers import Informers

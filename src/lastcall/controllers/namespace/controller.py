@@ -13,7 +13,7 @@ from collections.abc import Callable
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
 from lastcall.api.resources import BINDINGS, EVENTS, FACES, NAMESPACES, PODS, SERVED, Resource
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.informers import NAMESPACE, Informers

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lastcall.api.meta import Object, copy_object, labels_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE, taints_of
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 
 MONITOR_PERIOD_SECONDS = 5.0
 MONITOR_GRACE_SECONDS = 50.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import LEASES, NODES, PODS
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, taints_of
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost

@@ -8,9 +8,9 @@ from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_terminal
+from lastcall.api.pods.spec import get_condition, is_pod_terminal
 from lastcall.api.resources import PODS
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.errors import namespace_is_terminating

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of
-from lastcall.api.pods import is_pod_ready, is_pod_terminal
+from lastcall.api.pods.spec import is_pod_ready, is_pod_terminal
 from lastcall.client.informer import Informer, Key
 from lastcall.controllers.ownership import owner_value
 

@@ -4,7 +4,7 @@ Every such controller begins with the question whose the Pod is; here it is aske
 """
 
 from lastcall.api.meta import Object
-from lastcall.api.pods import pod_key
+from lastcall.api.pods.spec import pod_key
 from lastcall.client.informer import Informer, OnAdd, OnDelete, OnUpdate
 from lastcall.controllers.ownership import controller_of
 from lastcall.world import walls

@@ -11,7 +11,7 @@ Source: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_m
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.quota import concerned, gives_back
+from lastcall.api.quota.counting import concerned, gives_back
 from lastcall.api.resources import FACES, RESOURCEQUOTAS, SERVED, Resource
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from lastcall.api.meta import Object
-from lastcall.api.quota import IGNORED, concerned, in_scope, usage
+from lastcall.api.quota.counting import IGNORED, concerned, in_scope, usage
 from lastcall.api.resource_lists import ZERO, Resources, add, mask, parse, written
 from lastcall.api.resources import Resource
 

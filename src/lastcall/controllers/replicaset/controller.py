@@ -17,7 +17,7 @@ from lastcall.api.meta import (
     namespace_of,
     uid_of,
 )
-from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal
+from lastcall.api.pods.spec import get_condition, is_pod_ready, is_pod_terminal
 from lastcall.api.resources import PODS, REPLICASETS, REPLICATIONCONTROLLERS, Resource
 from lastcall.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
 from lastcall.client.api import Client

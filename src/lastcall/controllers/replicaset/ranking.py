@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.numbers import int_of
-from lastcall.api.pods import get_condition, is_pod_ready, is_restartable_init
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.pods.spec import get_condition, is_pod_ready, is_restartable_init
+from lastcall.api.text.numbers import int_of
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.controllers.pods.control import is_pod_active
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

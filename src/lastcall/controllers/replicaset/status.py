@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.api.meta import Object, labels_of
-from lastcall.api.pods import get_condition, is_pod_ready
+from lastcall.api.pods.spec import get_condition, is_pod_ready
 from lastcall.controllers.pods.control import seconds_until_available
 from lastcall.controllers.pods.owned import OwnedPods
 

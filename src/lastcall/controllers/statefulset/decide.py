@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of
-from lastcall.api.numbers import int_of
-from lastcall.api.pods import is_pod_ready
+from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import STATEFULSETS
+from lastcall.api.text.numbers import int_of
 from lastcall.controllers.history import REVISION_LABEL, revision_of_pod, with_revision
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pods.control import pod_from_template, seconds_until_available

@@ -12,7 +12,7 @@ from lastcall.api.claims import (
 )
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, annotations_of, copy_object, is_terminating, name_of, namespace_of
-from lastcall.api.pods import is_pod_terminal
+from lastcall.api.pods.spec import is_pod_terminal
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder

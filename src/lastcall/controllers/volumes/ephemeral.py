@@ -7,7 +7,7 @@ collector. One of the same name that somebody else has made is never taken.
 from lastcall.api.claims import not_made_for
 from lastcall.api.errors import StatusError, is_already_exists
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of
-from lastcall.api.pods import pod_key
+from lastcall.api.pods.spec import pod_key
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PODS
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder

@@ -7,7 +7,7 @@ until the last Pod that uses it is gone; a volume until it is bound no more.
 from lastcall.api.claims import CLAIM_PROTECTION, VOLUME_PROTECTION, claims_used_by, not_made_for
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, uid_of
-from lastcall.api.pods import is_pod_terminal
+from lastcall.api.pods.spec import is_pod_terminal
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, Resource
 from lastcall.client.api import Client
 from lastcall.controllers.informers import Informers

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from lastcall.api.pod_warnings import warnings_on_create
+from lastcall.api.pods.warnings import warnings_on_create
 from lastcall.api.resources import SERVED, Resource
-from lastcall.api.schema import known_kind
-from lastcall.api.types import Struct, known_types, struct_for, struct_of
+from lastcall.api.schema.checks import known_kind
+from lastcall.api.schema.types import Struct, known_types, struct_for, struct_of
 from lastcall.lint.application import Application
 from lastcall.lint.manifest_checks import Refused, refusals
 from lastcall.lint.names import closest, closest_field

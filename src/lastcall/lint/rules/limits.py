@@ -43,7 +43,7 @@ def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
 
 def _pod(app: Application, workload: Workload) -> Object:
     """A Pod of the workload as admission sees it."""
-    from lastcall.api.defaults import set_defaults
+    from lastcall.api.defaults.kinds import set_defaults
 
     meta = workload.template.get("metadata") or {}
     pod: Object = copy_object({"metadata": {**meta, "name": workload.subject.name}, "spec": workload.pod_spec})
@@ -80,8 +80,8 @@ def _count(workload: Workload) -> int:
 
 
 def _quota(app: Application, quota: Subject) -> Iterator[Finding]:
-    from lastcall.api import quota as rules
     from lastcall.api.quantity import Quantity
+    from lastcall.api.quota import counting as rules
     from lastcall.api.resource_lists import parse
 
     hard = parse(quota.spec.get("hard"))

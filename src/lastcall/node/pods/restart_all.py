@@ -8,7 +8,7 @@ kuberuntime_manager.go:getContainersToReset, status/generate.go:GenerateAllConta
 """
 
 from lastcall.api.meta import Object, is_terminating
-from lastcall.api.restart_rules import RESTART_ALL, matching_rule
+from lastcall.api.pods.restart_rules import RESTART_ALL, matching_rule
 from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.spec import containers_of, init_containers_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from lastcall.api.meta import Object, annotations_of
-from lastcall.api.pods import qos_class
+from lastcall.api.pods.spec import qos_class
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.api.meta import Object
-from lastcall.api.restart_rules import all_containers_could_restart, is_container_restartable
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.pods.restart_rules import all_containers_could_restart, is_container_restartable
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.node.interfaces import ProbeResult, ProbeType
 from lastcall.node.pods.spec import containers_of, is_terminal_phase
 

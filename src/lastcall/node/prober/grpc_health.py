@@ -15,8 +15,8 @@ import h2.errors
 import h2.events
 import h2.exceptions
 
-from lastcall.api.numbers import int_of
-from lastcall.api.protobuf_wire import delimited
+from lastcall.api.protobuf.wire import delimited
+from lastcall.api.text.numbers import int_of
 from lastcall.node.interfaces import DialError, RPCError
 from lastcall.world.clock import Clock
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.cri.api import RuntimeService
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
 from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container

@@ -7,9 +7,9 @@ All of it is pure; the environment, which needs other objects, is made in `envir
 import orjson
 
 from lastcall.api.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.numbers import int_of
-from lastcall.api.pods import pod_ref_text
+from lastcall.api.pods.spec import pod_ref_text
 from lastcall.api.quantity import Quantity, QuantityError, parse_quantity
+from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import (
     Capability,
     ContainerConfig,

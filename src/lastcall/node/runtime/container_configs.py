@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, FeatureGates
+from lastcall.api.features.gates import CONTAINER_STOP_SIGNALS, FeatureGates
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.resources import SERVICES

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from lastcall.api.meta import Object, is_terminating
-from lastcall.api.restart_rules import container_should_restart, is_container_restartable
+from lastcall.api.pods.restart_rules import container_should_restart, is_container_restartable
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState
 from lastcall.node.gotext import go_quote
 from lastcall.node.interfaces import PodStatus, ProbeResult

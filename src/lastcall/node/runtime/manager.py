@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.pods import pod_ref_text
+from lastcall.api.pods.spec import pod_ref_text
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxConfig, RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import EventRecorder, PodStatus, ProbeManager, StartError

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lastcall.api.defaults import set_defaults
-from lastcall.api.disabled_fields import drop_disabled_fields
-from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.defaults.kinds import set_defaults
+from lastcall.api.features.disabled_fields import drop_disabled_fields
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, uid_of
-from lastcall.api.pod_references import api_reference
+from lastcall.api.pods.references import api_reference
 from lastcall.api.resources import PODS
-from lastcall.api.schema import DecodeError, check_fields
+from lastcall.api.schema.checks import DecodeError, check_fields
 from lastcall.api.validation import validate_create
 
 CONFIG_SOURCE = "kubernetes.io/config.source"

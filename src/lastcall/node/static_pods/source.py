@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lastcall.api.feature_gates import FeatureGates
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object
 from lastcall.node.config import PodUpdates, merge
 from lastcall.node.static_pods.decide import ManifestError, duplicate_message, read_manifest, without_duplicates

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lastcall.api.meta import Object, is_terminating
-from lastcall.api.restart_rules import container_should_restart
+from lastcall.api.pods.restart_rules import container_should_restart
 from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pods.restart_all import REMOVED, RESTARTING

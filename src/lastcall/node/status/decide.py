@@ -6,7 +6,7 @@ Every function takes plain status objects and answers new ones, or says no.
 from typing import Any
 
 from lastcall.api.meta import Object, copy_object, is_terminating
-from lastcall.api.restart_rules import all_containers_could_restart, container_should_restart
+from lastcall.api.pods.restart_rules import all_containers_could_restart, container_should_restart
 from lastcall.node.pods.spec import (
     all_containers_of,
     find_container,

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from lastcall.api.feature_gates import CONTAINER_STOP_SIGNALS, RESTART_ALL_CONTAINERS, FeatureGates
+from lastcall.api.features.gates import CONTAINER_STOP_SIGNALS, RESTART_ALL_CONTAINERS, FeatureGates
 from lastcall.api.meta import Object, copy_object, uid_of
-from lastcall.api.restart_rules import all_containers_could_restart
+from lastcall.api.pods.restart_rules import all_containers_could_restart
 from lastcall.cri.api import ContainerStatus
 from lastcall.node.interfaces import PodStatus, ReasonCache
 from lastcall.node.pods.resources import pod_resources

@@ -12,8 +12,8 @@ from typing import cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of, resource_version_of, uid_of
-from lastcall.api.numbers import int_of
 from lastcall.api.resources import PODS
+from lastcall.api.text.numbers import int_of
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.interfaces import PodStateProvider
 from lastcall.node.pods.spec import is_static_pod

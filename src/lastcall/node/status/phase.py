@@ -4,7 +4,7 @@ The order of evaluation is the rule: failed initialisation, pending initialisati
 """
 
 from lastcall.api.meta import Object
-from lastcall.api.restart_rules import container_should_restart
+from lastcall.api.pods.restart_rules import container_should_restart
 from lastcall.node.pods.restart_all import RESTARTING
 from lastcall.node.pods.spec import (
     containers_of,

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from lastcall.api.meta import Object
-from lastcall.api.numbers import int_of
-from lastcall.api.pods import pod_ref_text
+from lastcall.api.pods.spec import pod_ref_text
+from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import Dialer, DialError, EventRecorder

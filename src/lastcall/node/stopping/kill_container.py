@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.numbers import int_of
+from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import ContainerStatus, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pods.runtime_pod import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONFIGMAPS, SECRETS, SERVICEACCOUNTS, Resource
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import VolumeError

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lastcall.api.meta import Object, uid_of
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.node.interfaces import EventRecorder
 from lastcall.world.clock import now
 from lastcall.world.world import World

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.restart_rules import RESTART_ALL
+from lastcall.api.pods.restart_rules import RESTART_ALL
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
@@ -67,7 +67,7 @@ def _container_facts(container: Object, kind: "ContainerKind", terminated: Objec
 
 
 def _restart_rules(container: Object) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """They count only beside a policy of the container's own (`api/restart_rules.py`)."""
+    """They count only beside a policy of the container's own (`api/pods/restart_rules.py`)."""
     if not container.get("restartPolicy"):
         return ()
     return tuple(

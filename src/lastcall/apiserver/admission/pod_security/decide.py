@@ -13,7 +13,6 @@ from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, labels_of, name_of
-from lastcall.api.numbers import int_of
 from lastcall.api.resources import (
     CRONJOBS,
     DAEMONSETS,
@@ -27,6 +26,7 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
+from lastcall.api.text.numbers import int_of
 from lastcall.apiserver.admission.chain import POD_SECURITY as PREFIX
 from lastcall.apiserver.admission.pod_security.checks import details, evaluate, reasons
 

@@ -12,7 +12,7 @@ from typing import Any
 from lastcall.api.disruption import disruption_target
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
-from lastcall.api.pods import get_condition, is_pod_terminal, pod_key
+from lastcall.api.pods.spec import get_condition, is_pod_terminal, pod_key
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.controllers.garbagecollector.pods.decide import (

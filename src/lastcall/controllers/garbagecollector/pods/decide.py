@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, is_terminating, name_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 
 PERIOD_SECONDS = 20.0
 QUARANTINE_SECONDS = 40.0

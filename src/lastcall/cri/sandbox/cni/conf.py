@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.api.json_text import loads
+from lastcall.api.text.go_json import loads
 from lastcall.cri.sandbox.cni.versions import OLDEST, VERSIONS, newest
 
 EXTENSIONS = (".conf", ".conflist", ".json")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_interface
 from typing import Any
 
-from lastcall.api.json_text import loads
+from lastcall.api.text.go_json import loads
 from lastcall.cri.api import PodSandboxConfig
 from lastcall.cri.sandbox.cni.conf import Configuration, NetworkConfiguration
 from lastcall.cri.sandbox.cni.versions import at_least

@@ -8,7 +8,7 @@ apimachinery pkg/util/intstr/intstr.go.
 from typing import Any
 
 from lastcall.api.field import go_quote
-from lastcall.api.times import quoted
+from lastcall.api.text.times import quoted
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 _DIGITS = frozenset("0123456789")

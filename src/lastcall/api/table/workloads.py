@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from lastcall.api.meta import Object, labels_of, name_of
-from lastcall.api.pods import get_condition
+from lastcall.api.pods.spec import get_condition
 from lastcall.api.selectors import selector_of_expressions
-from lastcall.api.table_text import NONE, UNKNOWN, UNSET, age, format_labels, human_duration, since
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.table.text import NONE, UNKNOWN, UNSET, age, format_labels, human_duration, since
+from lastcall.api.text.times import parse_rfc3339
 
 _CONTAINERS_SHOWN = ("Containers*", "Images*")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from lastcall.api.field import FieldError, go_json, invalid
 from lastcall.api.meta import Object
-from lastcall.api.numbers import INT64_MAX, is_int64
+from lastcall.api.text.numbers import INT64_MAX, is_int64
 
 _EPSILON = 1e-9
 _LAST_EXACT = 2**53 - 1

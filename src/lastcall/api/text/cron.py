@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from lastcall.api.numbers import SECOND, NumberError, parse_duration, parse_int
+from lastcall.api.text.numbers import SECOND, NumberError, parse_duration, parse_int
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",

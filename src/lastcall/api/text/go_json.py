@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError, check_bounds
+from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError, check_bounds
 
 SLICE = 10_000
 """Tokens between two turns of others."""

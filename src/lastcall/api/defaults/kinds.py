@@ -8,7 +8,7 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lastcall.api import defaults_workloads as workloads
+from lastcall.api.defaults import workloads
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 

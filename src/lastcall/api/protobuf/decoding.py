@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from lastcall.api.meta import Object
-from lastcall.api.times import time_text
-from lastcall.api.types import known_types
+from lastcall.api.schema.types import known_types
+from lastcall.api.text.times import time_text
 
 MAGIC = b"k8s\x00"
 MAX_DEPTH = 64

@@ -6,10 +6,10 @@ Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/table
 from datetime import datetime
 from typing import Any
 
-from lastcall.api.custom import CustomResource
-from lastcall.api.json_path import find
+from lastcall.api.custom.json_path import find
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object, name_of
-from lastcall.api.table_text import since
+from lastcall.api.table.text import since
 
 _AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 

@@ -14,8 +14,8 @@ from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.api.resources import SERVED, Resource
-from lastcall.api.times import TimeError, canonical_time
-from lastcall.api.types import Field, Struct, known_types, struct_for, struct_of
+from lastcall.api.schema.types import Field, Struct, known_types, struct_for, struct_of
+from lastcall.api.text.times import TimeError, canonical_time
 
 MAX_PROBLEMS = 100
 """Strict decoding stops counting here. (`sigs.k8s.io/json: d.saveStrictError`)"""

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from lastcall.api.meta import Object, is_terminating, name_of
-from lastcall.api.pods import get_condition, is_pod_ready, is_pod_terminal, is_restartable_init
-from lastcall.api.table_text import NONE, age, human_duration
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.pods.spec import get_condition, is_pod_ready, is_pod_terminal, is_restartable_init
+from lastcall.api.table.text import NONE, age, human_duration
+from lastcall.api.text.times import parse_rfc3339
 
 
 class _Restarts:

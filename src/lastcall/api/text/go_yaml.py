@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.json_bounds import MAX_DEPTH, MAX_VALUES
-from lastcall.api.yaml_scalars import MERGE, ScalarError, go_value, key_text, resolve
+from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
+from lastcall.api.text.yaml_scalars import MERGE, ScalarError, go_value, key_text, resolve
 
 MAX_TEXT = 16 << 20
 """Characters of all scalars of a document, with its aliases written out."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lastcall.api.disruption import DISRUPTION_TARGET
-from lastcall.api.feature_gates import (
+from lastcall.api.features.gates import (
     CONTAINER_RESTART_RULES,
     CONTAINER_STOP_SIGNALS,
     EPHEMERAL_CONTAINERS,

@@ -40,7 +40,7 @@ class Field:
         self.list_keys = cast(list[str], facts.get("lk") or [])
         self.merge_key = cast(str, facts.get("mk", ""))
         self.default: Any = facts.get("d")
-        """The schema's own default, None without one; most defaults are rules (`api/defaults.py`)."""
+        """The schema's own default, None without one; most defaults are rules (`api/defaults/kinds.py`)."""
         self.always = "z" in facts
         """Whether the struct is there even when nobody wrote it."""
         self.atomic = facts.get("mt") == "atomic" or types.get(self.ref, {}).get("mt") == "atomic"

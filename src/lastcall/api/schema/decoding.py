@@ -1,6 +1,6 @@
 """Decode an object as Go does, in one pass over one that is in order, as nearly all are.
 
-`lastcall.api.schema` has the rules: what is wrong, in which words, and what an encoder leaves out. Here they are
+`lastcall.api.schema.checks` has the rules: what is wrong, in which words, and what an encoder leaves out. Here they are
 applied together, without the paths that only a message needs; at the first oddity the two of them are asked instead.
 """
 
@@ -12,7 +12,7 @@ import orjson
 from lastcall.api.meta import Object
 from lastcall.api.quantity import canonical, canonical_in_list
 from lastcall.api.resources import Resource
-from lastcall.api.schema import (
+from lastcall.api.schema.checks import (
     NULL_WHEN_EMPTY,
     TIMES,
     DecodeError,
@@ -23,8 +23,8 @@ from lastcall.api.schema import (
     prune,
     prune_value,
 )
-from lastcall.api.times import TimeError, canonical_time
-from lastcall.api.types import Field, Struct, struct, struct_for
+from lastcall.api.schema.types import Field, Struct, struct, struct_for
+from lastcall.api.text.times import TimeError, canonical_time
 
 _INT32, _INT64 = 2**31, 2**63
 _ONLY_STRINGS = {str}

@@ -6,11 +6,12 @@ Sources: apiserver pkg/endpoints/handlers/patch.go, RFC 6902, RFC 7386, apimachi
 
 from typing import Any, cast
 
-from lastcall.api import errors, json_patch
+from lastcall.api import errors
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object
+from lastcall.api.patch import json_patch
 from lastcall.api.resources import Resource
-from lastcall.api.types import Field, Struct, struct_for, struct_of
+from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"

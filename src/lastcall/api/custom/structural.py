@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
+from lastcall.api.custom.patterns import pattern
+from lastcall.api.custom.values import FORMATS, number_errors, type_of
 from lastcall.api.field import FieldError, duplicate, go_json, invalid, not_supported, required, too_long, too_many
 from lastcall.api.meta import Object
-from lastcall.api.patterns import pattern
-from lastcall.api.structural_values import FORMATS, number_errors, type_of
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"

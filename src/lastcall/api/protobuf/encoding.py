@@ -1,6 +1,6 @@
 """Answers in Kubernetes's protobuf: from an object to the bytes that a client gets which reads nothing else.
 
-The other way round is `lastcall.api.protobuf`, whose field numbers are used here.
+The other way round is `lastcall.api.protobuf.decoding`, whose field numbers are used here.
 
 Sources: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, the generated.proto files of k8s.io/api.
 """
@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from lastcall.api.meta import Object
-from lastcall.api.protobuf import MAGIC, ProtobufField, fields_of, message_of
-from lastcall.api.protobuf_wire import delimited, varint
-from lastcall.api.times import unix_time
+from lastcall.api.protobuf.decoding import MAGIC, ProtobufField, fields_of, message_of
+from lastcall.api.protobuf.wire import delimited, varint
+from lastcall.api.text.times import unix_time
 
 _ALWAYS: dict[str, tuple[str, ...]] = {
     "meta.v1.ObjectMeta": ("generation", "creationTimestamp"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from lastcall.api.meta import Object
-from lastcall.api.times import parse_rfc3339
+from lastcall.api.text.times import parse_rfc3339
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from lastcall.api.custom import CustomResource
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.resources import Resource
-from lastcall.api.table_custom import custom_columns, custom_row
-from lastcall.api.table_pod import pod_conditions, pod_row
-from lastcall.api.table_text import NONE, UNKNOWN, age, format_labels, listed, since
-from lastcall.api.table_workloads import ROWS
+from lastcall.api.table.custom import custom_columns, custom_row
+from lastcall.api.table.pod import pod_conditions, pod_row
+from lastcall.api.table.text import NONE, UNKNOWN, age, format_labels, listed, since
+from lastcall.api.table.workloads import ROWS
 
 IncludeObject = Literal["None", "Metadata", "Object"]
 Row = Callable[[Object, datetime], list[Any]]

@@ -6,7 +6,7 @@ Source: pkg/quota/v1/evaluator/core/pods.go:podMatchesScopeFunc.
 from collections.abc import Iterator
 
 from lastcall.api.meta import Object
-from lastcall.api.pods import qos_class
+from lastcall.api.pods.spec import qos_class
 
 TERMINATING, NOT_TERMINATING = "Terminating", "NotTerminating"
 BEST_EFFORT, NOT_BEST_EFFORT = "BestEffort", "NotBestEffort"

@@ -12,12 +12,12 @@ from typing import Any
 from lastcall.api.claims import class_of
 from lastcall.api.meta import Object
 from lastcall.api.names import is_qualified_name
-from lastcall.api.pods import is_pod_terminal
+from lastcall.api.pods.spec import is_pod_terminal
 from lastcall.api.quantity import Quantity, parse_quantity
-from lastcall.api.quota_scopes import is_terminating_scope, matches_scopes
+from lastcall.api.quota.scopes import is_terminating_scope, matches_scopes
 from lastcall.api.resource_lists import ONE, ZERO, Resources, has_pod_level, parse, pod_limits, pod_requests
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PODS, SERVICES, Resource
-from lastcall.api.times import later, parse_rfc3339
+from lastcall.api.text.times import later, parse_rfc3339
 
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 POD_RESOURCES = frozenset(

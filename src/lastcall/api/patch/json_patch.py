@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.json_bounds import OutOfBoundsError, check_bounds
+from lastcall.api.text.json_bounds import OutOfBoundsError, check_bounds
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 << 20

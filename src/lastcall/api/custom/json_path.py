@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from lastcall.api.numbers import parse_int
+from lastcall.api.text.numbers import parse_int
 
 _STEP = re.compile(
     r"\.(?P<field>(?:\\.|[^.\[\]\\])+)"

@@ -1,0 +1,1 @@
+"""Kinds that CustomResourceDefinitions declare: `kinds`, their schemas (`structural`), paths and patterns. Pure."""

@@ -1,0 +1,1 @@
+"""Kubernetes's protobuf: `decoding` of requests, `encoding` of answers; field numbers in `protobuf.json`."""

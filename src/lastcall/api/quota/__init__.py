@@ -1,0 +1,1 @@
+"""What ResourceQuotas count: which resources an object uses and how much of them (`counting`), its `scopes`. Pure."""

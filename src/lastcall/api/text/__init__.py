@@ -1,0 +1,1 @@
+"""Text as Go and Kubernetes read it: JSON, YAML, numbers, times, schedules."""
