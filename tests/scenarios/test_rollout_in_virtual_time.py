@@ -14,8 +14,8 @@ from lastcall.cli.rollout.result import Result
 from lastcall.cli.rollout.session import RolloutSession
 from lastcall.cli.rollout.target import find_target
 from lastcall.cluster.propagation import parse_propagation
-from lastcall.cluster.virtual import VirtualRolloutCluster
-from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
+from lastcall.cluster.virtual.load import Behaviour, KindBehaviour
+from lastcall.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual

@@ -34,7 +34,7 @@ from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, PODS, SERVICEACCOU
 from lastcall.client.api import ConnectionLost
 from lastcall.cluster.embedded import EmbeddedCluster
 from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.state import StateDirectory
+from lastcall.cluster.staying.state import StateDirectory
 from lastcall.timeline.record import Record
 
 Scenario = Callable[["StayingCluster"], Awaitable[None]]

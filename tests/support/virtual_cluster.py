@@ -42,7 +42,7 @@ from lastcall.api.resources import (
 from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
-from lastcall.cluster.virtual import component_user
+from lastcall.cluster.virtual.tree import component_user
 from lastcall.controllers.manager import run_controllers
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.simulated import Durations

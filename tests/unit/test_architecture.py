@@ -68,15 +68,15 @@ THROUGH_THE_WALL = {
 """Exceptions, each with its reason."""
 
 STARTS_PROCESSES = {
-    "cluster/credentials.py",  # the cluster's certificates are made in a fork that ends with it
+    "cluster/staying/credentials.py",  # the cluster's certificates are made in a fork that ends with it
     "cluster/load.py",  # the generator on the host, a Python without a shell
     "cli/linting/sources.py",  # kubectl kustomize
     "world/id_maps.py",  # newuidmap
     "world/linux.py",  # clone3
     "world/probes.py",  # a child tries what the machine allows
-    "cluster/detach.py",  # forks the front that outlives its terminal
+    "cluster/staying/detach.py",  # forks the front that outlives its terminal
     "cluster/init.py",  # forks the roles, executes the shim
-    "cluster/host_credentials.py",  # docker's credential helpers
+    "cluster/egress/host_credentials.py",  # docker's credential helpers
     "cri/sandbox/images/from_host.py",  # asks busybox for its commands
     "cri/sandbox/shim/child.py",  # what a container runs
     "cri/sandbox/shim/namespaces.py",  # a child that is a Pod's root writes its sysctls
@@ -89,9 +89,9 @@ OBSERVES = {
     "cli/waiting/follow.py",  # watch events a client saw
     "cli/run/session.py",  # the DELETE it sent
     "cluster/init.py",  # wait statuses of the roles
-    "cluster/standing_walls.py",  # what its walls caught
+    "cluster/health/walls.py",  # what its walls caught
     "cri/sandbox/shim/__main__.py",  # what its walls caught
-    "cluster/orphans.py",  # wait statuses of what a dead shim left
+    "cluster/health/orphans.py",  # wait statuses of what a dead shim left
     "controllers/cronjob/controller.py",  # its own decision
     "controllers/services/endpointslice/controller.py",  # the slices it wrote
     "controllers/deployment/controller.py",  # the sizes it wrote

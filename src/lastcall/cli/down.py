@@ -5,7 +5,7 @@ import click
 from lastcall.cli.errors import UserError
 from lastcall.cli.numbers import Seconds
 from lastcall.cli.staying.clusters import checked_name, cluster_errors
-from lastcall.cluster.control import ControlClient
+from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NotRunning
 

@@ -4,7 +4,7 @@ import click
 
 from lastcall.cli.errors import WorldError
 from lastcall.cli.staying.clusters import cluster_errors, name_argument
-from lastcall.cluster.control import ControlClient
+from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
 
 

@@ -6,7 +6,7 @@ import sys
 import click
 
 from lastcall.cli.staying.clusters import cluster_errors, name_argument
-from lastcall.cluster.control import ControlClient
+from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.errors import ControlError
 
 _ROLE = re.compile(r"front|init|control-plane|(shim|node)-[1-9][0-9]?")

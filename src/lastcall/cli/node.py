@@ -7,7 +7,7 @@ import click
 from lastcall.cli.errors import UserError
 from lastcall.cli.numbers import Whole
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
-from lastcall.cluster.control import ControlClient
+from lastcall.cluster.control.socket import ControlClient
 
 EXTRA_SECONDS = 60.0
 """So much longer than all its groups a shutdown may take to answer."""

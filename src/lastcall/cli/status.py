@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from lastcall.cli.staying.clusters import checked_name, cluster_errors, output_option, published_text, show_json
-from lastcall.cluster.control import ControlClient
+from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
-from lastcall.cluster.restarts import died_of, way_out
+from lastcall.cluster.health.restarts import died_of, way_out
 
 Status = dict[str, Any]
 

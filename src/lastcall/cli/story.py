@@ -11,7 +11,7 @@ from lastcall.cli.errors import UserError
 from lastcall.cli.exit_status import exit_status
 from lastcall.cli.run.output import checked_output, output_options, stdout_console, tell
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
-from lastcall.cluster.control import ControlClient
+from lastcall.cluster.control.socket import ControlClient
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.findings.restarts import is_over
 from lastcall.timeline.record import Record

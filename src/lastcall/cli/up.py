@@ -24,9 +24,9 @@ from lastcall.cli.run.options import (
 )
 from lastcall.cli.staying.clusters import checked_name, output_option, published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
-from lastcall.cluster import detach
 from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.layout import MOST_NODES
+from lastcall.cluster.staying import detach
 
 
 @click.command()

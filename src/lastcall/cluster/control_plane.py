@@ -12,10 +12,10 @@ from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.auth.pki import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
+from lastcall.cluster.health.walls import put_up_walls
 from lastcall.cluster.local_path import HostDirectories
 from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.cluster.plan import Plan
-from lastcall.cluster.standing_walls import put_up_walls
 from lastcall.controllers.manager import NAMES, run_controllers
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler

@@ -21,15 +21,15 @@ from lastcall.api.resources import NODES
 from lastcall.api.scheduling import NOT_READY, taints_of
 from lastcall.client.api import ConnectionLost
 from lastcall.cluster import init
-from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
-from lastcall.cluster.credentials import Identity, Issuing
-from lastcall.cluster.egress import EgressServer
+from lastcall.cluster.control.channel import ChannelReader, ChannelWriter, Message
+from lastcall.cluster.control.node import NodeControlClient
+from lastcall.cluster.egress.pair import EgressServer
 from lastcall.cluster.errors import ClusterStartError, ControlError
+from lastcall.cluster.health.restarts import at_work, how, where
 from lastcall.cluster.layout import layouts, roles
-from lastcall.cluster.node_control import NodeControlClient
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.plan import NodePlan, Plan, make_plan
-from lastcall.cluster.restarts import at_work, how, where
+from lastcall.cluster.staying.credentials import Identity, Issuing
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import linux, walls
@@ -432,7 +432,7 @@ class EmbeddedCluster:
             self._changed.set()
 
     def ask_node(self, node: str, action: str, **arguments: Any) -> AsyncIterator[str]:
-        """Ask a node's process (`cluster/node_control.py`); what it says until it is done. Raises ControlError."""
+        """Ask a node's process (`cluster/control/node.py`); what it says until it is done. Raises ControlError."""
         return self._nodes[node].ask(action, **arguments)
 
     async def load(self) -> "LoadClient":
@@ -448,7 +448,7 @@ class EmbeddedCluster:
         return bool(self._egress) and self._egress[0].hand_over(accepted, address, port, tell=self._tell_carried)
 
     def on_carried(self, told: Callable[[dict[str, Any]], None]) -> None:
-        """Call `told` with what becomes of each connection that is handed over from now on (`cluster/egress.py`)."""
+        """Call `told` with what becomes of each connection handed over from now on (`cluster/egress/pair.py`)."""
         self._tell_carried, self._egress[0].on_carried = True, told
 
     async def set_link(self, node: str, connected: bool) -> None:

@@ -22,15 +22,15 @@ from contextlib import suppress
 from time import gmtime, strftime
 from typing import NoReturn
 
-from lastcall.cluster.channel import ChannelReader, ChannelWriter, Message
-from lastcall.cluster.heartbeat import WorkingOn
+from lastcall.cluster.control.channel import ChannelReader, ChannelWriter, Message
+from lastcall.cluster.health.heartbeat import WorkingOn
+from lastcall.cluster.health.orphans import Orphans
+from lastcall.cluster.health.restarts import Deaths, RestartBackoff, is_its_own_fault, serves_alone
+from lastcall.cluster.health.watchdog import Hang, Watchdog
 from lastcall.cluster.layout import LOAD, NodeLayout
 from lastcall.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
-from lastcall.cluster.orphans import Orphans
 from lastcall.cluster.plan import NodePlan, Plan
-from lastcall.cluster.restarts import Deaths, RestartBackoff, is_its_own_fault, serves_alone
 from lastcall.cluster.root import make_root
-from lastcall.cluster.watchdog import Hang, Watchdog
 from lastcall.timeline import kinds
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux

@@ -22,7 +22,7 @@ from typing import Any, Self
 import uvloop
 
 from lastcall.cluster.errors import ControlError
-from lastcall.cluster.heartbeat import Heartbeat
+from lastcall.cluster.health.heartbeat import Heartbeat
 from lastcall.cluster.layout import LOAD
 from lastcall.cluster.plan import Plan
 from lastcall.traffic.conntrack import Connections, connections

@@ -16,11 +16,10 @@ from lastcall.apiserver.auth.pki import client_context, server_context
 from lastcall.apiserver.discovery import VERSIONS
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
-from lastcall.cluster.carrier import Carrier
-from lastcall.cluster.credentials import KeyPair
-from lastcall.cluster.egress import EgressClient
+from lastcall.cluster.control.node import NodeControlServer
+from lastcall.cluster.egress.pair import EgressClient
+from lastcall.cluster.health.walls import put_up_walls
 from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout
-from lastcall.cluster.node_control import NodeControlServer
 from lastcall.cluster.options import (
     CLUSTER_CIDR,
     CLUSTER_DNS_IP,
@@ -32,7 +31,8 @@ from lastcall.cluster.options import (
     STATIC_PODS_DIR,
 )
 from lastcall.cluster.plan import NodePlan, Plan
-from lastcall.cluster.standing_walls import put_up_walls
+from lastcall.cluster.published.carrier import Carrier
+from lastcall.cluster.staying.credentials import KeyPair
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
 from lastcall.cri.sandbox.images.layout import ImageLayout
@@ -195,7 +195,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         keep("service proxy", partial(_proxy, world, plan, layout, client, recorder))
         keep("cluster DNS", partial(_dns, world, plan, layout, way_out))
         if plan.options.egress:
-            from lastcall.cluster.pod_egress import PodEgress
+            from lastcall.cluster.egress.pods import PodEgress
 
             keep("Pods' connections to outside", PodEgress(world, layout, way_out).run)
         way_out.take_connections(Carrier(tasks).take)

@@ -6,12 +6,12 @@ import socket
 from dataclasses import dataclass, field
 from typing import Self
 
-from lastcall.cluster.credentials import Credentials
-from lastcall.cluster.egress import egress_pair
-from lastcall.cluster.heartbeat import Heartbeat
+from lastcall.cluster.control.node import node_control_pair
+from lastcall.cluster.egress.pair import egress_pair
+from lastcall.cluster.health.heartbeat import Heartbeat
 from lastcall.cluster.layout import NodeLayout, layouts, looped, roles
-from lastcall.cluster.node_control import node_control_pair
 from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.staying.credentials import Credentials
 from lastcall.cluster.user_ids import UserIDBlocks, claim_blocks
 from lastcall.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.timeline.ring import Ring
@@ -22,8 +22,8 @@ from lastcall.world.world import World
 class NodePlan:
     """What front made for one node.
 
-    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress.py`), `control_front` and
-    `control_node` those of what front asks the node (`cluster/node_control.py`).
+    `egress_front` and `egress_node` are the two ends of the way out (`cluster/egress/pair.py`), `control_front` and
+    `control_node` those of what front asks the node (`cluster/control/node.py`).
     """
 
     layout: NodeLayout

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.cluster import control, control_server
-from lastcall.cluster.control import ControlClient, claim, encode
+from lastcall.cluster.control import server as control_server
+from lastcall.cluster.control import socket as control
+from lastcall.cluster.control.socket import ControlClient, claim, encode
 from lastcall.cluster.directory import ClusterDirectory, names
 from lastcall.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
 from lastcall.timeline.record import Record

@@ -6,9 +6,9 @@ import ssl
 import pytest
 
 from lastcall.apiserver.auth.pki import client_context, server_context
-from lastcall.cluster import credentials
-from lastcall.cluster.credentials import Credentials, Identity, Issuing
 from lastcall.cluster.layout import layouts
+from lastcall.cluster.staying import credentials
+from lastcall.cluster.staying.credentials import Credentials, Identity, Issuing
 
 
 def test_the_other_process_s_certificates_are_those_of_the_given_identity() -> None:

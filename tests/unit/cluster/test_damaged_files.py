@@ -8,9 +8,9 @@ import pytest
 from damage import changed, cut
 
 from lastcall.client.kubeconfig import KubeconfigError, load_kubeconfig, render_kubeconfig
-from lastcall.cluster.credentials import Identity
 from lastcall.cluster.errors import ClusterUsageError, NewerVersion
-from lastcall.cluster.state import StateDirectory
+from lastcall.cluster.staying.credentials import Identity
+from lastcall.cluster.staying.state import StateDirectory
 
 IDENTITY = Identity(b"-----BEGIN CERTIFICATE-----\nMIIB\n", b"ca key", b"account key", "token-1")
 
@@ -70,7 +70,7 @@ def test_credentials_of_before_there_were_checksums_are_read(tmp_path: Path) -> 
 
 
 def test_the_facts_of_a_front_that_were_cut_off_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lastcall.cluster.control import what_is_left
+    from lastcall.cluster.control.socket import what_is_left
     from lastcall.cluster.directory import ClusterDirectory
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

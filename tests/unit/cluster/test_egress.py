@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cluster.dial_out import DialOutError, Proxy, dial_out, is_loopback, proxy_for
-from lastcall.cluster.egress import EgressClient, EgressServer, egress_pair, local_way_out
+from lastcall.cluster.egress.dial_out import DialOutError, Proxy, dial_out, is_loopback, proxy_for
+from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair, local_way_out
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.images.way_out import DialError
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lastcall.cli.status import text_of
-from lastcall.cluster.faults import MOST_OF_A_ROLE, CaughtFaults
+from lastcall.cluster.health.faults import MOST_OF_A_ROLE, CaughtFaults
 from lastcall.timeline import kinds
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.timeline.record import Record

@@ -12,12 +12,12 @@ import pytest
 from lastcall.api.errors import not_found
 from lastcall.api.resources import PODS
 from lastcall.client.api import ConnectionLost, ListResult
-from lastcall.cluster import front as module
-from lastcall.cluster.control import ControlClient, claim
+from lastcall.cluster.control.socket import ControlClient, claim
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
-from lastcall.cluster.front import Front
-from lastcall.cluster.front_log import FrontLog
 from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.staying import front as module
+from lastcall.cluster.staying.front import Front
+from lastcall.cluster.staying.front_log import FrontLog
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 

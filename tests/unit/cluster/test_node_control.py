@@ -1,7 +1,7 @@
 """What front asks a node's process."""
 
+from lastcall.cluster.control.node import NodeControlClient, NodeControlServer, node_control_pair
 from lastcall.cluster.errors import ControlError
-from lastcall.cluster.node_control import NodeControlClient, NodeControlServer, node_control_pair
 from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported
 from lastcall.world.tasks import Tasks
 

@@ -5,9 +5,10 @@ import socket
 
 import pytest
 
-from lastcall.cluster import outside, pod_egress
-from lastcall.cluster.egress import EgressClient, EgressServer, egress_pair
-from lastcall.cluster.outside import outside_address
+from lastcall.cluster.egress import outside
+from lastcall.cluster.egress import pods as pod_egress
+from lastcall.cluster.egress.outside import outside_address
+from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair
 from lastcall.cri.sandbox.images.way_out import DialError
 from lastcall.proxy.nft_encode import batch
 from lastcall.proxy.nft_objects import AddRule
@@ -90,7 +91,7 @@ async def test_a_proxy_of_the_host_is_for_https_only(monkeypatch: pytest.MonkeyP
         asked.append((host, port, tls, environ is None))
         return socket.socket()
 
-    monkeypatch.setattr("lastcall.cluster.dial_out.dial_out", dial_out)
+    monkeypatch.setattr("lastcall.cluster.egress.dial_out.dial_out", dial_out)
     front, node = egress_pair()
     server, client = EgressServer(front, pods=True), EgressClient(node)
     server.start()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.cluster.published_port import (
+from lastcall.cluster.published.port import (
     PublishedPort,
     outside_ports,
     parse_published_port,

@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from lastcall.cluster.carrier import Carrier
-from lastcall.cluster.egress import EgressClient, EgressServer, egress_pair
-from lastcall.cluster.splice import splice
+from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair
+from lastcall.cluster.published.carrier import Carrier
+from lastcall.cluster.published.splice import splice
 from lastcall.world.tasks import Tasks
 
 

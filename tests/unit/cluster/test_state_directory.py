@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.cluster import state as module
-from lastcall.cluster.credentials import Identity, issue_credentials
 from lastcall.cluster.errors import ClusterUsageError, NewerVersion
 from lastcall.cluster.layout import layouts
-from lastcall.cluster.state import StateDirectory
+from lastcall.cluster.staying import state as module
+from lastcall.cluster.staying.credentials import Identity, issue_credentials
+from lastcall.cluster.staying.state import StateDirectory
 
 
 def version_of(path: Path) -> dict[str, Any]:

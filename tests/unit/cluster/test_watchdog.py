@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lastcall.cluster import hang_rule, heartbeat, watchdog
-from lastcall.cluster.heartbeat import Heartbeat, WorkingOn
-from lastcall.cluster.watchdog import Hang, Watchdog, look_at
+from lastcall.cluster.health import decide as hang_rule
+from lastcall.cluster.health import heartbeat, watchdog
+from lastcall.cluster.health.heartbeat import Heartbeat, WorkingOn
+from lastcall.cluster.health.watchdog import Hang, Watchdog, look_at
 from lastcall.world import walls
 from lastcall.world.clock import RealClock
 

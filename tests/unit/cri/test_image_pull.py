@@ -14,7 +14,7 @@ import zstandard
 from oci_registry import DOCKER_LIST, DOCKER_MANIFEST, INDEX, MANIFEST, Fault, Registry, digest_of, gzipped, tar_of
 
 from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.cluster.egress import EgressClient, local_way_out
+from lastcall.cluster.egress.pair import EgressClient, local_way_out
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
 from lastcall.cri.sandbox.images.layout import ImageError, ImageLayout

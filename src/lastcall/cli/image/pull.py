@@ -44,7 +44,7 @@ def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
 
 
 async def _pull(reference: Reference, platform: Platform | None, console: "Console", show: "Show") -> None:
-    from lastcall.cluster.egress import local_way_out
+    from lastcall.cluster.egress.pair import local_way_out
     from lastcall.cri.sandbox.images.pull import ImagePuller, Progress
     from lastcall.world.clock import monotonic
     from lastcall.world.world import World

@@ -1,7 +1,8 @@
 """What `rollout --find-safe` expects of the kernel for each kind of load: sessions in virtual time, else a rule.
 
 How the Pods end was measured; real controllers, kubelet and proxy then play the same session with simulated Pods and
-requests (`cluster/virtual.py`). One session tells of all kinds, so that the searches for their edges share most of it.
+requests (`cluster/virtual/tree.py`). One session tells of all kinds, so that the searches for their edges share most of
+it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -106,8 +107,8 @@ class Predictor:
 
     def _played(self, manifests: Sequence[Manifest], plan: PropagationPlan) -> Mapping[Kind, int]:
         """One session in virtual time. Of a distribution of the searched hop it takes the longest."""
-        from lastcall.cluster.virtual import VirtualRolloutCluster
-        from lastcall.cluster.virtual_load import Behaviour, KindBehaviour
+        from lastcall.cluster.virtual.load import Behaviour, KindBehaviour
+        from lastcall.cluster.virtual.tree import VirtualRolloutCluster
         from lastcall.world.virtual import run_virtual
 
         self._key = self._key or new_key_pem()

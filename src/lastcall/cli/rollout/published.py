@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.cluster.published import PublishedPorts
-from lastcall.cluster.published_port import LOOPBACK, PublishedPort
+from lastcall.cluster.published.front import PublishedPorts
+from lastcall.cluster.published.port import LOOPBACK, PublishedPort
 from lastcall.traffic.outcome import LOST, Lost, Outcome
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
@@ -39,7 +39,7 @@ class Carried:
     _by_port: dict[int, list[_Carried]] = field(default_factory=dict)
 
     def told(self, message: dict[str, Any]) -> None:
-        """A message of `cluster/egress.py`."""
+        """A message of `cluster/egress/pair.py`."""
         found = _Carried(monotonic(self.clock), str(message["endpoint"]), str(message["failed"]))
         self._by_port.setdefault(int(message["carried"]), []).append(found)
 

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from lastcall.cli.rollout.published import Carried
     from lastcall.cluster.embedded import EmbeddedCluster
     from lastcall.cluster.load import LoadClient
-    from lastcall.cluster.virtual import VirtualRolloutCluster
-    from lastcall.cluster.virtual_load import VirtualLoad
+    from lastcall.cluster.virtual.load import VirtualLoad
+    from lastcall.cluster.virtual.tree import VirtualRolloutCluster
 
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name

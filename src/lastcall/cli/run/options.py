@@ -62,8 +62,8 @@ def parsed_propagation(context: click.Context, parameter: click.Parameter, value
 
 
 def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-    """A click callback: `lastcall.cluster.published_port.PublishedPort`s, no port twice."""
-    from lastcall.cluster.published_port import parse_published_port, shown_address
+    """A click callback: `lastcall.cluster.published.port.PublishedPort`s, no port twice."""
+    from lastcall.cluster.published.port import parse_published_port, shown_address
 
     try:
         ports = tuple(map(parse_published_port, value))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
-from lastcall.cluster import detach
-from lastcall.cluster.control import claim, encode
+from lastcall.cluster.control.socket import claim, encode
 from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
+from lastcall.cluster.staying import detach
 
 if TYPE_CHECKING:
-    from lastcall.cluster.front import Front
     from lastcall.cluster.propagation import PropagationPlan
-    from lastcall.cluster.published_port import PublishedPort
-    from lastcall.cluster.state import StateDirectory
+    from lastcall.cluster.published.port import PublishedPort
+    from lastcall.cluster.staying.front import Front
+    from lastcall.cluster.staying.state import StateDirectory
 
 Facts = dict[str, Any]
 
@@ -117,7 +117,7 @@ class _Life:
     def _open_state(self) -> "StateDirectory | None":
         if not self._options.state:
             return None
-        from lastcall.cluster.state import StateDirectory
+        from lastcall.cluster.staying.state import StateDirectory
 
         state = StateDirectory.open(self._options.state)
         for note in state.notes:
@@ -128,12 +128,12 @@ class _Life:
         self._interrupts.check()
         from lastcall.cluster.embedded import EmbeddedCluster
         from lastcall.cluster.errors import ClusterStartError
-        from lastcall.cluster.front import Front
-        from lastcall.cluster.front_log import FrontLog
         from lastcall.cluster.layout import layouts
         from lastcall.cluster.options import ClusterOptions
         from lastcall.cluster.propagation import PropagationPlan
-        from lastcall.cluster.published import PublishedPorts
+        from lastcall.cluster.published.front import PublishedPorts
+        from lastcall.cluster.staying.front import Front
+        from lastcall.cluster.staying.front_log import FrontLog
         from lastcall.world.world import World
 
         self._interrupts.check()

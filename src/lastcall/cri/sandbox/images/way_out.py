@@ -1,4 +1,4 @@
-"""What a pull asks of the world outside the cluster. `lastcall.cluster.egress` implements it."""
+"""What a pull asks of the world outside the cluster. `lastcall.cluster.egress.pair` implements it."""
 
 import socket
 from typing import TYPE_CHECKING, Protocol

@@ -3,7 +3,7 @@
 One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "lastcall": …, "pid": …}`. Then a request
 `{"verb": …}` and its answers, the last of which has `"end": true`, or `"error"` with a text:
 
-- `status`: `{"status": {…}}` (front.py says what is in it)
+- `status`: `{"status": {…}}` (staying/front.py says what is in it)
 - `stop`: `{"stopping": true}`; the connection ends when the cluster does. Holds in every protocol version.
 - `records`, optional `podUid` and `follow`: `{"record": {…}}` for each that front keeps; followed, new ones as they
   come

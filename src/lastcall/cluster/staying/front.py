@@ -18,16 +18,16 @@ from lastcall.api.errors import StatusError
 from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import Client, ConnectionLost
-from lastcall.cluster import control_server
-from lastcall.cluster.control import PROTOCOL, RECORDS, Message, encode, record_message
+from lastcall.cluster.control import server as control_server
+from lastcall.cluster.control.socket import PROTOCOL, RECORDS, Message, encode, record_message
 from lastcall.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
-from lastcall.cluster.faults import CaughtFaults
-from lastcall.cluster.front_log import FrontLog, LogTail, forget_all_but_the_end
+from lastcall.cluster.health.faults import CaughtFaults
+from lastcall.cluster.health.restarts import AGAIN, Deaths, died_of, way_out, where
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.published import PublishedPorts
-from lastcall.cluster.restarts import AGAIN, Deaths, died_of, way_out, where
+from lastcall.cluster.published.front import PublishedPorts
+from lastcall.cluster.staying.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record

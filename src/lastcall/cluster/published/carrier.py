@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from lastcall.cluster.splice import reset, splice
+from lastcall.cluster.published.splice import reset, splice
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 
@@ -26,7 +26,7 @@ class Carrier:
     def take(self, accepted: socket.socket, address: str, port: int, tell: Tell | None = None) -> None:
         """Own `accepted` from now on: it is joined to a connection to the target, or reset.
 
-        `tell` hears which endpoint that was, or how it failed (`egress.py` has the message).
+        `tell` hears which endpoint that was, or how it failed (`egress/pair.py` has the message).
         """
         carry = walls.guarded("published ports", f"{address}:{port}", self._carry(accepted, (address, port), tell))
         self._tasks.spawn(carry, name="published connection")

@@ -15,9 +15,9 @@ from lastcall.api.meta import name_of, namespace_of
 from lastcall.api.resources import PODS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.cluster.channel import Message
+from lastcall.cluster.control.channel import Message
 from lastcall.cluster.errors import PortTaken
-from lastcall.cluster.published_port import (
+from lastcall.cluster.published.port import (
     LOOPBACK,
     PublishedPort,
     Target,
@@ -26,7 +26,7 @@ from lastcall.cluster.published_port import (
     service_target,
     shown_address,
 )
-from lastcall.cluster.splice import reset
+from lastcall.cluster.published.splice import reset
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

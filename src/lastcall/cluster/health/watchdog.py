@@ -1,6 +1,6 @@
 """init's eye on the roles: one whose event loop does not turn any more is ended, and its stack told.
 
-The rule stands in `hang_rule.py`, what is shared with the role in `heartbeat.py`.
+The rule stands in `decide.py`, what is shared with the role in `heartbeat.py`.
 
 A role that hangs by that rule is asked for its stack. Who writes it can run, so nobody stopped or froze it; when its
 heart still does not beat then, it is killed, and its death is that of any other role. Who does not write it is left
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lastcall.cluster.hang_rule import LOOK_SECONDS, Evidence, Look, hangs, share_of
-from lastcall.cluster.heartbeat import Heartbeat, WorkingOn
+from lastcall.cluster.health.decide import LOOK_SECONDS, Evidence, Look, hangs, share_of
+from lastcall.cluster.health.heartbeat import Heartbeat, WorkingOn
 from lastcall.world.clock import Clock, monotonic
 
 HEALTHY_LOOK_SECONDS = 4.0

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from lastcall.cluster.outside import outside_address
+from lastcall.cluster.egress.outside import outside_address
 from lastcall.cri.sandbox.images.way_out import DialError
 from lastcall.world import walls
 
@@ -152,7 +152,7 @@ class EgressServer:
 
 
 def _dial(request: Message) -> socket.socket:
-    from lastcall.cluster.dial_out import dial_out
+    from lastcall.cluster.egress.dial_out import dial_out
 
     host, port = request.get("host"), request.get("port")
     if not isinstance(host, str) or not isinstance(port, int) or not 0 < port < 65536:
@@ -162,7 +162,7 @@ def _dial(request: Message) -> socket.socket:
 
 def _dial_outside(request: Message, allowed: bool) -> socket.socket:
     """For a Pod. What is checked is what is dialed: an address, never a name."""
-    from lastcall.cluster.dial_out import dial_out
+    from lastcall.cluster.egress.dial_out import dial_out
 
     address, port = outside_address(str(request["outside"])), request.get("port")
     if not allowed:
@@ -186,7 +186,7 @@ def _resolve(name: str, family: str) -> list[str]:
 
 
 def _host_credentials(repository: str) -> Message | None:
-    from lastcall.cluster.host_credentials import host_credentials
+    from lastcall.cluster.egress.host_credentials import host_credentials
 
     found = host_credentials(repository)
     if found is None:

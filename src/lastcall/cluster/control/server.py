@@ -1,4 +1,4 @@
-"""Front's end of the control socket. The protocol stands in `control.py`."""
+"""Front's end of the control socket. The protocol stands in `socket.py`."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 
 from lastcall import __version__
-from lastcall.cluster.control import LINE_BYTES, Message, decode, encode, hello, peer, socket_address
+from lastcall.cluster.control.socket import LINE_BYTES, Message, decode, encode, hello, peer, socket_address
 from lastcall.cluster.directory import SOCKET, ClusterDirectory
 from lastcall.cluster.errors import ControlError
 from lastcall.world.tasks import Tasks, unless

@@ -2,7 +2,7 @@
 is simulated. What happens in it is predicted.
 
 Simulated are the containers (they start at once, and end as `Behaviour` says), volumes, the kernel's rules (a list) and
-the requests (`virtual_load.py`). It has what `cli/rollout/session.py` needs of a cluster, and takes hardly any real
+the requests (`load.py`). It has what `cli/rollout/session.py` needs of a cluster, and takes hardly any real
 time. The composition is that of `control_plane.py` and `node.py`.
 """
 
@@ -19,7 +19,7 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.cluster.propagation import PropagationPlan
-from lastcall.cluster.virtual_load import Behaviour, ServingContainer, VirtualLoad
+from lastcall.cluster.virtual.load import Behaviour, ServingContainer, VirtualLoad
 from lastcall.controllers.manager import run_controllers
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.api import ContainerConfig, PodSandboxConfig

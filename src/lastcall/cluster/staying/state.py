@@ -19,7 +19,7 @@ from lastcall.cluster.errors import ClusterUsageError, DirectoryError, NewerVers
 from lastcall.world.blocking import monotonic, sleep, wall
 
 if TYPE_CHECKING:
-    from lastcall.cluster.credentials import Identity
+    from lastcall.cluster.staying.credentials import Identity
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[int], None]] = {}
@@ -131,7 +131,7 @@ class StateDirectory:
 
     def credentials(self) -> "tuple[Identity, int]":
         """The kept identity and API port; a new identity and port 0 the first time. Raises ClusterUsageError."""
-        from lastcall.cluster.credentials import Identity
+        from lastcall.cluster.staying.credentials import Identity
 
         try:
             found = json.loads(read_file(self._fd, CREDENTIALS_FILE))

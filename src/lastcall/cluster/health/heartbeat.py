@@ -7,7 +7,7 @@ more. A store costs no system call.
 | word | what |
 |---|---|
 | 0 | turns of the loop that were counted, one in two seconds; 0: it does not run yet |
-| 1 | seconds of own time that may pass without one (`hang_rule.py`), 0: as many as usual |
+| 1 | seconds of own time that may pass without one (`decide.py`), 0: as many as usual |
 | 2 | 1: the note is that of the code that ran when the stack was asked for, and no guess |
 | 3 | seconds that a control plane answers without controllers (`restarts.py:serves_alone`) |
 
@@ -23,7 +23,7 @@ from asyncio import AbstractEventLoop
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from lastcall.cluster.hang_rule import HANGS_AFTER_SECONDS
+from lastcall.cluster.health.decide import HANGS_AFTER_SECONDS
 from lastcall.world import walls
 
 BEAT_SECONDS = 2.0

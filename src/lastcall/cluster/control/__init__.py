@@ -1,0 +1,1 @@
+"""How front is talked to: the `socket` of a cluster that stays and its `server`; init's `channel`; a `node`'s end."""

@@ -1,0 +1,1 @@
+"""Published ports: `front` accepts on the host, `carrier` carries on in the node."""

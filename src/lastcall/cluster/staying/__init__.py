@@ -1,0 +1,1 @@
+"""A cluster that stays, on the host's side: `front` runs it, `state` outlives it."""

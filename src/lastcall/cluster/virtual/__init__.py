@@ -1,0 +1,1 @@
+"""Clusters in virtual time: `tree` puts one together, `load` makes its requests."""
