@@ -14,7 +14,8 @@ from lastcall.cri.sandbox.seccomp.bpf import ALLOW, USER_NOTIF, Condition, Rule,
 from lastcall.cri.sandbox.seccomp.container import container_filter
 from lastcall.cri.sandbox.seccomp.profile import ProfileError, compile_profile, load_profile
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
-from lastcall.cri.sandbox.shim import pause, single_id
+from lastcall.cri.sandbox.shim import pause
+from lastcall.cri.sandbox.shim.single_id import filter as single_id
 from lastcall.world import linux
 
 NONE: frozenset[str] = frozenset()

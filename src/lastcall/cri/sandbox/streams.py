@@ -1,6 +1,6 @@
 """File descriptors as the streams of CRI's Exec, Attach and PortForward. Nothing is buffered here.
 
-The descriptors come from the shim (`shim/streaming.py`); the kernel's pipes and sockets are the only buffers.
+The descriptors come from the shim (`shim/streams/verbs.py`); the kernel's pipes and sockets are the only buffers.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 UNCONFINED = "Unconfined"
 
 _CLONE_NEWUSER = 0x1000_0000
-_HELPER_CALL = 0x3FFF  # shim/single_id.py:HELPER_CALL
+_HELPER_CALL = 0x3FFF  # shim/single_id/filter.py:HELPER_CALL
 
 
 def filters_can_be_had() -> bool:

@@ -21,8 +21,9 @@ import stat
 import struct
 import termios
 
-from lastcall.cri.sandbox.shim import filters, identity, idmap, limits, rootfs
+from lastcall.cri.sandbox.shim import identity, idmap, limits, rootfs
 from lastcall.cri.sandbox.shim.rootfs import SetupError
+from lastcall.cri.sandbox.shim.single_id import filters
 from lastcall.world import linux
 
 TYPE_CHECKING = False

@@ -8,14 +8,15 @@ import signal
 import socket
 import time
 
-from lastcall.cri.sandbox.shim import child, dispositions, filters, identity, procfs
+from lastcall.cri.sandbox.shim import child, dispositions, identity, procfs
 from lastcall.cri.sandbox.shim.limits import Limits, MachineKills
 from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
 from lastcall.cri.sandbox.shim.process import Exit, Output, Process, Stdio, launch
-from lastcall.cri.sandbox.shim.single_id_supervisor import Supervisor
-from lastcall.cri.sandbox.shim.taps import Taps
+from lastcall.cri.sandbox.shim.single_id import filters
+from lastcall.cri.sandbox.shim.single_id.supervisor import Supervisor
+from lastcall.cri.sandbox.shim.streams.taps import Taps
 from lastcall.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.timeline import kinds
 from lastcall.world import linux, walls

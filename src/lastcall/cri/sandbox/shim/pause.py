@@ -13,7 +13,8 @@ import signal
 
 from lastcall.cri.sandbox.seccomp import bpf
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
-from lastcall.cri.sandbox.shim import elf, idmap
+from lastcall.cri.sandbox.shim import idmap
+from lastcall.cri.sandbox.shim.single_id import elf
 from lastcall.world import linux
 
 TYPE_CHECKING = False

@@ -30,14 +30,15 @@ import gc
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import limits, namespaces, streaming
+from lastcall.cri.sandbox.shim import limits, namespaces
 from lastcall.cri.sandbox.shim.containers import Container, Context
 from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.process import Exit
-from lastcall.cri.sandbox.shim.streaming import CallError
+from lastcall.cri.sandbox.shim.streams import verbs as streaming
+from lastcall.cri.sandbox.shim.streams.verbs import CallError
 from lastcall.cri.sandbox.shim.wire import Connection, WireError
 from lastcall.world import linux, walls
 from lastcall.world.id_maps import why_not_id_mapped

@@ -8,9 +8,9 @@ import contextlib
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import single_id
 from lastcall.cri.sandbox.shim.identity import capability_mask
 from lastcall.cri.sandbox.shim.rootfs import SetupError
+from lastcall.cri.sandbox.shim.single_id import filter as single_id
 from lastcall.world import linux
 
 TYPE_CHECKING = False

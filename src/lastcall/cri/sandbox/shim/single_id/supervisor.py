@@ -1,4 +1,4 @@
-"""The shim's answers for containers with a single user id (see `single_id.py`), in the words of seccomp_unotify(2).
+"""The shim's answers for containers with a single user id (see `filter.py`), in the words of seccomp_unotify(2).
 
 chown and its like succeed without being done: every file has the one owner anyway. setuid and its like succeed and are
 remembered; getuid goes on to say 0, until the process executes something. That execve is turned into one of our small
@@ -18,7 +18,7 @@ import struct
 
 from lastcall.cri.sandbox.seccomp.syscalls import system_calls
 from lastcall.cri.sandbox.shim.procfs import read as read_proc
-from lastcall.cri.sandbox.shim.single_id import BUFFER_SIZE, HELPER_CALL, HELPER_PATH
+from lastcall.cri.sandbox.shim.single_id.filter import BUFFER_SIZE, HELPER_CALL, HELPER_PATH
 from lastcall.world import linux
 
 TYPE_CHECKING = False

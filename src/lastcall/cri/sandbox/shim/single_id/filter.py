@@ -2,7 +2,7 @@
 
 An ordinary user without a subordinate range has one id, which is root in the container. The kernel refuses every other
 id there (EINVAL), so that images which drop privileges would not start. For a container that runs as root a filter asks
-the shim about such calls instead (`single_id_supervisor.py`). Two parts of that are here: the filter, and the small
+the shim about such calls instead (`supervisor.py`). Two parts of that are here: the filter, and the small
 program by which a process that asked to be user N becomes user N with its next execve.
 
 Only calls for which the container has the capability are answered; without it they fail with EPERM as anywhere. Calls
@@ -16,7 +16,7 @@ import os
 
 from lastcall.cri.sandbox.seccomp import bpf
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
-from lastcall.cri.sandbox.shim import elf
+from lastcall.cri.sandbox.shim.single_id import elf
 from lastcall.world import linux
 
 HELPER_PATH = "/dev/.u"
