@@ -385,8 +385,15 @@ def _explain(outcome: Outcome, life: PodLife | None, printed: _Printed, disrupte
 
 def _with_nobody_else(lost: LostRequest, lives: Sequence[PodLife]) -> LostRequest:
     """With no Pod ready, the rules go on naming one that ends (topology.go:CategorizeEndpoints), and no lag is to
-    blame for what it refuses: there was nobody to send it to. Told where another Pod is known: it came too late."""
-    if lost.cause != "late endpoint" or len(lives) < 2 or any(life.listens(lost.outcome.sent) for life in lives):
+    blame for what it refuses, or is sent after its stop signal: there was nobody else to send it to. Told where another
+    Pod is known: it came too late."""
+    sent = lost.outcome.sent
+    told = next((life.signalled for life in lives if life.name == lost.pod), None)
+    too_late = lost.cause in ("cut off", "never read") and told is not None and sent >= told
+    fresh = lost.outcome.kind not in REUSED
+    if (lost.cause != "late endpoint" and not (too_late and fresh)) or len(lives) < 2:
+        return lost
+    if any(life.listens(sent) for life in lives):
         return lost
     return replace(lost, cause="no endpoint")
 

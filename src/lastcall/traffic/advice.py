@@ -165,9 +165,9 @@ def _advice(
     counts = Counter(each.cause for each in account.lost if not _wants_a_goodbye(each))
     cut = counts["cut off"] + counts["never read"]
     if counts["late endpoint"]:
-        found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, sleep_hooks, longest_lag))
+        found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, port, sleep_hooks, longest_lag))
     elif cut:
-        found.append(_drain(cut, lives, owner, sleep_hooks, longest_lag))
+        found.append(_drain(cut, lives, owner, port, sleep_hooks, longest_lag))
     found += [_goodbye(kind, count) for kind, count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
@@ -242,18 +242,29 @@ def _let_the_proxy_end_first(
 
 
 def _drain(
-    count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool, longest_lag: float
+    count: int,
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    port: int | str,
+    sleep_hooks: bool,
+    longest_lag: float,
 ) -> Advice:
     """What was cut off came while the rules still named the Pod, or is the application's own to finish."""
-    if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in lives):
-        return _sleep_before_stop(count, lives, owner, sleep_hooks, longest_lag)
+    replaced = _replaced(lives)
+    if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in replaced):
+        return _sleep_before_stop(count, lives, owner, port, sleep_hooks, longest_lag)
     return Advice("cutOff", fix("cutOff"), count)
 
 
 def _sleep_before_stop(
-    count: int, lives: Sequence[PodLife], owner: dict[str, Any], sleep_hooks: bool, longest_lag: float
+    count: int,
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    port: int | str,
+    sleep_hooks: bool,
+    longest_lag: float,
 ) -> Advice:
-    lag = max((life.routing_lag or 0.0 for life in lives), default=0.0)
+    lag = max((life.routing_lag or 0.0 for life in _replaced(lives) or lives), default=0.0)
     seconds = max(1, math.ceil(max(lag, longest_lag) + SPARE_SECONDS))
     spec, grace = owner["spec"]["template"]["spec"], grace_of(owner)
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _in_a_hurry(spec, seconds)}
@@ -266,9 +277,30 @@ def _sleep_before_stop(
     facts = {"grace": more, "lag": f"{lag:.2f}", "later": later}
     if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
         return Advice("lateEndpoint", fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts), count)
-    hook, them = next(iter(hooks.values())), "it" if count == 1 else "them"
-    sentence = fix("lateEndpoint", hook=hook.text, them=them, **facts)
+    facts |= {"hook": next(iter(hooks.values())).text, "them": "it" if count == 1 else "them", "on": ""}
+    misplaced, name = "", _behind(spec, port)["name"]
+    if name in hooks and (others := _hooks_of_others(spec, name)):
+        misplaced = fix("lateEndpoint", "hookElsewhere", others=" and ".join(others), name=name, port=port)
+        facts |= {"hook": hooks[name].text, "on": f" on {name}"}
+    sentence = f"{misplaced}{fix('lateEndpoint', **facts)}"
     return Advice("lateEndpoint", sentence, count, _hooks_patch(owner, hooks, needed))
+
+
+def _replaced(lives: Sequence[PodLife]) -> list[PodLife]:
+    """The Pods that another one could stand in for when they were told to stop. With none the rules go on naming one
+    that ends: how long they do is no lag, and no hook changes it."""
+    ended = [life for life in lives if life.signalled is not None]
+    return [
+        life
+        for life in ended
+        if len(lives) < 2 or any(other.listens(life.signalled or 0.0) for other in lives if other is not life)
+    ]
+
+
+def _hooks_of_others(pod_spec: dict[str, Any], serving: str) -> list[str]:
+    """The containers that have a preStop hook, where the one that serves has none."""
+    hooked = [each["name"] for each in pod_spec["containers"] if (each.get("lifecycle") or {}).get("preStop")]
+    return [] if serving in hooked else hooked
 
 
 def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks: bool = True) -> dict[str, Any]:
@@ -377,12 +409,26 @@ def _never_fewer(count: int, owner: dict[str, Any], disrupt: str) -> Advice:
     if disrupt == "rollout" and field:
         rolling = (spec.get(field) or {}).get("rollingUpdate") or {}
         surge = rolling.get("maxSurge") or 0
+        if not surge and (what := _for_one_pod(spec)):
+            return Advice("noEndpoint", fix("noEndpoint", "oneAtATime", what=what), count)
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": surge or 1}}
         return Advice("noEndpoint", fix("noEndpoint"), count, {"spec": {field: strategy}})
     if kind == "DaemonSet":
         return Advice("noEndpoint", fix("noEndpoint", "daemonSet"), count)
     replicas = {"spec": {"replicas": spec.get("replicas", 1) + 1}}
     return Advice("noEndpoint", fix("noEndpoint", "replicas"), count, replicas)
+
+
+def _for_one_pod(spec: dict[str, Any]) -> str:
+    """What two Pods may not have at the same time, "" for nothing: a port of the node; and a claim, where the update
+    ends the old Pod first (Recreate), for that is mostly why it does."""
+    pod = spec["template"]["spec"]
+    ports = [port["hostPort"] for each in pod["containers"] for port in each.get("ports") or () if port.get("hostPort")]
+    if ports:
+        return f"hostPort {ports[0]}"
+    claims = [(each.get("persistentVolumeClaim") or {}).get("claimName") for each in pod.get("volumes") or ()]
+    recreated = (spec.get("strategy") or {}).get("type") == "Recreate"
+    return next((f"PersistentVolumeClaim {claim}" for claim in claims if claim and recreated), "")
 
 
 def _in_template(pod_spec: dict[str, Any]) -> dict[str, Any]:

@@ -88,6 +88,14 @@ def test_what_the_only_pod_refuses_while_it_ends_is_for_want_of_another_one() ->
     assert [each.cause for each in account([outcome], [ending, later, other], [], 5.0).lost] == ["late endpoint"]
 
 
+def test_what_is_sent_to_the_only_pod_after_its_stop_signal_is_for_want_of_another_one_too() -> None:
+    ending = life(unrouted=None)  # its signal at 12
+    later = PodLife("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
+    for sent, cause in ((12.5, "no endpoint"), (11.5, "cut off")):
+        outcome = request(sent, 15, "reset before bytes", age=0.0)
+        assert [each.cause for each in account([outcome], [ending, later], [], 5.0).lost] == [cause]
+
+
 def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_did_not_listen() -> None:
     ending, healthy = life(unrouted=14.0), PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
     outcome = request(12.5, lost="refused", served_by="")

@@ -153,6 +153,58 @@ def test_an_update_keeps_its_surge_and_a_deletion_asks_for_replicas() -> None:
     assert nobody(deployment(replicas=1), "drain").patch == {"spec": {"replicas": 2}}
 
 
+@pytest.mark.parametrize(
+    ("strategy", "field", "what"),
+    [
+        ({"type": "Recreate"}, {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]},
+         "PersistentVolumeClaim data"),
+        ({"type": "Recreate"}, {"hostPort": 80}, "hostPort 80"),
+        ({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}, {"hostPort": 80},
+         "hostPort 80"),
+    ],
+)  # fmt: skip
+def test_an_update_that_may_not_run_two_pods_at_a_time_gets_no_patch_that_wants_two(
+    strategy: dict[str, Any], field: dict[str, Any], what: str
+) -> None:
+    owner = deployment(strategy=strategy)
+    spec = owner["spec"]["template"]["spec"]
+    if "hostPort" in field:
+        spec["containers"][0]["ports"][0].update(field)
+    else:
+        spec.update(field)
+    judgement = nobody(owner, "rollout")
+    assert judgement.patch == {} and f"if two Pods may have {what} at the same time" in judgement.sentence
+    assert nobody(deployment(strategy={"type": "Recreate"}), "rollout").patch
+
+
+def test_a_pod_that_no_other_stands_in_for_is_not_told_to_wait_for_rules_that_go_on_naming_it() -> None:
+    ending = PodLife("e", **POD, ready=0.5, routed=1.0, deleted=10.0, term=11.0, exited=11.1, unrouted=15.0)
+    later = PodLife("l", name="web-2", ip="10.244.0.3", ready=14.0, routed=15.0)
+    other = PodLife("o", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1)
+    cut = Outcome(2, "fresh", 10.99, 10.99, 11.05, 0, 0.0, 0, "10.244.0.2", "reset before bytes")
+    for lives, id_ in (([ending, later], "cutOff"), ([ending, later, other], "lateEndpoint")):
+        found = account([good(1, 9.0), cut], lives, [], 5.0)
+        assert [each.id for each in judge(found, lives, deployment(), 8080).advice] == [id_]
+
+
+def test_a_hook_on_a_container_that_does_not_serve_is_told_as_such() -> None:
+    owner = deployment()
+    owner["spec"]["template"]["spec"]["containers"][1]["lifecycle"] = {"preStop": {"sleep": {"seconds": 10}}}
+    judgement = too_late(owner)
+    assert (
+        "The preStop hook of log does not keep app waiting, which serves port 8080 and has none" in judgement.sentence
+    )
+    assert "A preStop hook `sleep: {seconds: 3}` on app would have saved it" in judgement.sentence
+    after = patched(owner, judgement)["containers"]
+    assert [each["lifecycle"]["preStop"]["sleep"]["seconds"] for each in after] == [3, 10]
+
+
+def test_a_hook_of_each_container_is_no_hook_on_the_wrong_one() -> None:
+    owner = deployment({"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}})
+    owner["spec"]["template"]["spec"]["containers"][1]["lifecycle"] = {"preStop": {"sleep": {"seconds": 10}}}
+    assert "does not keep" not in too_late(owner).sentence
+
+
 def test_what_would_change_nothing_is_no_patch() -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     judgement = nobody(deployment(strategy=rolling), "rollout")

@@ -10,8 +10,10 @@ REQUESTS: Mapping[str, Cause] = {
         remedy="A preStop sleep longer than the lag: the Pod goes on serving until every sender has heard of it.",
         texts={"": "sent to a Pod that had already stopped listening: the sender had not been told yet"},
         fixes={
-            "": "A preStop hook `$hook`$grace would have saved $them: the rules changed up to $lag s after the "
+            "": "A preStop hook `$hook`$on$grace would have saved $them: the rules changed up to $lag s after the "
             "DELETE$later, and the Pod would have gone on serving so long.",
+            "hookElsewhere": "The preStop hook of $others does not keep $name waiting, which serves port $port and has "
+            "none: it got its stop signal at once. ",
             "hookThere": "A preStop hook that first waits $seconds s$grace would keep the Pod serving until the rules "
             "have changed, up to $lag s after the DELETE$later; $why, so let that one wait before it does anything "
             "else.",
@@ -133,9 +135,11 @@ REQUESTS: Mapping[str, Cause] = {
     "noEndpoint": Cause(
         title="The Service had no Pod to send requests to.",
         remedy="maxUnavailable: 0 with maxSurge: 1, or more replicas: a Pod has to be left to serve.",
-        texts={"": "refused by the node: the Service had no Pod to send them to"},
+        texts={"": "sent while the Service had no Pod that could serve them"},
         fixes={
             "": "maxUnavailable: 0 would keep the old Pods until the new ones are ready.",
+            "oneAtATime": "The update ends the old Pod before the new one is ready. maxUnavailable: 0 with maxSurge: 1 "
+            "would keep it until then, if two Pods may have $what at the same time.",
             "replicas": "More replicas would leave a Pod to serve.",
             "daemonSet": "A DaemonSet has one Pod on each node: more nodes would leave a Pod to serve.",
             "unready": "Pods that nothing ended were not ready meanwhile: their readiness probes failed. The load was "
