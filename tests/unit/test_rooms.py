@@ -1,0 +1,317 @@
+"""Where things stand: rules in pure modules, folders that one can look over, packages without circles.
+
+Read from the source itself, as in `test_architecture.py`.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "src" / "lastcall"
+FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+MODULES = {("lastcall/" + name).removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in FILES}
+
+MOST_ENTRIES = 27
+"""Modules, packages and data files of one folder; about 25 is what one looks over."""
+
+MORE_ENTRIES: dict[str, int] = {}
+"""Folders that may have more, and how many."""
+
+TABLES = (
+    "api/claims.py",
+    "api/custom/kinds.py",
+    "api/custom/structural.py",
+    "api/defaults/kinds.py",
+    "api/defaults/workloads.py",
+    "api/features/disabled_fields.py",
+    "api/features/gates.py",
+    "api/patch/apply.py",
+    "api/pods/references.py",
+    "api/pods/restart_rules.py",
+    "api/pods/spec.py",
+    "api/quantity.py",
+    "api/quota/counting.py",
+    "api/quota/scopes.py",
+    "api/scheduling.py",
+    "api/selectors.py",
+    "api/validation.py",
+    "apiserver/admission/classes.py",
+    "apiserver/admission/limits.py",
+    "apiserver/admission/pod_security/baseline.py",
+    "apiserver/admission/pod_security/checks.py",
+    "apiserver/admission/pod_security/restricted.py",
+    "apiserver/admission/priority.py",
+    "apiserver/admission/storage.py",
+    "apiserver/auth/node_rules.py",
+    "apiserver/auth/rbac.py",
+    "apiserver/deletion.py",
+    "apiserver/fieldmanager/compare.py",
+    "apiserver/fieldmanager/fields.py",
+    "apiserver/fieldmanager/manager.py",
+    "apiserver/fieldmanager/merge.py",
+    "apiserver/requestinfo.py",
+    "cli/exit_status.py",
+    "cli/image/text.py",
+    "cli/linting/comments.py",
+    "cli/manifests/not_simulated.py",
+    "cli/manifests/workloads.py",
+    "cli/rollout/workload.py",
+    "cli/waiting/causes.py",
+    "cli/waiting/not_well.py",
+    "cli/waiting/why_not_ready.py",
+    "cluster/egress/outside.py",
+    "cluster/health/faults.py",
+    "cluster/health/restarts.py",
+    "cluster/layout.py",
+    "cluster/propagation.py",
+    "cluster/published/port.py",
+    "controllers/cronjob/schedule.py",
+    "controllers/deployment/revisions.py",
+    "controllers/deployment/rolling.py",
+    "controllers/deployment/scaling.py",
+    "controllers/deployment/status.py",
+    "controllers/garbagecollector/graph.py",
+    "controllers/job/backoff.py",
+    "controllers/job/indexes.py",
+    "controllers/job/pods.py",
+    "controllers/job/tracking.py",
+    "controllers/namespace/conditions.py",
+    "controllers/nodes/health.py",
+    "controllers/nodes/taints.py",
+    "controllers/nodes/zones.py",
+    "controllers/quota/status.py",
+    "controllers/replicaset/ranking.py",
+    "controllers/replicaset/status.py",
+    "controllers/statefulset/claims.py",
+    "cri/docker_config.py",
+    "cri/sandbox/address_pool.py",
+    "cri/sandbox/cni/rules.py",
+    "cri/sandbox/cni/versions.py",
+    "cri/sandbox/images/reference.py",
+    "cri/sandbox/images/registry_auth.py",
+    "cri/sandbox/runtime_status.py",
+    "lint/commands.py",
+    "lint/mounted.py",
+    "lint/names.py",
+    "lint/patching.py",
+    "lint/suppressing.py",
+    "node/admission/critical_pods.py",
+    "node/pods/cgroups.py",
+    "node/pods/resources.py",
+    "node/pods/restart_all.py",
+    "node/pods/spec.py",
+    "node/runtime/container_config.py",
+    "node/status/conditions.py",
+    "node/status/containers.py",
+    "node/status/phase.py",
+    "node/stopping/grace.py",
+    "node/versions.py",
+    "node/workers/transitions.py",
+    "proxy/dns_records.py",
+    "proxy/rules.py",
+    "proxy/table.py",
+    "proxy/table_state.py",
+    "proxy/topology.py",
+    "proxy/view.py",
+    "scheduler/filters.py",
+    "scheduler/placement.py",
+    "scheduler/pod_affinity.py",
+    "scheduler/preemption.py",
+    "scheduler/ranking.py",
+    "scheduler/scores.py",
+    "scheduler/terms.py",
+    "scheduler/topology_spread.py",
+    "scheduler/volume_binding.py",
+    "timeline/catalogue/lookup.py",
+    "timeline/causes/decided.py",
+    "timeline/causes/twice.py",
+    "timeline/ending.py",
+    "timeline/explain.py",
+    "timeline/facts/budget.py",
+    "timeline/facts/containers.py",
+    "timeline/facts/finalizers.py",
+    "timeline/facts/never_started.py",
+    "timeline/facts/pid1.py",
+    "timeline/findings/around.py",
+    "timeline/findings/children.py",
+    "timeline/findings/restarts.py",
+    "timeline/findings/rules.py",
+    "timeline/findings/why.py",
+    "timeline/kinds.py",
+    "timeline/node_facts.py",
+    "timeline/picture/axis.py",
+    "timeline/picture/lanes.py",
+    "timeline/render/bars.py",
+    "timeline/shell_script.py",
+    "timeline/verdict.py",
+    "timeline/versions.py",
+    "timeline/wording.py",
+    "traffic/account.py",
+    "traffic/advice.py",
+    "traffic/advice_check.py",
+    "traffic/bounds.py",
+    "traffic/container_runs.py",
+    "traffic/control.py",
+    "traffic/find_safe.py",
+    "traffic/hooks.py",
+    "traffic/kind_ends.py",
+    "traffic/latency.py",
+    "traffic/lives.py",
+    "traffic/outcome.py",
+    "traffic/patches.py",
+    "traffic/thresholds.py",
+)
+"""Pure modules with a name of their own; those called `decide.py` are found by it."""
+
+PURE = sorted({*TABLES, *(name for name in FILES if name.rpartition("/")[2] == "decide.py")})
+
+NO_RULE_USES = (
+    "aiohttp",
+    "asyncio",
+    "lastcall.client",
+    "lastcall.store",
+    "lastcall.world",
+    "os",
+    "random",
+    "select",
+    "socket",
+    "subprocess",
+    "threading",
+    "time",
+)
+BUT = {
+    "lastcall.world.clock.rfc3339",  # writes a time that it is given
+    "lastcall.world.clock.parse_rfc3339",
+    "lastcall.world.delays",  # a delay as data
+    "lastcall.world.walls.REQUEST",  # a word
+    "random.Random",  # the type of what is given
+}
+
+STUTTERS = {"node/node_status.py"}  # the status of a Node
+
+CIRCLES: set[frozenset[str]] = set()
+"""Entries of one folder that import each other when they are loaded. Only to be shortened."""
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """Full names of everything a module imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def impure(tree: ast.Module) -> set[str]:
+    """What a rule must not have: coroutines, and names from where time, tasks, clients and the kernel are."""
+    waits = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    found = {type(node).__name__ for node in ast.walk(tree) if isinstance(node, waits)}
+    found |= {name for name in imports(tree) if _is_in(name, NO_RULE_USES) and not _is_in(name, BUT)}
+    return found
+
+
+def _is_in(name: str, modules: tuple[str, ...] | set[str]) -> bool:
+    return any(name == module or name.startswith(module + ".") for module in modules)
+
+
+def loaded(tree: ast.Module) -> Iterator[str]:
+    """The modules of lastcall that loading a module loads: not those in functions or for type checkers."""
+    todo: list[ast.AST] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            todo += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                yield from (each for each in (module if module in MODULES else node.module,) if each in MODULES)
+        todo += ast.iter_child_nodes(node)
+
+
+def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The groups of two and more nodes of which each leads to all others."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        seen, todo = set[str](), [start]
+        while todo:
+            for each in graph.get(todo.pop(), ()):
+                if each not in seen:
+                    seen.add(each)
+                    todo.append(each)
+        reached[start] = seen
+    groups = {frozenset(b for b in reached[a] if a in reached.get(b, ())) for a in graph if a in reached[a]}
+    return {group for group in groups if len(group) > 1}
+
+
+def between_entries(modules: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Circles between the entries (modules and packages) of each folder, for modules and what each of them loads."""
+    found: set[frozenset[str]] = set()
+    for folder in {module.rpartition(".")[0] for module in modules} - {""}:
+        graph: dict[str, set[str]] = {}
+        for module, others in modules.items():
+            if module.startswith(folder + "."):
+                entry = _entry(module, folder)
+                inside = {_entry(other, folder) for other in others if other.startswith(folder + ".")}
+                graph.setdefault(entry, set()).update(inside - {entry})
+        found |= circles(graph)
+    return found
+
+
+def _entry(module: str, folder: str) -> str:
+    return f"{folder}.{module[len(folder) + 1 :].split('.')[0]}"
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_a_rule_waits_for_nothing_and_asks_nobody(name: str) -> None:
+    assert not impure(FILES[name])
+
+
+def test_tables_are_named_once() -> None:
+    assert len(set(TABLES)) == len(TABLES)
+    assert [name for name in TABLES if name.endswith("/decide.py") or name not in FILES] == []
+
+
+def test_no_folder_is_too_full_to_look_over() -> None:
+    sizes = {
+        folder.relative_to(ROOT).as_posix(): sum(each.name != "__pycache__" for each in folder.iterdir())
+        for folder in (ROOT, *ROOT.rglob("*/"))
+        if folder.is_dir() and folder.name != "__pycache__"
+    }
+    assert {name: size for name, size in sizes.items() if size > MORE_ENTRIES.get(name, MOST_ENTRIES)} == {}
+    assert [name for name in MORE_ENTRIES if sizes.get(name, 0) <= MOST_ENTRIES] == [], "no exception is needed"
+
+
+def test_a_package_says_what_it_holds() -> None:
+    assert [name for name, tree in FILES.items() if name.endswith("__init__.py") and not ast.get_docstring(tree)] == []
+
+
+def test_no_module_repeats_its_package_s_name() -> None:
+    stuttering = [
+        name
+        for name in FILES
+        if name.count("/") and name.split("/")[-1].removesuffix(".py").startswith(name.split("/")[-2] + "_")
+    ]
+    assert set(stuttering) == STUTTERS
+
+
+def test_packages_have_no_circles_but_those_listed() -> None:
+    assert between_entries({module: set(loaded(FILES[name])) for module, name in MODULES.items()}) == CIRCLES
+
+
+def test_the_checks_see_what_they_are_for() -> None:
+    bad = ast.parse("from lastcall.world.clock import now\nasync def f():\n    import time\n    await g()\n")
+    assert impure(bad) == {"AsyncFunctionDef", "Await", "lastcall.world.clock.now", "time"}
+    assert not impure(ast.parse("from lastcall.world.clock import rfc3339\nfrom lastcall.api.meta import Object\n"))
+    lazy = "if TYPE_CHECKING:\n    from lastcall.api import meta\ndef f():\n    from lastcall.api import names\n"
+    assert set(loaded(ast.parse(lazy + "try:\n    from lastcall.api.field import Problem\nfinally:\n    pass\n"))) == {
+        "lastcall.api.field"
+    }
+    graph = {"p.a.x": {"p.b.x"}, "p.b.y": {"p.a.y"}, "p.c": {"p.a.x"}}
+    assert between_entries(graph) == {frozenset({"p.a", "p.b"})}
