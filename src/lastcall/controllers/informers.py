@@ -13,7 +13,6 @@ from lastcall.client.informer import IndexFunction, Informer
 from lastcall.controllers.ownership import orphans_of, owner_value
 from lastcall.controllers.pods.owned import PodsByOwner
 from lastcall.controllers.pods.routes import PodRoutes
-from lastcall.controllers.services.endpointslice.decide import is_managed
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -39,6 +38,12 @@ def by_controller(obj: Object) -> tuple[str, ...]:
 def by_node(pod: Object) -> tuple[str, ...]:
     node = (pod.get("spec") or {}).get("nodeName")
     return (node,) if node else ()
+
+
+def is_managed(service: Object) -> bool:
+    """False for Services without a selector and ExternalName ones: their endpoints are left alone."""
+    spec = service.get("spec", {})
+    return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
 
 def by_selecting(service: Object) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lastcall.node.pods.runtime_pod import RunningPod
+from lastcall.node.runtime.backoff import BackoffError
 from lastcall.node.workers import transitions as t
 from lastcall.node.workers.transitions import (
-    BackoffError,
     Cause,
     KillPodOptions,
     PodSyncStatus,

@@ -10,7 +10,7 @@ default there.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lastcall.api.errors import StatusError, forbidden, is_not_found
 from lastcall.api.meta import Object, name_of
@@ -30,9 +30,11 @@ from lastcall.api.resource_lists import (
 from lastcall.api.resources import PODS, RESOURCEQUOTAS, Resource
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
-from lastcall.apiserver.registry.generic import GenericStore
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.world.clock import now, rfc3339_now
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.registry.generic import GenericStore
 
 Release = Callable[[], Awaitable[None]]
 """Gives back what was taken."""
@@ -109,7 +111,7 @@ def without_amounts(quota: Object, amounts: Resources) -> Resources:
 
 
 async def charge(
-    kinds: Mapping[Resource, GenericStore],
+    kinds: "Mapping[Resource, GenericStore]",
     context: RequestContext,
     resource: Resource,
     new: Object,
@@ -148,7 +150,7 @@ def _giving_back(amounts: Resources) -> Callable[[Object], Resources]:
     return lambda quota: without_amounts(quota, amounts)
 
 
-async def _write(store: GenericStore, namespace: str, name: str, change: Callable[[Object], Resources]) -> bool:
+async def _write(store: "GenericStore", namespace: str, name: str, change: Callable[[Object], Resources]) -> bool:
     """Write a quota's `used` as `change` makes it of what is stored; False when the quota is gone."""
 
     def transform(stored: Object) -> Object:
@@ -166,5 +168,5 @@ async def _write(store: GenericStore, namespace: str, name: str, change: Callabl
     return True
 
 
-def _moment(store: GenericStore) -> Callable[[], str]:
+def _moment(store: "GenericStore") -> Callable[[], str]:
     return lambda: rfc3339_now(store.shared.world.clock)

@@ -7,6 +7,7 @@ Sources: plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, annotations_of
 from lastcall.api.pods.references import (
@@ -19,7 +20,9 @@ from lastcall.api.pods.references import (
 )
 from lastcall.api.resources import PERSISTENTVOLUMES, PODS, Resource
 from lastcall.apiserver.auth.node_rules import Related
-from lastcall.apiserver.strategies.pod import PodsOfNodes
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.strategies.pod import PodsOfNodes
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
@@ -39,7 +42,7 @@ class NodeGraph:
         self,
         get: Callable[[Resource, str, str], Awaitable[Object | None]],
         list_all: Callable[[Resource, str], Awaitable[list[Object]]],
-        pods: PodsOfNodes,
+        pods: "PodsOfNodes",
     ) -> None:
         self._get = get
         self._list = list_all

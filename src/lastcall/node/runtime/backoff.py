@@ -6,6 +6,14 @@ CONTAINER_BACK_OFF_SECONDS = 10.0
 MAX_CONTAINER_BACK_OFF_SECONDS = 300.0
 
 
+class BackoffError(Exception):
+    """A sync that failed only because something backs off. `expires_ns` is wall clock nanoseconds."""
+
+    def __init__(self, message: str, expires_ns: int) -> None:
+        super().__init__(message)
+        self.expires_ns = expires_ns
+
+
 @dataclass(slots=True)
 class _Entry:
     backoff_ns: int

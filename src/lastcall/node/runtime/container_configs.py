@@ -1,6 +1,7 @@
 """The CRI configuration of a container, from its Pod, the node and what other objects say."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from lastcall.api.features.gates import CONTAINER_STOP_SIGNALS, FeatureGates
 from lastcall.api.meta import Object, uid_of
@@ -10,12 +11,14 @@ from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ContainerConfig, Image
 from lastcall.node.interfaces import VolumeManager
-from lastcall.node.kubelet_config import KubeletConfig
 from lastcall.node.pods.spec import is_host_network_pod, is_static_pod
 from lastcall.node.runtime.container_config import generate_container_config
 from lastcall.node.runtime.environment import APISources, ContainerConfigError, make_environment
 from lastcall.node.runtime.pleg import PodLifecycleEventGenerator
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.node.kubelet_config import KubeletConfig
 
 SERVICES_TIMEOUT_SECONDS = 5.0
 
@@ -28,7 +31,7 @@ class ContainerConfigs:
         *,
         world: World,
         client: Client,
-        config: KubeletConfig,
+        config: "KubeletConfig",
         volumes: VolumeManager,
         pleg: PodLifecycleEventGenerator,
         gates: FeatureGates,

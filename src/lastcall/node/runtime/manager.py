@@ -17,14 +17,13 @@ from lastcall.node.pods.spec import (
     is_host_network_pod,
     is_restartable_init_container,
 )
-from lastcall.node.runtime.backoff import Backoff
+from lastcall.node.runtime.backoff import Backoff, BackoffError
 from lastcall.node.runtime.decide import PodActions, compute_pod_actions, hash_container
 from lastcall.node.runtime.notices import RuntimeNotices
 from lastcall.node.runtime.start_container import ContainerStarter, StartContainerError
 from lastcall.node.status.reason_cache import LastStartErrors
 from lastcall.node.stopping.kill_container import ContainerKiller
 from lastcall.node.stopping.kill_pod import PodKiller
-from lastcall.node.workers.transitions import BackoffError
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.world import World

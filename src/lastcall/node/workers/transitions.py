@@ -31,6 +31,7 @@ from random import Random
 from lastcall.api.meta import Object, is_terminating, uid_of
 from lastcall.node.pods.runtime_pod import RunningPod, is_terminal, pod_full_name
 from lastcall.node.pods.spec import is_static_pod
+from lastcall.node.runtime.backoff import BackoffError
 from lastcall.node.stopping.grace import effective_grace_period_of
 
 
@@ -400,14 +401,6 @@ BACK_OFF_ON_TRANSIENT_ERROR_SECONDS = 1.0
 MAX_BACK_OFF_SECONDS = 60.0
 JITTER = 0.5
 NETWORK_NOT_READY = "network is not ready"
-
-
-class BackoffError(Exception):
-    """A sync that failed only because something backs off. `expires_ns` is wall clock nanoseconds."""
-
-    def __init__(self, message: str, expires_ns: int) -> None:
-        super().__init__(message)
-        self.expires_ns = expires_ns
 
 
 def requeue_delay(error: BaseException | None, *, phase_transition: bool, random: Random, now_ns: int) -> float:

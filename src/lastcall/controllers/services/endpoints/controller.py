@@ -11,14 +11,13 @@ from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.errors import namespace_is_terminating
-from lastcall.controllers.informers import NAMESPACE, SELECTING, Informers
+from lastcall.controllers.informers import NAMESPACE, SELECTING, Informers, is_managed
 from lastcall.controllers.services.endpoints.decide import (
     LABEL_MANAGED_BY,
     MANAGED_BY,
     desired_endpoints,
     is_up_to_date,
 )
-from lastcall.controllers.services.endpointslice.decide import is_managed
 from lastcall.controllers.services.endpointslice.triggers import (
     TriggerTimeTracker,
     pod_endpoints_changed,

@@ -17,14 +17,13 @@ from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit, WorkQueue
 from lastcall.controllers.errors import namespace_is_terminating
-from lastcall.controllers.informers import SELECTING
+from lastcall.controllers.informers import SELECTING, is_managed
 from lastcall.controllers.services.endpointslice.decide import (
     LABEL_MANAGED_BY,
     LABEL_SERVICE_NAME,
     MANAGED_BY,
     Memo,
     Plan,
-    is_managed,
     reconcile,
 )
 from lastcall.controllers.services.endpointslice.triggers import (

@@ -103,12 +103,6 @@ def address_types(service: Object) -> tuple[str, ...]:
     return ("IPv6",) if ":" in (spec.get("clusterIP") or "") else ("IPv4",)
 
 
-def is_managed(service: Object) -> bool:
-    """Services without a selector and ExternalName ones are left alone."""
-    spec = service.get("spec", {})
-    return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
-
-
 def pod_ready(pod: Object) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
