@@ -4,6 +4,7 @@ Read from the source itself, as in `test_architecture.py`.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -303,6 +304,15 @@ def test_no_module_repeats_its_package_s_name() -> None:
 
 def test_packages_have_no_circles_but_those_listed() -> None:
     assert between_entries({module: set(loaded(FILES[name])) for module, name in MODULES.items()}) == CIRCLES
+
+
+def test_the_paths_in_architecture_are_true() -> None:
+    text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
+    paths = set(re.findall(r"`((?:[\w.-]+/)*[\w-]+\.py)(?::\w+(?:\.\w+)?)?`", text))
+    files = {"/" + path.relative_to(ROOT.parents[1]).as_posix() for top in ("src", "tests", "bench")
+             for path in (ROOT.parents[1] / top).rglob("*.py")}  # fmt: skip
+    assert [path for path in sorted(paths) if not any(file.endswith("/" + path) for file in files)] == []
+    assert len(paths) > 100, "the pattern no longer finds them"
 
 
 def test_the_checks_see_what_they_are_for() -> None:
