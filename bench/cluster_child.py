@@ -13,7 +13,8 @@ import time
 from typing import Any
 
 from lastcall.api.resources import PODS
-from lastcall.cluster.embedded import EmbeddedCluster
+from lastcall.cluster import embedded
+from lastcall.cluster.embedded import Running
 from lastcall.cluster.options import ClusterOptions
 
 SETTLE_SECONDS = 0.02
@@ -32,7 +33,7 @@ def pod(name: str) -> dict[str, Any]:
     }
 
 
-async def until_running(cluster: EmbeddedCluster, name: str) -> int:
+async def until_running(cluster: Running, name: str) -> int:
     """The monotonic time at which a client saw phase Running."""
     async with cluster.client.watch(PODS, "default", field_selector=f"metadata.name={name}") as events:
         async for event in events:
@@ -41,7 +42,7 @@ async def until_running(cluster: EmbeddedCluster, name: str) -> int:
     raise RuntimeError("the watch ended")
 
 
-async def until_gone(cluster: EmbeddedCluster, name: str, version: str, watching: asyncio.Event) -> int:
+async def until_gone(cluster: Running, name: str, version: str, watching: asyncio.Event) -> int:
     """The monotonic time at which a client saw DELETED; `watching` is set when its watch is open."""
     async with cluster.client.watch(
         PODS, "default", field_selector=f"metadata.name={name}", resource_version=version
@@ -53,7 +54,7 @@ async def until_gone(cluster: EmbeddedCluster, name: str, version: str, watching
     raise RuntimeError("the watch ended")
 
 
-def tree_memory(cluster: EmbeddedCluster) -> dict[str, float]:
+def tree_memory(cluster: Running) -> dict[str, float]:
     """PSS in MB of every process of lastcall itself (front included, containers not)."""
     sizes = {}
     for role, pid in {"front": os.getpid(), **cluster.host_pids()}.items():
@@ -62,7 +63,7 @@ def tree_memory(cluster: EmbeddedCluster) -> dict[str, float]:
     return sizes
 
 
-def tree_cpu(cluster: EmbeddedCluster) -> dict[str, float]:
+def tree_cpu(cluster: Running) -> dict[str, float]:
     """Milliseconds of CPU that the processes of lastcall itself used so far (front included, containers not)."""
     used = {}
     for role, pid in {"front": os.getpid(), **cluster.host_pids()}.items():
@@ -74,7 +75,7 @@ def tree_cpu(cluster: EmbeddedCluster) -> dict[str, float]:
     return used
 
 
-async def start(cluster: EmbeddedCluster, spawned: int) -> dict[str, Any]:
+async def start(cluster: Running, spawned: int) -> dict[str, Any]:
     await cluster.connect()
     await cluster.wait_node_ready()
     ready = time.monotonic_ns()
@@ -91,7 +92,7 @@ async def start(cluster: EmbeddedCluster, spawned: int) -> dict[str, Any]:
     return result
 
 
-async def create(cluster: EmbeddedCluster, name: str) -> None:
+async def create(cluster: Running, name: str) -> None:
     """Create, waiting for the default ServiceAccount as clients of a new cluster do."""
     from lastcall.api.errors import StatusError
 
@@ -105,7 +106,7 @@ async def create(cluster: EmbeddedCluster, name: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def life(cluster: EmbeddedCluster, name: str) -> tuple[float, float]:
+async def life(cluster: Running, name: str) -> tuple[float, float]:
     """(create → Running, DELETE → gone) of one Pod, in ms."""
     begin = time.monotonic_ns()
     await cluster.client.create(PODS, pod(name), "default")
@@ -123,7 +124,7 @@ async def life(cluster: EmbeddedCluster, name: str) -> tuple[float, float]:
     return created, (await gone - begin) / 1e6
 
 
-async def burst(cluster: EmbeddedCluster, names: list[str]) -> tuple[float, float]:
+async def burst(cluster: Running, names: list[str]) -> tuple[float, float]:
     """The same of Pods that are created at once and deleted at once: until the last."""
     begin = time.monotonic_ns()
     await asyncio.gather(*(cluster.client.create(PODS, pod(name), "default") for name in names))
@@ -143,14 +144,14 @@ async def burst(cluster: EmbeddedCluster, names: list[str]) -> tuple[float, floa
     return created, (max(await asyncio.gather(*gone)) - begin) / 1e6
 
 
-async def warm(cluster: EmbeddedCluster) -> None:
+async def warm(cluster: Running) -> None:
     await cluster.connect()
     await cluster.wait_node_ready()
     await create(cluster, "warm")
     await until_running(cluster, "warm")
 
 
-async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
+async def pods(cluster: Running, count: int) -> dict[str, Any]:
     await warm(cluster)
     lives = [await life(cluster, f"p{number}") for number in range(count)]
     created, deleted = zip(*lives, strict=True)
@@ -159,7 +160,7 @@ async def pods(cluster: EmbeddedCluster, count: int) -> dict[str, Any]:
     return result
 
 
-async def serve(cluster: EmbeddedCluster) -> None:
+async def serve(cluster: Running) -> None:
     """`pod` or `burst N` on a line of standard input → JSON of its times on a line; the end of input ends it."""
     await warm(cluster)
     print(json.dumps({}), flush=True)
@@ -187,8 +188,7 @@ async def serve(cluster: EmbeddedCluster) -> None:
 
 def main() -> None:
     spawned = int(os.environ.get("SPAWNED_NS", time.monotonic_ns()))
-    cluster = EmbeddedCluster(ClusterOptions())
-    cluster.start()
+    cluster = embedded.start(ClusterOptions())
     try:
         if sys.argv[1] == "start":
             result = asyncio.run(start(cluster, spawned))

@@ -19,7 +19,7 @@ from bench.cluster_child import create, pod, until_gone, until_running
 from bench.figures import HEADER, machine, row
 from lastcall.api.meta import uid_of
 from lastcall.api.resources import PODS
-from lastcall.cluster.embedded import EmbeddedCluster
+from lastcall.cluster.embedded import Running, start
 from lastcall.cluster.options import ClusterOptions
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
@@ -43,7 +43,7 @@ class Cluster:
     """An embedded cluster whose records are kept."""
 
     def __init__(self, max_pods: int) -> None:
-        self.cluster = EmbeddedCluster(ClusterOptions(max_pods=max_pods))
+        self.cluster = start(ClusterOptions(max_pods=max_pods))
         self.records: dict[str, list[Record]] = {}
 
     async def connect(self) -> None:
@@ -70,7 +70,7 @@ class Cluster:
         return found
 
 
-def memory(cluster: EmbeddedCluster) -> dict[str, float]:
+def memory(cluster: Running) -> dict[str, float]:
     """PSS in KiB by role."""
     sizes = {}
     for role, pid in cluster.host_pids().items():
@@ -79,7 +79,7 @@ def memory(cluster: EmbeddedCluster) -> dict[str, float]:
     return sizes
 
 
-def cpu_ms(cluster: EmbeddedCluster) -> dict[str, float]:
+def cpu_ms(cluster: Running) -> dict[str, float]:
     """CPU milliseconds so far by role: what a loaded machine does not change."""
     found = {}
     for role, pid in cluster.host_pids().items():
@@ -89,7 +89,7 @@ def cpu_ms(cluster: EmbeddedCluster) -> dict[str, float]:
     return found
 
 
-async def until(cluster: EmbeddedCluster, version: str, count: int, is_it: Callable[[str, str], bool]) -> None:
+async def until(cluster: Running, version: str, count: int, is_it: Callable[[str, str], bool]) -> None:
     """Watch from a version on until so many Pods were seen of which `is_it(event type, phase)` holds."""
     seen = set()
     async with asyncio.timeout(300), cluster.client.watch(PODS, "default", resource_version=version) as events:
@@ -179,7 +179,6 @@ def scenarios() -> None:
 
 def run(max_pods: int, work: Callable[[Cluster], Any]) -> None:
     cluster = Cluster(max_pods)
-    cluster.cluster.start()
     try:
         asyncio.run(work(cluster))
     finally:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 _KEEP = """
 import asyncio, json, sys
-from lastcall.cluster.embedded import EmbeddedCluster
+from lastcall.cluster.embedded import start
 from lastcall.cluster.options import ClusterOptions
-cluster = EmbeddedCluster(ClusterOptions(feature_gates=json.loads(sys.argv[1])))
-cluster.start()
+cluster = start(ClusterOptions(feature_gates=json.loads(sys.argv[1])))
 async def main():
     await cluster.connect()
     await cluster.wait_node_ready()

@@ -32,7 +32,7 @@ from tree import MachineState, assert_clean, children, clock_ticks, cmdline
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, PODS, SERVICEACCOUNTS
 from lastcall.client.api import ConnectionLost
-from lastcall.cluster.embedded import EmbeddedCluster
+from lastcall.cluster.embedded import Running, start
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.staying.state import StateDirectory
 from lastcall.timeline.record import Record
@@ -43,7 +43,7 @@ Scenario = Callable[["StayingCluster"], Awaitable[None]]
 class StayingCluster:
     """What a test gets. `versions` are the Pods a client saw, by name, in order; `records` everything recorded."""
 
-    def __init__(self, embedded: EmbeddedCluster) -> None:
+    def __init__(self, embedded: Running) -> None:
         self.embedded = embedded
         self.client = embedded.client
         self.init = embedded.host_pids()["init"]
@@ -276,12 +276,10 @@ def main(path: str, name: str, named: str, kept: str) -> int:
         state = StateDirectory.open(kept)
         identity, port = state.credentials()
         options = ClusterOptions(store="sqlite", restart_roles=True, state=state.durable)
-        embedded = EmbeddedCluster(options, identity, port)
-        embedded.start()
+        embedded = start(options, identity, port)
         state.keep_credentials(identity, embedded.api_port)
     else:
-        embedded = EmbeddedCluster(ClusterOptions(store="sqlite", restart_roles=True))
-        embedded.start()
+        embedded = start(ClusterOptions(store="sqlite", restart_roles=True))
     try:
         init = embedded.host_pids()["init"]
         namespaces = {ns: os.readlink(f"/proc/{init}/ns/{ns}") for ns in ("pid", "net", "mnt", "user")}
@@ -299,7 +297,7 @@ def main(path: str, name: str, named: str, kept: str) -> int:
     return 0
 
 
-async def _run(embedded: EmbeddedCluster, scenario: Any, named: dict[str, Any]) -> None:
+async def _run(embedded: Running, scenario: Any, named: dict[str, Any]) -> None:
     await embedded.connect()
     await embedded.wait_node_ready()
     cluster = StayingCluster(embedded)

@@ -97,8 +97,9 @@ class FakeCluster:
 
     # -- what the command uses
 
-    def start(self) -> None:
+    def at_start(self) -> "FakeCluster":
         self._stage("start")
+        return self
 
     async def connect(self) -> None:
         self._stage("connect")

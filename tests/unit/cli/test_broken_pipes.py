@@ -48,7 +48,9 @@ def test_a_run_whose_reader_has_gone_stops_its_cluster_and_says_nothing(
     cluster, closed, said = new_cluster(), Closed(after), []
     monkeypatch.setattr(f"sys.{stream}", closed)
     options = replace(FAST, output=output)
-    status = guarded(lambda: run_manifests(load_manifests([str(pod_file)]), options, lambda _: cluster), said.append)
+    status = guarded(
+        lambda: run_manifests(load_manifests([str(pod_file)]), options, lambda _: cluster.at_start()), said.append
+    )
     if closed.left >= 0:
         assert (status, cluster.stopped) == (0, 1)  # so little was told there that nobody missed it
         return

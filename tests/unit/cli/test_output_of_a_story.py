@@ -89,7 +89,7 @@ def test_the_story_of_an_error_is_a_page_with_the_error_in_it(new_cluster, pod_f
     made = replace(FAST, output="html", output_file=path)
     cluster = new_cluster(die_at="deleted", stuck=True)
     with pytest.raises(Exception, match="node-1"):
-        run_manifests(load_manifests([str(pod_file)]), made, lambda _: cluster)
+        run_manifests(load_manifests([str(pod_file)]), made, lambda _: cluster.at_start())
     assert 'role="alert">the cluster&#x27;s node-1' in path.read_text()
 
 

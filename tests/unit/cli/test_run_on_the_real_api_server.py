@@ -31,8 +31,6 @@ class APICluster:
         self._recorder = MemoryRecorder("front", RealClock())
         self._tasks: list[asyncio.Task] = []
 
-    def start(self) -> None: ...
-
     async def connect(self) -> None:
         self.running = await self._stack.enter_async_context(running_server())
         self.client = self.running.http()

@@ -43,7 +43,7 @@ class Client:
 
 
 class FakeTree:
-    """What `Front` needs of an EmbeddedCluster."""
+    """What `Front` needs of an embedded cluster."""
 
     def __init__(self) -> None:
         self.client = Client()

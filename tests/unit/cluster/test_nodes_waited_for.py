@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lastcall.client.api import ConnectionLost
-from lastcall.cluster.embedded import EmbeddedCluster
-from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.nodes_ready import nodes_ready
+from lastcall.world.clock import RealClock
 
 READY = {"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
@@ -35,15 +35,12 @@ class Server:
 
 
 async def test_a_busy_machine_on_which_nobody_answers_in_time_is_asked_again() -> None:
-    cluster = EmbeddedCluster(ClusterOptions())
-    cluster.client = server = Server(2)  # type: ignore[assignment]
-    await cluster._nodes_ready()
+    server = Server(2)
+    await nodes_ready(server, ["node-1"], RealClock(), controllers=True)  # type: ignore[arg-type]
     assert server.asked == 4
 
 
 async def test_a_server_that_never_answers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lastcall.cluster.embedded.NODES_SECONDS", 0.3)
-    cluster = EmbeddedCluster(ClusterOptions())
-    cluster.client = Server(1_000_000)  # type: ignore[assignment]
+    monkeypatch.setattr("lastcall.cluster.nodes_ready.NODES_SECONDS", 0.3)
     with pytest.raises(ConnectionLost):
-        await cluster._nodes_ready()
+        await nodes_ready(Server(1_000_000), ["node-1"], RealClock(), controllers=True)  # type: ignore[arg-type]

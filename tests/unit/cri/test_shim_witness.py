@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,23 @@ def test_a_look_at_a_pid_1_that_is_ending_does_not_forget_who_lived_with_it(monk
     ((kind, facts),) = records
     assert (kind, facts["when"]) == ("ProcessesLeft", "exit")
     assert [each["pid"] for each in facts["processes"]] == [kernel.child]
+
+
+@pytest.mark.parametrize(("earlier", "told"), [(5.0, None), (0.0, True)])
+def test_what_a_handler_begins_before_the_first_look_was_begun_after_the_signal(
+    monkeypatch: pytest.MonkeyPatch, earlier: float, told: bool | None
+) -> None:
+    Kernel(monkeypatch)
+    loop = Clockwork()
+    records: list[dict[str, Any]] = []
+    watched = Watched(loop, 1, None, lambda: True, lambda kind, facts, _: records.append(facts))  # type: ignore[arg-type]
+    witness = Witness(watched)
+    witness.before_signal(signal.SIGTERM)
+    started = (time.clock_gettime(time.CLOCK_BOOTTIME) - earlier) * os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(procfs, "start_time", lambda pid: int(started))
+    witness.after_signal()
+    witness.before_kill()
+    assert [each.get("afterSignal") for each in records[-1]["processes"]] == [told]
 
 
 def test_who_ended_before_pid_1_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -429,26 +429,27 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Resu
     nodes = 2 if options.disrupt == "drain" else 1
     check_propagation_nodes(options.propagation, nodes)
     check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
-    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.embedded import start
     from lastcall.cluster.errors import ClusterStartError
     from lastcall.cluster.options import ClusterOptions
 
-    cluster = EmbeddedCluster(
-        ClusterOptions(
-            kubernetes_version=options.kubernetes_version,
-            load=options.source != "published",
-            propagation=options.propagation,
-            nodes=nodes,
-            max_pods=options.max_pods,
-            seccomp_default=options.seccomp_default,
-            cni_conf_dir=options.cni_conf_dir,
-            cni_bin_dir=options.cni_bin_dir,
-        )
+    wanted = ClusterOptions(
+        kubernetes_version=options.kubernetes_version,
+        load=options.source != "published",
+        propagation=options.propagation,
+        nodes=nodes,
+        max_pods=options.max_pods,
+        seccomp_default=options.seccomp_default,
+        cni_conf_dir=options.cni_conf_dir,
+        cni_bin_dir=options.cni_bin_dir,
     )
     with Interrupts() as interrupts:
+        interrupts.check()
         try:
-            interrupts.check()
-            cluster.start()
+            cluster = start(wanted)
+        except ClusterStartError as error:
+            raise start_failure(error) from error
+        try:
             interrupts.check()
             progress = _Progress()
             session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show, nodes=nodes)

@@ -18,7 +18,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.embedded import Running
 
 _LATE_SECONDS = 1.0
 """What the node tells may arrive so much after the client's own outcome."""
@@ -55,7 +55,7 @@ class Carried:
 
 @asynccontextmanager
 async def published(
-    cluster: "EmbeddedCluster", world: World, service: Object, port: Object
+    cluster: "Running", world: World, service: Object, port: Object
 ) -> AsyncIterator[tuple[tuple[str, int], Carried]]:
     """The address on the loopback, and what is told of its connections."""
     carried = Carried(world.clock)

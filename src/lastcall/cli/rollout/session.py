@@ -43,9 +43,9 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cli.rollout.options import RolloutOptions
-    from lastcall.cli.rollout.published import Carried
-    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cli.rollout_options import RolloutOptions
+    from lastcall.cli.rollout_published import Carried
+    from lastcall.cluster.embedded import Running
     from lastcall.cluster.load import LoadClient
     from lastcall.cluster.virtual.load import VirtualLoad
     from lastcall.cluster.virtual.tree import VirtualRolloutCluster
@@ -60,7 +60,7 @@ class RolloutSession:
     """`run` once, on a cluster of `nodes` that was started with a load generator. `say` gets how far it is, `show` what
     is waited for: now, the seconds so far, and the words."""
 
-    cluster: "EmbeddedCluster | VirtualRolloutCluster"
+    cluster: "Running | VirtualRolloutCluster"
     options: "RolloutOptions"
     target: Target
     world: World = field(default_factory=World)
@@ -306,10 +306,10 @@ class RolloutSession:
         return load
 
     def _published(self, service: Object) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
-        from lastcall.cli.rollout.published import published
-        from lastcall.cluster.embedded import EmbeddedCluster
+        from lastcall.cli.rollout_published import published
+        from lastcall.cluster.embedded import Running
 
-        assert isinstance(self.cluster, EmbeddedCluster)  # no packet leaves virtual time
+        assert isinstance(self.cluster, Running)  # no packet leaves virtual time
         return published(self.cluster, self.world, service, self.target.port)
 
     def _balancer(self, service: Object, load: "LoadClient | VirtualLoad") -> Balancer | None:

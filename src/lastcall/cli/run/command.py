@@ -23,7 +23,7 @@ from lastcall.timeline.story import Ending
 if TYPE_CHECKING:
     from rich.console import Console
 
-MakeCluster = Callable[[RunOptions], Cluster]
+StartCluster = Callable[[RunOptions], Cluster]
 
 Tell = Callable[[Sequence[Ending], int, str], None]
 """Takes the stories, the exit status that they ask for, and the error that cut them short ("" for none)."""
@@ -48,14 +48,14 @@ def run(manifests: tuple[str, ...], **options: Any) -> None:
     raise SystemExit(run_manifests(loaded, made))
 
 
-def embedded_cluster(options: RunOptions) -> Cluster:
-    """The real one. Raises WorldError where there is no Linux under us."""
+def started_cluster(options: RunOptions) -> Cluster:
+    """The real one. Raises ClusterStartError, or WorldError where there is no Linux under us."""
     if sys.platform != "linux":
         raise WorldError(f"lastcall run needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM or container")
-    from lastcall.cluster.embedded import EmbeddedCluster
+    from lastcall.cluster.embedded import start
     from lastcall.cluster.options import ClusterOptions
 
-    return EmbeddedCluster(
+    return start(
         ClusterOptions(
             kubernetes_version=options.kubernetes_version,
             state_size=options.state_size,
@@ -69,23 +69,22 @@ def embedded_cluster(options: RunOptions) -> Cluster:
 
 
 def run_manifests(
-    manifests: Sequence[Manifest], options: RunOptions, make_cluster: MakeCluster = embedded_cluster
+    manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster = started_cluster
 ) -> int:
     """The whole run, from process tree to story; the exit status. Raises CommandError."""
     if options.versions:
         from lastcall.cli.run.side_by_side import run_versions
 
-        return run_versions(options, lambda one, tell: _run_one(manifests, one, make_cluster, tell))
-    return _run_one(manifests, options, make_cluster, None)
+        return run_versions(options, lambda one, tell: _run_one(manifests, one, start_cluster, tell))
+    return _run_one(manifests, options, start_cluster, None)
 
 
-def _run_one(manifests: Sequence[Manifest], options: RunOptions, make_cluster: MakeCluster, tell: Tell | None) -> int:
+def _run_one(manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster, tell: Tell | None) -> int:
     """One version. `tell` takes the story instead of showing it."""
     with Interrupts() as interrupts:
-        cluster = make_cluster(options)
+        interrupts.check()
+        cluster = _started(start_cluster, options)
         try:
-            interrupts.check()
-            _start(cluster)
             interrupts.check()
             return asyncio.run(_run(cluster, manifests, options, interrupts, tell))
         except asyncio.CancelledError:
@@ -94,13 +93,15 @@ def _run_one(manifests: Sequence[Manifest], options: RunOptions, make_cluster: M
             cluster.stop()
 
 
-def _start(cluster: Cluster) -> None:
-    from lastcall.cluster.errors import ClusterStartError
-
+def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
     try:
-        cluster.start()
-    except ClusterStartError as error:
-        raise start_failure(error) from error
+        return start_cluster(options)
+    except Exception as error:
+        from lastcall.cluster.errors import ClusterStartError
+
+        if isinstance(error, ClusterStartError):
+            raise start_failure(error) from error
+        raise
 
 
 async def _run(

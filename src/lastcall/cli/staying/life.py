@@ -126,7 +126,7 @@ class _Life:
 
     def _with_state(self, state: "StateDirectory | None") -> int:
         self._interrupts.check()
-        from lastcall.cluster.embedded import EmbeddedCluster
+        from lastcall.cluster.embedded import start
         from lastcall.cluster.errors import ClusterStartError
         from lastcall.cluster.layout import layouts
         from lastcall.cluster.options import ClusterOptions
@@ -162,7 +162,6 @@ class _Life:
         if self._report is not None:
             for fd in (1, 2):
                 os.dup2(log.fd, fd)
-        cluster = EmbeddedCluster(options, identity, port)
         published = PublishedPorts(
             self._options.publish,
             node_ports=self._options.publish_node_ports,
@@ -170,10 +169,11 @@ class _Life:
             world=World(),
         )
         try:
-            try:
-                cluster.start()
-            except ClusterStartError as error:
-                raise start_failure(error) from error
+            cluster = start(options, identity, port)
+        except ClusterStartError as error:
+            log.close()
+            raise start_failure(error) from error
+        try:
             published.listen()  # now: no role is to inherit the sockets
             self._interrupts.check()
             if state is not None and identity is not None:

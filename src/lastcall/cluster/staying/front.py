@@ -47,7 +47,7 @@ FOLLOWED_RECORDS = 20_000
 
 
 class Cluster(Protocol):
-    """What is needed of `lastcall.cluster.embedded.EmbeddedCluster`."""
+    """What is needed of `lastcall.cluster.embedded.Running`."""
 
     client: Any
 
@@ -117,7 +117,7 @@ class Front:
             finally:
                 self.phase = "ending"
                 tasks.cancel()
-        with suppress(ConnectionLost, OSError, AttributeError):
+        with suppress(ConnectionLost, OSError):
             await self.cluster.client.close()
         if failure is not None:
             raise failure

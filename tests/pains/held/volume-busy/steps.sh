@@ -8,8 +8,9 @@ print(next(p["pid"] for p in json.load(sys.stdin)["clusters"][0]["processes"] if
 python3 - "$node" "/lastcall/pods/pods/$uid/volumes" <<'PYTHON' &
 import ctypes, glob, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
-for namespace in ("pid", "mnt"):  # the node sees its own processes only
-    assert libc.setns(os.open(f"/proc/{sys.argv[1]}/ns/{namespace}", os.O_RDONLY), 0) == 0
+names = ("user", "pid", "mnt")  # the node sees its own processes only
+for fd in [os.open(f"/proc/{sys.argv[1]}/ns/{each}", os.O_RDONLY) for each in names]:
+    assert libc.setns(fd, 0) == 0
 if os.fork() == 0:
     libc.prctl(1, 9)  # it ends with its parent
     os.chdir(next(each for each in glob.glob(f"{sys.argv[2]}/*/cache")))

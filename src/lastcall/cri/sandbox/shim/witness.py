@@ -37,6 +37,8 @@ _DETAIL_SECONDS = 1.0
 _MOST_TOLD = 16
 """Processes and listeners in one record."""
 
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
 _UNREADABLE = (OSError, ValueError, IndexError, KeyError)
 
 
@@ -65,7 +67,7 @@ class Witness:
         self._sockets: Sockets | None = None
         self._shared = False
         self._signal = "SIGTERM"
-        self._signalled = 0
+        self._signalled = self._signal_tick = 0
         self._stop_sent = False
         self._watching = False
         self._looks = 0
@@ -93,6 +95,7 @@ class Witness:
                 else:
                     sockets.close()
         self._signalled = self._looked = time.monotonic_ns()
+        self._signal_tick = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND // 1_000_000_000
 
     def after_signal(self) -> None:
         """Who listens, which processes there are; from now on a look now and then."""
@@ -100,7 +103,10 @@ class Witness:
         self._watching = self._stop_sent = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
-            self._at_signal = {each["pid"] for each in self._family}
+            # A look comes a moment after the signal, and a handler may have begun something by then.
+            self._at_signal = {
+                pid for each in self._family if procfs.start_time(pid := each["pid"]) < self._signal_tick
+            }
             self._first_look_at_sockets()
         self._plan()
 
