@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastcall.api.resources import NODES
 from lastcall.client.api import ConnectionLost
-from lastcall.cluster.channel import ChannelWriter, Message
-from lastcall.cluster.credentials import Identity
-from lastcall.cluster.egress import EgressServer
+from lastcall.cluster.control.channel import ChannelWriter, Message
+from lastcall.cluster.control.node import NodeControlClient
+from lastcall.cluster.egress.pair import EgressServer
 from lastcall.cluster.errors import ClusterStartError, ControlError
+from lastcall.cluster.health.restarts import at_work, how, where
 from lastcall.cluster.layout import layouts
-from lastcall.cluster.node_control import NodeControlClient
 from lastcall.cluster.nodes_ready import nodes_ready
 from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.restarts import at_work, how, where
+from lastcall.cluster.staying.credentials import Identity
 from lastcall.cluster.tree import Tree, explained, grow
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder

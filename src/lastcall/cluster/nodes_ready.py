@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from lastcall.api import pods
+from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES
 from lastcall.api.scheduling import NOT_READY, taints_of
 from lastcall.client.api import Client, ConnectionLost

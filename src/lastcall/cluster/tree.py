@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from lastcall.cluster import init
-from lastcall.cluster.channel import ChannelReader, Message
-from lastcall.cluster.credentials import Identity, Issuing
+from lastcall.cluster.control.channel import ChannelReader, Message
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.plan import NodePlan, Plan, make_plan
+from lastcall.cluster.staying.credentials import Identity, Issuing
 from lastcall.world import linux
 from lastcall.world.id_maps import write_id_maps
 

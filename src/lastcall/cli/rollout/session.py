@@ -43,8 +43,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cli.rollout_options import RolloutOptions
-    from lastcall.cli.rollout_published import Carried
+    from lastcall.cli.rollout.options import RolloutOptions
+    from lastcall.cli.rollout.published import Carried
     from lastcall.cluster.embedded import Running
     from lastcall.cluster.load import LoadClient
     from lastcall.cluster.virtual.load import VirtualLoad
@@ -306,7 +306,7 @@ class RolloutSession:
         return load
 
     def _published(self, service: Object) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
-        from lastcall.cli.rollout_published import published
+        from lastcall.cli.rollout.published import published
         from lastcall.cluster.embedded import Running
 
         assert isinstance(self.cluster, Running)  # no packet leaves virtual time
