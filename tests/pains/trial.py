@@ -160,6 +160,8 @@ def said_of_experiment(status: int, text: str, experiment: dict[str, Any]) -> Sa
     for each in experiment["advice"]:
         said.fixes.append(each["sentence"])
         said.causes.add(each["id"])
+    for each in experiment.get("notes") or ():
+        said.add(each["id"], each["text"], problem=False)
     said.text += "\n" + "\n".join(said.fixes)
     return said
 
@@ -193,8 +195,7 @@ def run(place: Place, work: Path, pain: Pain, *, fixed: bool) -> list[Said]:
     if document.get("experiments"):
         found = [said_of_experiment(status, err, each) for each in document["experiments"]]
         if len(found) > 1:  # the exit status is the last one's
-            lost = {"nothing lost": 0, "requests lost": 3, "inconclusive": 4}
-            found[0].status = lost[document["experiments"][0]["verdict"]]
+            found[0].status = document["pooled"]["manifest"]["exitStatus"]
         return found
     said = Said(status, err)
     for id_ in ID_IN_TEXT.findall(err):

@@ -91,7 +91,7 @@ class PodShare:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How the requests of a kind were spread over the Pods that the rules named, before the disruption."""
+    """How the requests of a kind were spread over the Pods that the rules named, before the disruption or after it."""
 
     kind: Kind
     connections: int
@@ -144,6 +144,7 @@ class Account:
     moved: tuple[Outcome, ...] = ()
     pods: tuple[PodShare, ...] = ()
     balance: tuple[Balance, ...] = ()
+    balance_after: tuple[Balance, ...] = ()
     never_answered: tuple[NeverAnswered, ...] = ()
 
     @property
@@ -220,6 +221,7 @@ def account(
         moved=tuple(each for each in counted if each.moved and not each.lost),
         pods=_shares(counted, lost, addresses),
         balance=_balance(control, lives, addresses, disrupted),
+        balance_after=_balance_after(counted, lives, addresses),
         never_answered=_never_answered([*control, *counted], control, lost),
     )
 
@@ -310,16 +312,27 @@ def _longest(outcomes: Iterable[Outcome]) -> dict[Kind, float]:
     return found
 
 
+def _balance_after(
+    counted: Sequence[Outcome], lives: Sequence[PodLife], addresses: Mapping[str, Sequence[PodLife]]
+) -> tuple[Balance, ...]:
+    """Of what was sent when the last Pod had come or gone."""
+    changes = (at for life in lives for at in (life.ready, life.routed, life.unrouted, life.exited) if at is not None)
+    settled = max(changes, default=0.0)
+    later = [each for each in counted if each.sent > settled]
+    return _balance(later, lives, addresses, max((each.sent for each in later), default=settled))
+
+
 def _balance(
-    control: Iterable[Outcome],
+    outcomes: Iterable[Outcome],
     lives: Sequence[PodLife],
     addresses: Mapping[str, Sequence[PodLife]],
-    disrupted: float,
+    at: float,
 ) -> tuple[Balance, ...]:
-    named = [life.name for life in lives if life.is_named(disrupted) and life.name]
+    """Over the Pods that were named `at` a moment."""
+    named = [life.name for life in lives if life.is_named(at) and life.name]
     requests: dict[Kind, dict[str, int]] = {}
     connections: dict[Kind, set[int]] = {}
-    for outcome in control:
+    for outcome in outcomes:
         life = led_to(outcome, addresses)
         if life is not None and not outcome.lost:
             of_kind = requests.setdefault(outcome.kind, dict.fromkeys(named, 0))

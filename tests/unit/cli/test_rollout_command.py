@@ -9,12 +9,12 @@ import yaml
 from click.testing import CliRunner
 
 from lastcall.cli.errors import UserError
+from lastcall.cli.manifests.not_simulated import Note, of_balance
 from lastcall.cli.manifests.read import Manifest, load_manifests
 from lastcall.cli.rollout.command import rollout
 from lastcall.cli.rollout.lost import alike, tell_lost
 from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.rollout.published import Carried
-from lastcall.cli.rollout.report import tell_balance
 from lastcall.cli.rollout.target import find_target
 from lastcall.cli.run.options import check_propagation_nodes
 from lastcall.cluster.propagation import parse_propagation
@@ -172,11 +172,14 @@ def test_what_the_node_tells_of_carried_connections_completes_what_the_client_sa
 
 
 def test_uneven_balance_is_told_of_http2_with_the_reason() -> None:
-    def told(kind: str, **requests: int) -> list[str]:
-        return tell_balance(Account({}, {}, (), (), 0, 0, balance=(Balance(kind, 4, requests),)))
+    def told(kind: str, when: str = "balance", **requests: int) -> list[Note]:
+        return list(of_balance(Account({}, {}, (), (), 0, 0, **{when: (Balance(kind, 4, requests),)})))
 
-    (line,) = told("http2", a=30, b=0)
-    assert "4 connections went to the Pods unevenly (a 30, b 0)" in line and "pins its requests to one Pod" in line
+    (note,) = told("http2", a=30, b=0)
+    assert "before the disruption the http2 requests of 4 connections were spread unevenly" in note.told
+    assert "(a 30, b 0)" in note.text and "MAX_CONNECTION_AGE" in note.text and note.id == "connectionsPinned"
+    (after,) = told("http2", "balance_after", a=30, b=0)
+    assert after.text.startswith("after the disruption")
     assert told("http2", a=16, b=14) == told("http2", a=30) == told("http2", a=5, b=0) == told("fresh", a=30, b=0) == []
 
 

@@ -13,16 +13,20 @@ from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.manifests.workloads import OWNERS
 from lastcall.cli.waiting.why_not_ready import told_message, unschedulable_message
 from lastcall.timeline import kinds
-from lastcall.timeline.catalogue.lookup import said
+from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.record import Record
 
 if TYPE_CHECKING:
+    from lastcall.traffic.account import Account
     from lastcall.traffic.outcome import Outcome
 
 LATE_SECONDS = 0.05
 """A request that was sent so much after its time did not come when the rate wanted it."""
 LATE_SHARE = 0.01
 """From this share of late requests on it is told."""
+
+ENOUGH, UNEVEN = 20, 1.5
+"""Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
 
 _IGNORED = {
     "HorizontalPodAutoscaler": "autoscalerIgnored",
@@ -31,7 +35,7 @@ _IGNORED = {
 }
 
 
-OF_THE_RUN = ("generatorLate", "strandedByDrain")
+OF_THE_RUN = ("generatorLate", "strandedByDrain", "connectionsPinned")
 """Notes about what happened; all others are about what was not simulated."""
 
 
@@ -85,6 +89,19 @@ def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
         facts = {"share": percentage(len(late) / len(outcomes)), "limit": told_seconds(LATE_SECONDS)}
         yield Note("generatorLate", "", said("generatorLate", most=told_seconds(max(late)), **facts))
+
+
+def of_balance(account: "Account") -> Iterator[Note]:
+    """Requests of HTTP/2 that were spread unevenly, before the disruption or after it."""
+    for moment, spread in (("before", account.balance), ("after", account.balance_after)):
+        for each in spread:
+            enough = len(each.requests) > 1 and sum(each.requests.values()) >= ENOUGH
+            if each.kind != "http2" or not enough or each.skew < UNEVEN:
+                continue
+            got = ", ".join(f"{pod} {count}" for pod, count in each.requests.items())
+            of = "1 connection" if each.connections == 1 else f"{each.connections} connections"
+            text = said("connectionsPinned", moment, kind=each.kind, connections=of, got=got)
+            yield Note("connectionsPinned", each.kind, f"{text} fix: {fix('connectionsPinned')}")
 
 
 def of_stranded(pods: Sequence[Object], node: str) -> Iterator[Note]:

@@ -16,7 +16,6 @@ from lastcall.cli.rollout.pool import pool
 from lastcall.cli.rollout.report import (
     LATENCY_HEAD,
     latency_rows,
-    tell_balance,
     tell_left,
     tell_moves,
     told_head,
@@ -135,7 +134,7 @@ def _experiment(result: Result) -> Markup:
         tag("p", prose(judgement.sentence), class_="verdict"),
         tag("p", about, class_="about"),
         [tag("p", note.told, class_="note") for note in result.notes],
-        [tag("p", line, class_="note") for line in (*tell_moves(found), *tell_balance(found))],
+        [tag("p", line, class_="note") for line in tell_moves(found)],
         [
             tag("p", f"Also, for {each.saves}: ", prose(each.sentence), class_="note")
             for each in (() if result.unheard else judgement.advice[1:])

@@ -10,7 +10,7 @@ from lastcall.cli.rollout.lost import alike, tell_lost
 from lastcall.cli.rollout.pool import latency_json, pool, pooled_json, worst
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.waiting.not_well import told_once
-from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest
+from lastcall.traffic.account import CAUSE_IDS, WHY, Account, Balance, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.latency import PHASES, Latencies, When, latencies, told_seconds
 from lastcall.traffic.lives import PodLife
@@ -29,8 +29,6 @@ FROM = {
 }
 AT_MOST = "at most (95 %)"
 NUMBERS = ("lost", AT_MOST, "of")
-ENOUGH, UNEVEN = 20, 1.5
-"""Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
 SHOWN = 12
 """Lost requests in the text that are not like others; the JSON has all."""
 
@@ -92,7 +90,7 @@ def tell_text(console: "Console", result: Result) -> None:
     for note in result.notes:
         text = Text(f"  {note.told}", style="yellow")
         console.print(Text("\n    ").join(text.wrap(console, max(console.width - 4, 20))))
-    for line in (*tell_moves(found), *tell_balance(found)):
+    for line in tell_moves(found):
         console.print(Text("\n    ").join(Text(f"  {line}").wrap(console, max(console.width - 4, 20))))
     for line in _books(found):
         console.print(Text(f"  {line}", style="yellow"))
@@ -194,23 +192,6 @@ def tell_moves(found: Account) -> list[str]:
     return [f"{count} {kind}: {MOVED_MEANS[moved]}; not lost" for (kind, moved), count in found.moves]
 
 
-def tell_balance(found: Account) -> list[str]:
-    """How uneven the requests of HTTP/2 were spread, and why."""
-    lines = []
-    for each in found.balance:
-        pods = len(each.requests)
-        if each.kind != "http2" or pods < 2 or sum(each.requests.values()) < ENOUGH or each.skew < UNEVEN:
-            continue
-        got = ", ".join(f"{pod} {count}" for pod, count in each.requests.items())
-        of = "1 connection" if each.connections == 1 else f"{each.connections} connections"
-        lines.append(
-            f"before the disruption the http2 requests of {of} went to the Pods unevenly ({got}): a connection is "
-            "balanced once, when it is opened, and a Service's address (ClusterIP) never moves it; HTTP/2 and gRPC "
-            "keep theirs, so each pins its requests to one Pod"
-        )
-    return lines
-
-
 def _books(found: Account) -> Iterator[str]:
     """Where what the generator and the applications say does not agree, or cannot be compared."""
     for ids, what in (
@@ -274,10 +255,8 @@ def _experiment(result: Result) -> dict[str, Any]:
             for each in found.pods
         ],
         "moved": [{"kind": kind, "class": moved, "count": count} for (kind, moved), count in found.moves],
-        "balance": [
-            {"kind": each.kind, "connections": each.connections, "requests": dict(each.requests)}
-            for each in found.balance
-        ],
+        "balance": [_balance(each) for each in found.balance],
+        "balanceAfter": [_balance(each) for each in found.balance_after],
         "control": {"total": found.control_total, "lost": found.control_lost},
         "neverAnswered": [each.kind for each in found.never_answered],
         "unmeasured": len(found.unmeasured),
@@ -331,6 +310,10 @@ def _experiment(result: Result) -> dict[str, Any]:
             for life in result.lives
         ],
     }
+
+
+def _balance(balance: Balance) -> dict[str, Any]:
+    return {"kind": balance.kind, "connections": balance.connections, "requests": dict(balance.requests)}
 
 
 def _note(note: Note) -> dict[str, str]:

@@ -11,7 +11,7 @@ from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import PODS, SERVICES
 from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests.apply import apply_manifests
-from lastcall.cli.manifests.not_simulated import of_images, of_load, of_manifests, of_stranded
+from lastcall.cli.manifests.not_simulated import of_balance, of_images, of_load, of_manifests, of_stranded
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.advice import checked_by_server
 from lastcall.cli.rollout.balancer import Balancer
@@ -212,6 +212,7 @@ class RolloutSession:
                 *of_manifests(manifests),
                 *of_images(self.records),
                 *of_load(self.outcomes),
+                *of_balance(found),
                 *of_stranded(stranded, disruption.node),
             ),
         )

@@ -147,6 +147,22 @@ REQUESTS: Mapping[str, Cause] = {
         },
         lint=("updateTakesAllPods", "recreateLeavesGap", "serviceSelectsNothing", "targetPortUnresolved"),
     ),
+    "connectionsPinned": Cause(
+        title="All requests of an HTTP/2 (gRPC) client go to one Pod: a connection is balanced once, when opened.",
+        remedy="Let the server close connections after so many requests or minutes, or balance requests in place of "
+        "connections: in the client (headless Service), or in a proxy.",
+        texts={
+            "before": "before the disruption the $kind requests of $connections were spread unevenly over the Pods "
+            "($got): a connection is balanced once, when it is opened, and stays with its Pod.",
+            "after": "after the disruption the $kind requests of $connections were spread unevenly over the Pods "
+            "($got): a connection is balanced once, when it is opened, and stays with its Pod.",
+        },
+        fixes={
+            "": "let the server close connections after so many requests or minutes (nginx: keepalive_requests, gRPC: "
+            "MAX_CONNECTION_AGE); or balance requests: in the client, over a headless Service (gRPC: dns:/// and "
+            "round_robin), or in a proxy that speaks HTTP/2.",
+        },
+    ),
     "serverError": Cause(
         title="The application answered with an error while it ended.",
         remedy="See the application's log.",
