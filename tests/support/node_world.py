@@ -10,6 +10,7 @@ from lastcall.api.meta import copy_object
 from lastcall.api.resources import PODS
 from lastcall.cri.simulated import Durations, SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer
+from lastcall.node.assembly import Given
 from lastcall.node.interfaces import DialError, HTTPResponse
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.volumes.simulated import SimulatedVolumeManager
@@ -69,16 +70,18 @@ class Node:
 
     def start_kubelet(self, **options) -> None:
         self.kubelet = Kubelet(
-            world=self.world,
-            client=self.api,
-            runtime=self.runtime,
-            images=self.runtime,
-            volumes=self.volumes,
-            dialer=self.dialer,
-            recorder=self.recorder,
-            events=self.events,
-            config=KubeletConfig("node-1", "172.18.0.2", self.version, "/nonexistent/pods"),
-            **options,
+            Given(
+                world=self.world,
+                client=self.api,
+                runtime=self.runtime,
+                images=self.runtime,
+                volumes=self.volumes,
+                dialer=self.dialer,
+                recorder=self.recorder,
+                events=self.events,
+                config=KubeletConfig("node-1", "172.18.0.2", self.version, "/nonexistent/pods"),
+                **options,
+            )
         )
         self._running = self.tasks.spawn(self.kubelet.run(), name="kubelet")
 

@@ -9,6 +9,7 @@ from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.cri.simulated import Durations, SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer
+from lastcall.node.assembly import Given
 from lastcall.node.interfaces import DialError, HTTPResponse, RPCError
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.node_status import NodeConfig, NodeStatusManager
@@ -116,24 +117,26 @@ class VirtualNode:
         self._events.recorder = events
         async with Tasks() as tasks:
             self.kubelet = Kubelet(
-                world=self.world,
-                client=client,
-                runtime=self.runtime,
-                images=self.runtime,
-                volumes=self.volumes,
-                dialer=self.dialer,
-                recorder=self._recorder.for_actor("kubelet"),
-                config=KubeletConfig(
-                    node_name=self.name,
-                    node_ip=self.ip,
-                    kubernetes_version=self.version,
-                    pod_log_root=self.log_root,
-                    allocatable=self.allocatable,
-                    node_labels={"kubernetes.io/hostname": self.name, **self.labels},
-                    **self._kubelet_config,
-                ),
-                events=events,
-                **self._kubelet_options,
+                Given(
+                    world=self.world,
+                    client=client,
+                    runtime=self.runtime,
+                    images=self.runtime,
+                    volumes=self.volumes,
+                    dialer=self.dialer,
+                    recorder=self._recorder.for_actor("kubelet"),
+                    config=KubeletConfig(
+                        node_name=self.name,
+                        node_ip=self.ip,
+                        kubernetes_version=self.version,
+                        pod_log_root=self.log_root,
+                        allocatable=self.allocatable,
+                        node_labels={"kubernetes.io/hostname": self.name, **self.labels},
+                        **self._kubelet_config,
+                    ),
+                    events=events,
+                    **self._kubelet_options,
+                )
             )
             status = NodeStatusManager(
                 world=self.world,
@@ -149,10 +152,10 @@ class VirtualNode:
                     labels=self.labels,
                 ),
                 not_ready=self.kubelet.not_ready,
-                pressures=lambda: self.kubelet.eviction.conditions,
+                pressures=lambda: self.kubelet.parts.eviction.conditions,
                 events=events,
             )
-            self.kubelet.shutdown.on_change = self.kubelet.eviction.on_change = status.update_soon
+            self.kubelet.parts.shutdown.on_change = self.kubelet.parts.eviction.on_change = status.update_soon
             tasks.spawn(events.run(), name="kubelet events")
             tasks.spawn(self.kubelet.run(), name="kubelet")
             await self.kubelet.wait_ready()

@@ -39,6 +39,7 @@ from lastcall.cri.sandbox.images.layout import ImageLayout
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
+from lastcall.node.assembly import Given
 from lastcall.node.eviction.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.logs.rotation import parse_log_policy
@@ -124,58 +125,60 @@ async def _run(plan: Plan, node: NodePlan) -> None:
 
         events = EventRecorder(client, world, "kubelet", layout.name, hold_seconds=EVENTS_HELD_SECONDS)
         kubelet = Kubelet(
-            world=world,
-            client=client,
-            runtime=runtime,
-            images=images,
-            volumes=HostVolumeManager(
+            Given(
                 world=world,
-                tasks=tasks,
                 client=client,
-                events=events,
-                recorder=recorder,
-                root=Path(f"{directory}/pods"),
-                node_name=layout.name,
-                allocatable=allocatable,
-                cluster_dns=ClusterDNS((CLUSTER_DNS_IP,), node_resolv_conf=_text("/etc/resolv.conf")),
-            ),
-            dialer=RealDialer(world.clock),
-            recorder=recorder,
-            config=KubeletConfig(
-                node_name=layout.name,
-                node_ip=layout.ip,
-                kubernetes_version=plan.options.kubernetes_version,
-                container_log_links=f"{directory}/log/containers",
-                container_logs=log_policy,
-                pod_log_root=pod_log_root,
-                allocatable=allocatable,
-                node_labels=node_labels(node_config),
-                feature_gates=plan.options.feature_gates,
-                seccomp_default=plan.options.seccomp_default and filters_can_be_had(),
-                host_has_app_armor=_text("/sys/module/apparmor/parameters/enabled").startswith("Y"),
-                user_ids=plan.user_ids.of_node(layout.number, layout.of),
-            ),
-            events=events,
-            stats=HostStats(
-                world=world,
                 runtime=runtime,
-                state_dir=directory,
-                volumes=Path(f"{directory}/pods/pods"),
-                containers=Path(f"{directory}/containers"),
-                logs=pod_log_root,
-            ),
-            static_pods=HostManifestDirectory(STATIC_PODS_DIR) if has_static_pods else None,
+                images=images,
+                volumes=HostVolumeManager(
+                    world=world,
+                    tasks=tasks,
+                    client=client,
+                    events=events,
+                    recorder=recorder,
+                    root=Path(f"{directory}/pods"),
+                    node_name=layout.name,
+                    allocatable=allocatable,
+                    cluster_dns=ClusterDNS((CLUSTER_DNS_IP,), node_resolv_conf=_text("/etc/resolv.conf")),
+                ),
+                dialer=RealDialer(world.clock),
+                recorder=recorder,
+                config=KubeletConfig(
+                    node_name=layout.name,
+                    node_ip=layout.ip,
+                    kubernetes_version=plan.options.kubernetes_version,
+                    container_log_links=f"{directory}/log/containers",
+                    container_logs=log_policy,
+                    pod_log_root=pod_log_root,
+                    allocatable=allocatable,
+                    node_labels=node_labels(node_config),
+                    feature_gates=plan.options.feature_gates,
+                    seccomp_default=plan.options.seccomp_default and filters_can_be_had(),
+                    host_has_app_armor=_text("/sys/module/apparmor/parameters/enabled").startswith("Y"),
+                    user_ids=plan.user_ids.of_node(layout.number, layout.of),
+                ),
+                events=events,
+                stats=HostStats(
+                    world=world,
+                    runtime=runtime,
+                    state_dir=directory,
+                    volumes=Path(f"{directory}/pods/pods"),
+                    containers=Path(f"{directory}/containers"),
+                    logs=pod_log_root,
+                ),
+                static_pods=HostManifestDirectory(STATIC_PODS_DIR) if has_static_pods else None,
+            )
         )
         status = NodeStatusManager(
             world=world,
             client=client,
             config=node_config,
             not_ready=kubelet.not_ready,
-            pressures=lambda: kubelet.eviction.conditions,
+            pressures=lambda: kubelet.parts.eviction.conditions,
             events=events,
         )
-        runtime.on_log_full = kubelet.container_logs.full
-        kubelet.shutdown.on_change = kubelet.eviction.on_change = status.update_soon
+        runtime.on_log_full = kubelet.parts.container_logs.full
+        kubelet.parts.shutdown.on_change = kubelet.parts.eviction.on_change = status.update_soon
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(walls.guarded("warm images", "", _warm(images)), name="warm images")
         keep("shim connection", runtime.run)
@@ -199,7 +202,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
 
             keep("Pods' connections to outside", PodEgress(world, layout, way_out).run)
         way_out.take_connections(Carrier(tasks).take)
-        NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
+        NodeControlServer(node.control_node, kubelet.parts.shutdown, tasks).start()
         terminated = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
         tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
@@ -280,7 +283,7 @@ async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet
     """As a machine that is switched off: the Pods end gracefully, then this process does. It is started again."""
     await terminated.wait()
     with suppress(ShutdownNotSupported):  # such a kubelet just ends
-        await kubelet.shutdown.shut_down()
+        await kubelet.parts.shutdown.shut_down()
         await world.clock.sleep(LAST_WORDS_SECONDS)
     tasks.cancel()
 

@@ -26,6 +26,7 @@ from lastcall.cri.api import ContainerConfig, PodSandboxConfig
 from lastcall.cri.simulated import SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer
 from lastcall.cri.simulated_program import ExecResult, Listener, Program
+from lastcall.node.assembly import Given
 from lastcall.node.interfaces import DialError, HTTPResponse, RPCError
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.node_status import NodeConfig, NodeStatusManager
@@ -251,22 +252,24 @@ class VirtualRolloutCluster:
         events = EventRecorder(client, world, "kubelet", name)
         async with Tasks() as tasks:
             kubelet = Kubelet(
-                world=world,
-                client=client,
-                runtime=runtime,
-                images=runtime,
-                volumes=SimulatedVolumeManager(world=world, recorder=recorder, events=events),
-                dialer=SimulatedDialer(world, runtime, response=HTTPResponse, error=DialError, rpc_error=RPCError),
-                recorder=recorder,
-                config=KubeletConfig(
-                    node_name=name,
-                    node_ip=f"172.18.0.{index + 2}",
-                    kubernetes_version=self._version,
-                    pod_log_root="/nonexistent/log/pods",
-                    allocatable=_ALLOCATABLE,
-                    node_labels={"kubernetes.io/hostname": name},
-                ),
-                events=events,
+                Given(
+                    world=world,
+                    client=client,
+                    runtime=runtime,
+                    images=runtime,
+                    volumes=SimulatedVolumeManager(world=world, recorder=recorder, events=events),
+                    dialer=SimulatedDialer(world, runtime, response=HTTPResponse, error=DialError, rpc_error=RPCError),
+                    recorder=recorder,
+                    config=KubeletConfig(
+                        node_name=name,
+                        node_ip=f"172.18.0.{index + 2}",
+                        kubernetes_version=self._version,
+                        pod_log_root="/nonexistent/log/pods",
+                        allocatable=_ALLOCATABLE,
+                        node_labels={"kubernetes.io/hostname": name},
+                    ),
+                    events=events,
+                )
             )
             status = NodeStatusManager(
                 world=world,
@@ -282,10 +285,10 @@ class VirtualRolloutCluster:
                     labels={},
                 ),
                 not_ready=kubelet.not_ready,
-                pressures=lambda: kubelet.eviction.conditions,
+                pressures=lambda: kubelet.parts.eviction.conditions,
                 events=events,
             )
-            kubelet.shutdown.on_change = kubelet.eviction.on_change = status.update_soon
+            kubelet.parts.shutdown.on_change = kubelet.parts.eviction.on_change = status.update_soon
             tasks.spawn(events.run(), name="kubelet events")
             tasks.spawn(kubelet.run(), name="kubelet")
             await kubelet.wait_ready()
