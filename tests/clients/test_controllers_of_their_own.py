@@ -57,7 +57,7 @@ def test_the_story_names_kubectl_the_step_and_the_rank(user):
         eventually(lambda: len(endings(place)) == 4, "the last one has gone")
         found = why(place, endings(place)[-1])
         assert found["why"].startswith(
-            "Deployment web was deleted by kubectl (user kubernetes-admin): with it went Repl"
+            "Deployment web was deleted by kubectl (user kubernetes-admin): that removed Repl"
         )
 
 

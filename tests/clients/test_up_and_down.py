@@ -115,7 +115,7 @@ def test_everything_is_private_whatever_the_umask() -> None:
 def test_names_that_are_none_and_clusters_that_are_not_there(own: Place) -> None:
     for command in (["up", "--name", "A b"], ["down", "../x"], ["status", "a/b"], ["logs", "-f", "ä"]):
         result = own.run(*command)
-        assert result.status == 2 and "is no name for a cluster" in result.err, command
+        assert result.status == 2 and "is not a valid cluster name" in result.err, command
     for command in (["status", "no"], ["kubeconfig", "no"], ["logs", "no"]):
         result = own.run(*command)
         assert result.status == 1 and "no cluster named 'no' is running; lastcall up starts one" in result.err, command
@@ -129,7 +129,7 @@ def test_several_clusters_by_name_and_a_name_only_once(own: Place) -> None:
     assert first["server"] != second["server"] and first["kubeconfig"] != second["kubeconfig"]
     result = own.run("up", "--detach")
     assert result.status == 2
-    for words in ("'lastcall' runs already", f"pid {first['pid']}", "lastcall down lastcall", "--name"):
+    for words in ("cluster 'lastcall' is already running", f"pid {first['pid']}", "lastcall down lastcall", "--name"):
         assert words in result.err
     assert "there is: lastcall, two" in own.run("kubeconfig", "three").err
     assert [c["name"] for c in json.loads(own.ok("status", "-o", "json"))["clusters"]] == ["lastcall", "two"]

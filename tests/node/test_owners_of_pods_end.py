@@ -130,7 +130,7 @@ def test_the_story_says_whose_delete_it_was(result_of):
         else:
             name = story["name"].rpartition("-")[0]
             assert why == (
-                f"Deployment web was deleted by lastcall (user kubernetes-admin): with it went ReplicaSet {name} and "
+                f"Deployment web was deleted by lastcall (user kubernetes-admin): that removed ReplicaSet {name} and "
                 "this Pod"
             )
 

@@ -185,7 +185,7 @@ def test_a_deleted_owner_is_told_with_everything_between_it_and_the_pod(propagat
         found = decided(cluster)
         assert (found.actor, found.reason) == ("garbage-collector-controller", "ownerDeleted")
         assert found.why == (
-            f"Deployment web was deleted by {BY}: with it went ReplicaSet {name_of(replica_set)} and this Pod"
+            f"Deployment web was deleted by {BY}: that removed ReplicaSet {name_of(replica_set)} and this Pod"
         )
 
     run_cluster(scenario, DRAINS)

@@ -10,25 +10,25 @@ import click
 from lastcall import __version__
 
 COMMANDS = {
-    "run": ("lastcall.cli.run.command:run", "End Pods and show how each of them ended."),
+    "run": ("lastcall.cli.run.command:run", "Delete Pods and report how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
     "rollout": (
         "lastcall.cli.rollout.command:rollout",
         "Update a workload under load, and tell which requests were lost.",
     ),
     "lint": ("lastcall.cli.linting.command:lint", "Check manifests without a cluster, and propose fixes."),
-    "up": ("lastcall.cli.up:up", "Start a cluster that stays."),
-    "down": ("lastcall.cli.down:down", "End a cluster that stays."),
-    "status": ("lastcall.cli.status:status", "Show the clusters that stay."),
-    "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Say where a cluster's kubeconfig is."),
+    "up": ("lastcall.cli.up:up", "Start a cluster that keeps running."),
+    "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
+    "status": ("lastcall.cli.status:status", "Show the running clusters."),
+    "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
     "logs": ("lastcall.cli.logs:logs", "Show what the processes of a cluster printed."),
     "controller-manager": (
         "lastcall.cli.controller_manager:controller_manager",
         "Run the controllers as a process of their own.",
     ),
-    "story": ("lastcall.cli.story:story", "Tell how a Pod of a cluster that stays ended."),
-    "node": ("lastcall.cli.node:node", "Cut a node of such a cluster off the network, or shut it down."),
-    "doctor": ("lastcall.cli.doctor:doctor", "Look at what a cluster needs of this machine."),
+    "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
+    "node": ("lastcall.cli.node:node", "Disconnect a node of a running cluster from the network, or shut it down."),
+    "doctor": ("lastcall.cli.doctor:doctor", "Check whether this machine can run a cluster."),
     "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
 }
 """Name → (module:attribute, short help). The help stands here so that `--help` imports nothing."""

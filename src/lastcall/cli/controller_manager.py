@@ -22,9 +22,12 @@ LEASE = "kube-controller-manager"
 
 @click.command("controller-manager")
 @click.option(
-    "--kubeconfig", metavar="FILE", default="", help="Of which API server.  [default: $KUBECONFIG, or ~/.kube/config]"
+    "--kubeconfig",
+    metavar="FILE",
+    default="",
+    help="Kubeconfig of the API server.  [default: $KUBECONFIG, or ~/.kube/config]",
 )
-@click.option("--context", metavar="NAME", default="", help="Which of its contexts.  [default: its current one]")
+@click.option("--context", metavar="NAME", default="", help="Context to use.  [default: the current one]")
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=True,

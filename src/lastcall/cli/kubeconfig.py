@@ -10,7 +10,7 @@ from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
 
 @click.command()
 @name_argument
-@click.option("--print", "text", is_flag=True, help="The text in place of the path. It holds a secret.")
+@click.option("--print", "text", is_flag=True, help="Print the contents (with credentials) instead of the path.")
 def kubeconfig(name: str, text: bool) -> None:
     """Say where the kubeconfig of the cluster NAME (default: lastcall) is: KUBECONFIG=$(lastcall kubeconfig)."""
     with cluster_errors():

@@ -18,7 +18,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
         try:
             number = int(value)
         except ValueError:
-            self.fail(f"{value!r} is no whole number: {self._wanted()}", param, ctx)
+            self.fail(f"{value!r} is not a whole number: {self._wanted()}", param, ctx)
         if not self._least <= number <= self._most:
             word = "few" if number < self._least else "many"
             self.fail(f"{value} is too {word}: {self._wanted()}", param, ctx)

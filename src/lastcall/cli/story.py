@@ -32,7 +32,9 @@ _NAMED = 12
 @click.option("--namespace", "-n", metavar="NAMESPACE", help="The Pod's.  [default: default; without POD: all]")
 @cluster_option
 @click.option(
-    "--uid", metavar="UID", help="Which of several Pods of one name; its beginning is enough.  [default: the latest]"
+    "--uid",
+    metavar="UID",
+    help="UID of the Pod, where several had its name; a prefix is enough.  [default: the latest]",
 )
 @output_options
 def story(
@@ -44,8 +46,8 @@ def story(
     output_file: Path | None,
     explain: bool,
 ) -> None:
-    """Tell how POD ended, or how far its end has come; of a POD that runs, how its containers ended before and why.
-    Without POD: show all endings that are known.
+    """Report how POD ended, or how far its deletion is; of a POD that runs, how its containers ended before and why.
+    Without POD: all endings that are known.
 
     For clusters that stay (lastcall up). Exit status as for `lastcall run`: 0 all ended gracefully, 3 something was
     SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe, 1 how it ended is not known.

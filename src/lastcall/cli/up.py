@@ -36,7 +36,7 @@ from lastcall.cluster.staying import detach
     default=DEFAULT_NAME,
     show_default=True,
     callback=checked_name,
-    help="Several may run by name.",
+    help="Name of the cluster: several may run under different names.",
 )
 @click.option("--detach", "-d", "detached", is_flag=True, help="Return when the node is Ready; lastcall down ends it.")
 @click.option(
@@ -92,7 +92,7 @@ from lastcall.cluster.staying import detach
     type=click.Choice(KUBERNETES_VERSIONS),
     default="1.36",
     show_default=True,
-    help="Whose rules to follow.",
+    help="Kubernetes version to emulate.",
 )
 @click.option(
     "--state-size",
@@ -116,7 +116,7 @@ from lastcall.cluster.staying import detach
     metavar="NUMBER",
     default=5,
     show_default=True,
-    help="So many files of a container's log are kept, the current one among them.",
+    help="Most log files kept for each container, the current one included.",
 )
 @click.option(
     "--timeout",

@@ -38,7 +38,7 @@ def check_name(name: str) -> str:
     """The name itself. Raises ClusterUsageError: it becomes a directory, a host name and a kubeconfig's context."""
     if not _NAME.fullmatch(name):
         raise ClusterUsageError(
-            f"{name!r} is no name for a cluster: at most 63 lower-case letters, digits and '-', with no '-' at its ends"
+            f"{name!r} is not a valid cluster name: at most 63 lower-case letters, digits and '-', no '-' at its ends"
         )
     return name
 

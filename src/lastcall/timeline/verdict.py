@@ -38,7 +38,7 @@ def outcome_words(ending: Ending) -> str:
     if is_ongoing(ending):
         return "is ending" if ending.zero_kind else _lives(ending)
     if ending.outcome == "graceful" and had_ended(ending):
-        return "had ended by itself"
+        return "had already ended"
     return OUTCOMES[ending.outcome]
 
 

@@ -59,7 +59,7 @@ def test_help_lists_every_command():
             ["run", "x.yaml", "--grace", "-1"],
             "'--grace': -1 is too few: give a whole number of seconds from 0 to 2147",
         ),
-        (["run", "x.yaml", "--grace", "soon"], "'soon' is no whole number: give"),
+        (["run", "x.yaml", "--grace", "soon"], "'soon' is not a whole number: give"),
         (
             ["run", "x.yaml", "--timeout", "0"],
             "0 is too few: give seconds, as 30 or 0.5, more than 0 and at most 86400",

@@ -89,7 +89,7 @@ def test_the_delete_carries_the_grace_that_was_asked_for(run, new_cluster, capsy
 def test_a_pod_that_completes_on_its_own_counts_as_ended_by_itself(run, new_cluster, capsys):
     assert run(new_cluster(ends_by_itself=True)) == 0
     out, err = capsys.readouterr()
-    assert "web is ended by itself (Succeeded)" in err
+    assert "web has already ended (Succeeded)" in err
     assert "ended by itself" in out
 
 

@@ -231,7 +231,7 @@ def test_the_socket_and_its_neighbours_are_private(front: Front, state_home: Pat
 def test_a_name_that_runs_is_refused_with_pid_and_ways_out(front: Front) -> None:
     with pytest.raises(AlreadyRunning) as caught:
         claim("one")
-    for words in ("'one' runs already", f"pid {os.getpid()}", "lastcall down one", "--name"):
+    for words in ("cluster 'one' is already running", f"pid {os.getpid()}", "lastcall down one", "--name"):
         assert words in str(caught.value)
     with claim("two") as other:
         assert names() == ["one", "two"]

@@ -42,7 +42,7 @@ def test_a_published_port_is_read(text: str, expected: PublishedPort) -> None:
         ("65536:svc/web:80", "not between 0 and 65535"),
         ("8080:svc/web:0", "not between 1 and 65535"),
         ("8080:svc/web:65536", "not between 1 and 65535"),
-        ("8080:svc/web:a-name-that-is-too-long", "no name of a port"),
+        ("8080:svc/web:a-name-that-is-too-long", "not a valid port name"),
         ("0.0.0.0:8080:svc/web:80", "loopback only"),
         ("192.168.1.2:8080:svc/web:80", "loopback only"),
         ("[::]:8080:svc/web:80", "loopback only"),

@@ -151,7 +151,7 @@ def test_a_controller_that_deletes_an_owner_says_why_in_its_own_record(new_tape)
     tape.add(-0.01, "garbage-collector-controller", k.DELETION_DECIDED, rule=rule, **gone)
     deleted(tape)
     assert decided(tape).reason == "ownerDeleted"
-    assert decided(tape).why == "Job nightly-1 of CronJob nightly is replaced by the next one: with it went this Pod"
+    assert decided(tape).why == "Job nightly-1 of CronJob nightly is replaced by the next one: that removed this Pod"
 
 
 def test_without_any_record_of_an_end_nobody_is_named(new_tape):

@@ -64,6 +64,6 @@ def test_a_pod_that_had_ended_by_itself_says_so_and_shows_no_lanes(new_tape):
     tape.accepted(0)
     tape.add(0.002, "client", k.POD_GONE_SEEN, resourceVersion="152")
     text = plain_text([tape.ending()], 100)
-    assert "default/web had ended by itself" in text
+    assert "default/web had already ended" in text
     assert "side by side" not in text
     assert "grace 0 s  " not in text

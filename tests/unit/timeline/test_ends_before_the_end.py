@@ -197,7 +197,7 @@ def test_success_is_no_crash(new_tape: Any) -> None:
     ending = tape.ending()
     assert (ending.outcome, exit_status([ending])) == ("graceful", 0)
     assert "restartPolicy Always" in finding(ending, "endsAndIsRestarted").text
-    assert outcome_words(ending) == "had ended by itself"
+    assert outcome_words(ending) == "had already ended"
 
 
 def test_what_a_container_exits_with_on_its_stop_signal_is_no_crash(new_tape: Any) -> None:

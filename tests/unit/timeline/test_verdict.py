@@ -76,7 +76,7 @@ def test_a_pod_that_had_ended_before_needs_no_stop(new_tape):
     tape.exit(-3.0, 0)
     tape.accepted()
     tape.over(0.01)
-    assert outcome_words(tape.ending()) == "had ended by itself"
+    assert outcome_words(tape.ending()) == "had already ended"
     assert verdict(tape.ending()).startswith("app had ended 3.0 s before the DELETE with exit code 0.")
 
 

@@ -61,16 +61,10 @@ if TYPE_CHECKING:
     help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. Kinds "
     "and what counts as lost are above.",
 )
-@click.option("--path", default="/", show_default=True, callback=checked_path, help="What is asked for.")
-@click.option(
-    "--slow-path", default="/slow", show_default=True, callback=checked_path, help="What slow requests ask for."
-)
-@click.option(
-    "--stream-path", default="/stream", show_default=True, callback=checked_path, help="What streams ask for."
-)
-@click.option(
-    "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Where WebSockets are opened."
-)
+@click.option("--path", default="/", show_default=True, callback=checked_path, help="Path to request.")
+@click.option("--slow-path", default="/slow", show_default=True, callback=checked_path, help="Path of slow requests.")
+@click.option("--stream-path", default="/stream", show_default=True, callback=checked_path, help="Path of streams.")
+@click.option("--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Path of WebSockets.")
 @click.option(
     "--stream-length",
     "length",
@@ -93,14 +87,14 @@ if TYPE_CHECKING:
     metavar="KIND/NAME",
     default="",
     shell_complete=complete_workload,
-    help="What is disrupted, where the manifests have several workloads: deployment/web.  [default: the one that their "
-    "Service selects]",
+    help="The workload to disrupt, where the manifests have several: deployment/web.  [default: the one behind the "
+    "Service]",
 )
 @click.option("--service", default="", help="The Service to send to, where the manifests have several.")
 @click.option(
     "--port",
     default="",
-    help="Its port, by name or number, where it has several.  [default: the one named http]",
+    help="Port of the Service, by name or number, where it has several.  [default: the one named http]",
 )
 @propagation_option
 @click.option(
@@ -127,7 +121,7 @@ if TYPE_CHECKING:
     default="2s",
     show_default=True,
     callback=parsed_seconds,
-    help="How long they are sent after it is over.",
+    help="How long requests are sent after the disruption is over.",
 )
 @click.option(
     "--request-timeout",
@@ -143,7 +137,7 @@ if TYPE_CHECKING:
     default="120s",
     show_default=True,
     callback=parsed_seconds,
-    help="For the Pods to become Ready, and for the disruption to be over.",
+    help="How long to wait for the Pods to become Ready, and for the disruption to be over.",
 )
 @click.option(
     "--runs",
@@ -151,7 +145,7 @@ if TYPE_CHECKING:
     type=Whole(1, 1000, "runs"),
     default=1,
     show_default=True,
-    help="Repeat it so often, each time on a new cluster, and tell of all runs together.",
+    help="Run it N times, each on a new cluster, and report all runs together.",
 )
 @click.option(
     "--max-lost",
@@ -163,14 +157,14 @@ if TYPE_CHECKING:
     "--max-p99",
     metavar="TIME",
     callback=parsed_max_p99,
-    help="Exit status 3 when 99 % of the good answers during the disruption took longer: 200ms, or by kind: "
-    "fresh=200ms,slow=3s.",
+    help="Exit status 3 when the 99th percentile of good answers during the disruption is above that: 200ms, or by "
+    "kind: fresh=200ms,slow=3s.",
 )
 @click.option(
     "--keep-on-failure",
     is_flag=True,
-    help="Leave the cluster running until Ctrl-C where requests were lost or Pods do not become Ready, and say how to "
-    "reach it.",
+    help="Leave the cluster running until Ctrl-C where requests were lost, a container crashed or Pods do not become "
+    "Ready, and say how to reach it.",
 )
 @click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
 @click.option(
@@ -192,14 +186,14 @@ if TYPE_CHECKING:
     "--output",
     "-o",
     type=click.Choice(("text", "json", "html")),
-    help="How it is told: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
+    help="Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
     "[default: what --output-file ends with, or text]",
 )
 @click.option(
     "--output-file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write it (*.html, *.json, *.txt say how); stdout then shows the text as always.",
+    help="Write the report to this file; the format goes by its ending. The text still goes to stdout.",
 )
 @node_options
 @click.option(
@@ -207,7 +201,7 @@ if TYPE_CHECKING:
     type=click.Choice(KUBERNETES_VERSIONS),
     default="1.36",
     show_default=True,
-    help="Whose rules to follow.",
+    help="Kubernetes version to emulate.",
 )
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
@@ -241,10 +235,10 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     the answer, reset after some; truncated (a body or a stream that ends before
     its last chunk or byte); timeout; 5xx. A WebSocket besides: not upgraded; no
     close frame (1006); closed with an error (1002, 1011, …); unanswered (closed
-    by the book, a message not echoed that was sent 250 ms before or earlier).
+    properly, but a message was not echoed that was sent 250 ms before or earlier).
 
     \b
-    Not lost, told apart, for its client goes on elsewhere: a WebSocket closed
+    Not lost, but listed, since its client goes on elsewhere: a WebSocket closed
     with 1000, 1001 (going away), 1012 or 1013; a stream that an ending Pod ends
     with its last chunk; a request of HTTP/2 that the server says it has not begun
     (above GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when

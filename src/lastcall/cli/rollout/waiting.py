@@ -139,7 +139,8 @@ class Waiting:
             all_ = status.get("replicas", 0)
             updated = all_ if self.workload.resource == REPLICASETS else status.get("updatedReplicas", 0)
         if ready < wanted or updated < wanted or all_ > wanted:
-            return f"{ready} of {wanted} Pods are available, {updated} are up to date"
+            old = f", {all_ - wanted} more to go" if all_ > wanted else ""
+            return f"{ready} of {wanted} Pods are available, {updated} of {wanted} are updated{old}"
         return ""
 
     async def routed(self) -> str:

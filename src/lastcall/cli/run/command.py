@@ -33,13 +33,13 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 @click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
 @run_options
 def run(manifests: tuple[str, ...], **options: Any) -> None:
-    """End the Pods of MANIFEST… and show how each of them ended.
+    """Delete the Pods of MANIFEST… and report how each of them ended.
 
     MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …): an
     owner is deleted as `kubectl delete` does it, and each Pod that it has then is followed. A cluster is started for it
     and gone afterwards; nothing stays on disk but the images it pulled. Exit status: 0 all ended gracefully, 3
-    something was SIGKILLed, a preStop hook failed, or a container crashed before the DELETE, 2 bad input, 1 anything
-    else.
+    something was SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe before the
+    DELETE, 2 bad input, 1 anything else.
     """
     from lastcall.cli.linting.early import tell_certain_errors
 

@@ -212,8 +212,8 @@ _OPTIONS = [
         callback=checked_versions,
         default="1.36",
         show_default=True,
-        help="Whose rules to follow. Several (1.23,1.36) are run one after the other, and their ends are shown side by "
-        "side with what differs.",
+        help="Kubernetes version to emulate. Several (1.23,1.36) are run one after the other, and their ends are shown "
+        "side by side with what differs.",
     ),
     click.option(
         "--grace",

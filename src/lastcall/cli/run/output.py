@@ -37,14 +37,14 @@ _OPTIONS = [
         "--output",
         "-o",
         type=click.Choice(FORMATS),
-        help="How to tell the story: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
+        help="Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
         "which Perfetto opens. All but text go to stdout alone.  [default: what --output-file ends with, or text]",
     ),
     click.option(
         "--output-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Where to write it (*.html, *.json, *.trace.json, *.txt say how); stdout then shows the text as always.",
+        help="Write the report to this file; the format goes by its ending. The text still goes to stdout.",
     ),
     click.option("--explain", is_flag=True, help="Name the Kubernetes rule and source function behind each step."),
 ]

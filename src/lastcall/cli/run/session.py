@@ -415,7 +415,7 @@ def _state(pod: FollowedPod) -> str:
     if pod.ready and (is_ready(pod.obj) or not has_failed(pod.obj)):
         return "is Ready"
     phase = (pod.obj.get("status") or {}).get("phase") or "Pending"
-    return f"is ended by itself ({phase})" if pod.ended_by_itself or pod.gone else f"is not Ready ({phase})"
+    return f"has already ended ({phase})" if pod.ended_by_itself or pod.gone else f"is not Ready ({phase})"
 
 
 def _held_by(obj: Object) -> list[str]:

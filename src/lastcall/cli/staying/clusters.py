@@ -59,7 +59,7 @@ def cluster_option(command: F) -> F:
         default=DEFAULT_NAME,
         show_default=True,
         callback=checked_name,
-        help="Of which cluster.",
+        help="Cluster name.",
     )(command)
 
 

@@ -310,7 +310,7 @@ def claim(name: str) -> ClusterDirectory:
             directory.close()
         with suppress(NotRunning, ControlError), ControlClient(name).connect(1.0) as connection:
             raise AlreadyRunning(
-                f"a cluster named {name!r} runs already (pid {connection.pid}): use it (lastcall kubeconfig {name}), "
+                f"cluster {name!r} is already running (pid {connection.pid}): use it (lastcall kubeconfig {name}), "
                 f"end it (lastcall down {name}), or give the new one another name (--name)"
             )
         if monotonic() >= deadline:

@@ -51,7 +51,9 @@ def parse_published_port(text: str) -> PublishedPort:
             raise ValueError(f"{text!r}: port {target_port} is not between 1 and 65535")
         target_port = str(int(target_port))
     elif len(target_port) > 15 or not any(character.isalpha() for character in target_port):
-        raise ValueError(f"{text!r}: {target_port!r} is no name of a port: at most 15 characters, one of them a letter")
+        raise ValueError(
+            f"{text!r}: {target_port!r} is not a valid port name: at most 15 characters, one of them a letter"
+        )
     return PublishedPort(
         address=_checked_address(text, found["address"]),
         port=port,

@@ -8,10 +8,10 @@ REQUESTS: Mapping[str, Cause] = {
     "lateEndpoint": Cause(
         title="Requests are still sent to a Pod that has stopped listening: endpoint removal reaches senders late.",
         remedy="A preStop sleep longer than the lag: the Pod goes on serving until every sender has heard of it.",
-        texts={"": "sent to a Pod that had already stopped listening: the sender had not been told yet"},
+        texts={"": "sent to a Pod that no longer listened: its endpoint's removal had not reached the sender yet"},
         fixes={
-            "": "A preStop hook `$hook`$on$grace would have saved $them: the rules changed up to $lag s after the "
-            "DELETE$later, and the Pod would have gone on serving so long.",
+            "": "A preStop hook `$hook`$on$grace would have saved $them: senders heard of the change up to $lag s "
+            "after the DELETE$later, and the Pod would have gone on serving until then.",
             "hookElsewhere": "The preStop hook of $others does not keep $name waiting, which serves port $port and has "
             "none: it got its stop signal at once. ",
             "hookThere": "A preStop hook that first waits $seconds s$grace would keep the Pod serving until the rules "
@@ -21,13 +21,13 @@ REQUESTS: Mapping[str, Cause] = {
         lint=("noPauseBeforeStop", "hookStopsAtOnce", "localTrafficCutAtStop"),
     ),
     "cutOff": Cause(
-        title="Requests were under way when the container exited on its stop signal, without answering them.",
+        title="Requests were in flight when the container exited on its stop signal without answering them.",
         remedy="On the stop signal stop listening, answer what is under way, and exit then.",
-        texts={"": "under way when the container exited by itself on its stop signal, without answering them"},
+        texts={"": "in flight when the container exited on its stop signal without answering them"},
         fixes={
             "": "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer "
             "what is under way, and leave then.",
-            "http2": "No manifest can save a request on a connection of HTTP/2 that is closed: let the application "
+            "http2": "No change of the manifest prevents that on a connection of HTTP/2: let the application "
             "send GOAWAY on SIGTERM (first with the highest stream id, a moment later with the last one that it "
             "took), answer the streams that it took, and close then.",
             "websocket": "A WebSocket outlives any hook: let the application close each with a close frame (1001, "
@@ -42,9 +42,9 @@ REQUESTS: Mapping[str, Cause] = {
         texts={"": "accepted by the kernel for a container that exited by itself without ever reading them"},
     ),
     "requestKilled": Cause(
-        title="Requests were under way when the container was killed: its grace period was too short for them.",
+        title="Requests were in flight when the container was killed: its grace period was too short for them.",
         remedy="A terminationGracePeriodSeconds above the hook and the longest answer together.",
-        texts={"": "under way when the container was killed because its grace period was over"},
+        texts={"": "in flight when the container was killed because its grace period was over"},
         fixes={
             "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace were too "
             "few.",
@@ -56,8 +56,8 @@ REQUESTS: Mapping[str, Cause] = {
         remedy="Answer with `Connection: close` from the stop signal on, and close a connection only after that.",
         texts={"": "sent on a kept connection that the ending Pod closed at that moment"},
         fixes={
-            "": "No manifest can save a request on a kept connection that is closed: let the application answer "
-            "`Connection: close` from SIGTERM on, and close a connection only after such an answer.",
+            "": "No change of the manifest prevents that: let the application answer `Connection: close` from SIGTERM "
+            "on, and close a kept connection only after such an answer.",
         },
     ),
     "notListeningYet": Cause(

@@ -163,12 +163,12 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
         return f"{what}changed{_by(first)}: {why}"
     last = rest[-1].facts
     if rest[-1].kind == kinds.DELETION_DECIDED:
-        return f"{last.get('why')}: with it went this Pod"
+        return f"{last.get('why')}: that removed this Pod"
     head = f"{last.get('ofKind')} {last.get('name')} was deleted{_by(last)}"
     if last.get("ofKind") == "Namespace":
         return head
     between = [f"{each.facts.get('ofKind')} {each.facts.get('name')}" for each in reversed(rest[:-1])]
-    return f"{head}: with it went {' and '.join([*between, 'this Pod'])}"
+    return f"{head}: that removed {' and '.join([*between, 'this Pod'])}"
 
 
 def _sizes(record: Record | None) -> str:
