@@ -20,9 +20,9 @@ ONLY_ON = {
     "clients/test_claims_on_the_kernel.py": "3.13",
     "clients/test_example_apps.py": "3.13",
     "clients/test_images_from_registries.py": "3.11",
-    "clients/test_kubectl_exec.py": "3.13",
-    "clients/test_kubectl_limits_of_namespaces.py": "3.13",
-    "clients/test_kubectl_matrix.py": "3.11",
+    "clients/kubectl/test_kubectl_exec.py": "3.13",
+    "clients/kubectl/test_kubectl_limits_of_namespaces.py": "3.13",
+    "clients/kubectl/test_kubectl_matrix.py": "3.11",
     "clients/test_run_bad_input.py": "3.13",
     "clients/test_pod_egress.py": "3.11",
     "clients/test_published_ports.py": "3.13",
@@ -39,13 +39,13 @@ ONLY_ON = {
     "crash/test_node_killed_while_pulling.py": "3.13",
     "crash/test_random_kills.py": "3.13",
     "node/test_cni_in_a_cluster.py": "3.11",
-    "node/test_images_that_drop_privileges.py": "3.11",
-    "node/test_service_in_a_cluster.py": "3.13",
-    "node/test_service_packets.py": "3.11",
+    "node/images/test_images_that_drop_privileges.py": "3.11",
+    "node/services/test_service_in_a_cluster.py": "3.13",
+    "node/services/test_service_packets.py": "3.11",
     "node/test_log_rotation_on_the_kernel.py": "3.13",
-    "scenarios/test_whole_manager_killed.py": "3.11",
-    "scenarios/test_whole_node_loss.py": "3.13",
-    "scenarios/test_whole_rollout.py": "3.13",
+    "scenarios/whole/test_whole_manager_killed.py": "3.11",
+    "scenarios/whole/test_whole_node_loss.py": "3.13",
+    "scenarios/whole/test_whole_rollout.py": "3.13",
     "node/test_many_pods_at_once.py": "3.11",
     "node/test_what_an_end_leaves.py": "3.13",
     "pains/test_pains.py": "3.11",
@@ -53,9 +53,9 @@ ONLY_ON = {
 """File below tests/ → the Python that runs it: the long ones, shared out by hand."""
 
 ON_BOTH = (
-    "clients/test_kubectl_against_run.py",
+    "clients/kubectl/test_kubectl_against_run.py",
     "clients/test_recorded_lifecycles.py",  # another half on each
-    "node/test_containers_lifecycle.py",
+    "node/containers/test_containers_lifecycle.py",
     "node/test_demo_pods_end.py",
 )
 SHARED_OUT = ("clients", "crash", "node")
@@ -63,9 +63,9 @@ SHARED_OUT = ("clients", "crash", "node")
 
 ALONE = (
     "pains/test_pains.py",
-    "scenarios/test_whole_manager_killed.py",
+    "scenarios/whole/test_whole_manager_killed.py",
     "scenarios/test_determinism.py",
-    "scenarios/test_whole_properties.py",
+    "scenarios/whole/test_whole_properties.py",
 )
 """Long files whose tests have no fixture in common."""
 
@@ -74,8 +74,8 @@ LONG_FIRST = (
     "clients/test_recorded_pulls_and_taints.py",
     "clients/test_example_apps.py",
     "clients/test_no_false_alarms.py",
-    "clients/test_kubectl_matrix.py",
-    "clients/test_kubectl_exec.py",
+    "clients/kubectl/test_kubectl_matrix.py",
+    "clients/kubectl/test_kubectl_exec.py",
     "clients/test_several_nodes.py",
     "crash/test_kill_matrix.py",
     "crash/test_kill_matrix_staying.py",
@@ -86,16 +86,16 @@ LONG_FIRST = (
     "clients/test_rollout.py",
     "clients/test_up_with_state.py",
     "clients/test_run_bad_input.py",
-    "clients/test_kubectl_workloads.py",
-    "clients/test_kubectl_against_run.py",
-    "node/test_containers_streams.py",
-    "node/test_containers_exec.py",
-    "node/test_containers_lifecycle.py",
-    "scenarios/test_whole_manager_killed.py",
+    "clients/kubectl/test_kubectl_workloads.py",
+    "clients/kubectl/test_kubectl_against_run.py",
+    "node/containers/test_containers_streams.py",
+    "node/containers/test_containers_exec.py",
+    "node/containers/test_containers_lifecycle.py",
+    "scenarios/whole/test_whole_manager_killed.py",
     "scenarios/test_random_lives_step_by_step.py",
-    "scenarios/test_whole_drain.py",
+    "scenarios/whole/test_whole_drain.py",
     "scenarios/test_determinism.py",
-    "scenarios/test_whole_properties.py",
+    "scenarios/whole/test_whole_properties.py",
 )
 """Which files begin, when several run at once: a long one that begins last runs alone."""
 
@@ -106,7 +106,7 @@ THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 def _turns() -> dict[str, str]:
     """File below tests/ → the Python that runs it; no entry for those that run on both."""
-    names = sorted(str(path.relative_to(HERE)) for each in SHARED_OUT for path in (HERE / each).glob("test_*.py"))
+    names = sorted(str(path.relative_to(HERE)) for each in SHARED_OUT for path in (HERE / each).rglob("test_*.py"))
     rest = [name for name in names if name not in ONLY_ON and name not in ON_BOTH]
     return {name: ("3.11", "3.13")[index % 2] for index, name in enumerate(rest)} | ONLY_ON
 

@@ -2,7 +2,7 @@
 
 In virtual time nothing stands between a component's exception and the test. By hand, for longer:
 
-    LASTCALL_HYPOTHESIS=long pytest tests/scenarios/test_extreme_values.py
+    LASTCALL_HYPOTHESIS=long pytest tests/scenarios/faults/test_extreme_values.py
 """
 
 import os

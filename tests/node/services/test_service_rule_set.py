@@ -12,7 +12,7 @@ import ordinary_user
 import pytest
 
 SCENARIO = Path(__file__).with_name("service_rule_set.py")
-GOLDEN = Path(__file__).parents[1] / "golden" / "service-rules"
+GOLDEN = Path(__file__).parents[2] / "golden" / "service-rules"
 
 
 def _library() -> bool:

@@ -18,7 +18,7 @@ import yaml
 from kept_cluster import kept_cluster, make_images
 from kubectls import CURRENT, DEBIAN, find_kubectl
 
-SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 GOLDEN = SHARED / "golden-api"
 HTTP = "http"
 

@@ -21,7 +21,7 @@ from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "rollout"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "rollout"
 KEY = new_key_pem()
 
 

@@ -15,7 +15,7 @@ from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.requestinfo import is_true, request_info
 from lastcall.apiserver.wire.context import RequestContext
 
-SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[4] / "shared"))
+SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[5] / "shared"))
 HTTP = SHARED / "golden-api" / "http"
 RESOURCES = {(resource.group, resource.version, resource.plural): resource for resource in SERVED}
 ADMIN = UserInfo("admin", ("system:masters",))
