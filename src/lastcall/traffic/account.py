@@ -25,6 +25,7 @@ Cause = Literal[
     "killed",
     "stale connection",
     "not listening yet",
+    "not serving yet",
     "not ready yet",
     "crashed",
     "restarted",
@@ -40,6 +41,7 @@ CAUSE_IDS: Mapping[Cause, str] = {
     "killed": "requestKilled",
     "stale connection": "staleConnection",
     "not listening yet": "notListeningYet",
+    "not serving yet": "notServingYet",
     "not ready yet": "unreadyPodsPublished",
     "crashed": "crashedUnderLoad",
     "restarted": "restartedUnderLoad",
@@ -123,8 +125,9 @@ class Account:
     and no application printed, though it prints others of that kind. `seen`: how many the applications printed;
     `whole_output`: all that they printed is known, so that "never saw it" can be said. `control_losses`: those before
     the disruption, by kind and class, the most frequent first; `not_listening_yet`: how many of them were sent to a Pod
-    that was Ready before it listened, which is a cause of its own. `never_answered` are
-    kinds that the application seems not to speak. `longest`: what a good answer took at most, in seconds, by kind.
+    that was Ready before it listened, which is a cause of its own, and `not_serving_yet`, how many a Pod answered with
+    errors that was Ready before it served. `never_answered` are kinds that the application seems not to speak.
+    `longest`: what a good answer took at most, in seconds, by kind.
     """
 
     totals: Mapping[Kind, int]
@@ -140,6 +143,7 @@ class Account:
     whole_output: bool = True
     control_losses: tuple[tuple[tuple[Kind, str], int], ...] = ()
     not_listening_yet: int = 0
+    not_serving_yet: int = 0
     longest: Mapping[Kind, float] = field(default_factory=dict)
     moved: tuple[Outcome, ...] = ()
     pods: tuple[PodShare, ...] = ()
@@ -200,6 +204,7 @@ def account(
     control = [each for each in outcomes if not _counts(each, disrupted) and each.id not in left_out]
     printed = _Printed(seen, messages, {each.kind for each in outcomes if each.id in seen} if whole_output else set())
     lost = [_explain(each, _life(each, addresses, lives, answers), printed, disrupted) for each in counted if each.lost]
+    lost = [_with_its_start(each, led_to(each.outcome, addresses), answers) for each in lost]
     lost = [_with_somebody_there(_with_nobody_else(each, lives), lives) for each in lost]
     known = {each.id for each in outcomes}
     too_early = [each for each in control if _is_too_early(each, _life(each, addresses, lives, answers), answers)]
@@ -216,6 +221,7 @@ def account(
         seen=len(seen),
         whole_output=whole_output,
         not_listening_yet=len(too_early),
+        not_serving_yet=sum(_answers_too_early(each, led_to(each, addresses), answers) for each in control),
         control_losses=tuple(Counter((each.kind, str(each.lost)) for each in control if each.lost).most_common()),
         longest=_longest(outcomes),
         moved=tuple(each for each in counted if each.moved and not each.lost),
@@ -359,6 +365,19 @@ def _is_too_early(outcome: Outcome, life: PodLife | None, answers: Mapping[str, 
     if not outcome.lost or life is None or decide_cause(outcome, life) != "not listening yet":
         return False
     return outcome.sent < answers.get(life.ip, 0.0)
+
+
+def _answers_too_early(outcome: Outcome, life: PodLife | None, answers: Mapping[str, float]) -> bool:
+    """Whether a Pod that was Ready, and that nothing had ended, answered with an error and with nothing better before:
+    the first good answer of the same Pod came after it. One that never had a good answer is no slow start."""
+    if outcome.lost != "5xx" or life is None or life.ready is None:
+        return False
+    ended = life.signalled is not None and outcome.finished + SKEW_SECONDS >= life.signalled
+    return not ended and outcome.finished < answers.get(life.ip, 0.0)
+
+
+def _with_its_start(lost: LostRequest, life: PodLife | None, answers: Mapping[str, float]) -> LostRequest:
+    return replace(lost, cause="not serving yet") if _answers_too_early(lost.outcome, life, answers) else lost
 
 
 def _first_answers(outcomes: Iterable[Outcome]) -> dict[str, float]:

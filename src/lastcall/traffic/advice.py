@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lastcall.timeline.catalogue.lookup import CATALOGUE, fix
+from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
@@ -56,16 +56,17 @@ def judge(
     sleep_hooks: bool = True,
     longest_lag: float = 0.0,
     disrupt: str = "rollout",
+    path: str = "/",
 ) -> Judgement:
     """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service;
     `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in seconds, a
-    change of endpoints may usually be, which may be more than what was seen; `disrupt` what was done. Advice whose
-    patch does not hold is given without it."""
+    change of endpoints may usually be, which may be more than what was seen; `disrupt` what was done; `path`
+    what requests ask for. Advice whose patch does not hold is given without it."""
     never = "; ".join(map(_never_answered, account.never_answered))
     if never and not account.control_lost:
         return Judgement("inconclusive", never, ())
-    early = _readiness_probe(account.not_listening_yet, owner, port) if account.not_listening_yet else None
-    explained = early is not None and account.not_listening_yet == account.control_lost
+    early = _too_early(account, owner, port, path)
+    explained = early is not None and early.saves == account.control_lost
     if account.control_lost and not (explained and account.lost):
         before = (
             f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted "
@@ -74,8 +75,8 @@ def judge(
         if early is None:
             return Judgement("inconclusive", f"{before}: fix that first{f'; {never}' if never else ''}", ())
         early = checked(early, owner)
-        which = "all of them" if explained else f"{account.not_listening_yet} of them"
-        sentence = f"{before}, {which} {WHY['not listening yet']}. {early.sentence}"
+        which = "all of them" if explained else f"{early.saves} of them"
+        sentence = f"{before}, {which} {said(early.id)}. {early.sentence}"
         return Judgement("inconclusive", sentence, (early,))
     unmeasured = _unmeasured(account)
     if unmeasured and not account.lost:
@@ -86,9 +87,9 @@ def judge(
     causes = account.causes
     most, count = causes[0]
     advice = tuple(
-        checked(each, owner) for each in _advice(account, lives, owner, port, sleep_hooks, longest_lag, disrupt)
+        checked(each, owner) for each in _advice(account, lives, owner, port, sleep_hooks, longest_lag, disrupt, path)
     )
-    if early is not None and not any(each.cause == "not listening yet" for each in account.lost):
+    if early is not None and not any(each.id == early.id for each in advice):
         advice = (*advice, checked(early, owner))
     lost = len(account.lost)
     whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
@@ -158,6 +159,7 @@ def _advice(
     sleep_hooks: bool,
     longest_lag: float,
     disrupt: str,
+    path: str,
 ) -> list[Advice]:
     found: list[Advice] = []
     # What lasts for long outlives any hook: it is cut off whenever the application leaves. So do kept connections.
@@ -174,6 +176,8 @@ def _advice(
             found.append(_more_grace(account, count, lives, owner))
         elif cause == "not listening yet":
             found.append(_readiness_probe(count, owner, port))
+        elif cause == "not serving yet":
+            found.append(_probe_of_the_application(count, owner, port, path))
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
@@ -383,6 +387,32 @@ def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advi
     if not handler:
         return Advice("notListeningYet", fix("notListeningYet", "otherProbe", name=name, port=port), count)
     return Advice("notListeningYet", fix("notListeningYet", "samePort", name=name, asked=asked), count)
+
+
+def _too_early(account: Account, owner: dict[str, Any], port: int | str, path: str) -> Advice | None:
+    """For what was lost before the disruption, since Pods were Ready too early. A probe of the application waits for
+    the port, too."""
+    if account.not_serving_yet:
+        return _probe_of_the_application(account.not_listening_yet + account.not_serving_yet, owner, port, path)
+    return _readiness_probe(account.not_listening_yet, owner, port) if account.not_listening_yet else None
+
+
+def _probe_of_the_application(count: int, owner: dict[str, Any], port: int | str, path: str) -> Advice:
+    """A probe that asks for what requests ask for: that was answered with errors until the application served. One
+    that asks the application already, or a program, is the user's to correct."""
+    container = _behind(owner["spec"]["template"]["spec"], port)
+    name, probe = container["name"], container.get("readinessProbe") or {}
+    handler = next((each for each in ("httpGet", "tcpSocket", "exec", "grpc") if each in probe), "")
+    facts = {"name": name, "path": path, "handler": handler, "asked": (probe.get("httpGet") or {}).get("path", "/")}
+    if handler in ("httpGet", "exec", "grpc"):
+        variant = "httpGet" if handler == "httpGet" and facts["asked"] != path else "other"
+        return Advice("notServingYet", fix("notServingYet", variant, **facts), count)
+    asked = (probe.get("tcpSocket") or {}).get("port")
+    same = _number_of(container, asked) == _number_of(container, port)
+    made: dict[str, Any] = {"httpGet": {"path": path, "port": asked if same else port}}
+    made |= {"tcpSocket": None} if handler else {"periodSeconds": 1}
+    patch = _in_template({"containers": [{"name": name, "readinessProbe": made}]})
+    return Advice("notServingYet", fix("notServingYet", handler, **facts), count, patch)
 
 
 def _behind(pod_spec: dict[str, Any], port: int | str) -> dict[str, Any]:

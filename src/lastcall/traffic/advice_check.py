@@ -53,10 +53,17 @@ def _taken_away(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
         if name not in others:
             yield f"it takes container {name} away"
         for probe in _PROBES:
-            if _handlers(container.get(probe)) - _handlers(other.get(probe)):
+            if _less(container.get(probe) or {}, other.get(probe) or {}):
                 yield f"it takes the handler of {name}'s {probe} away"
         if not keeps_hook(container, other):
             yield f"it takes away what {name}'s preStop hook does"
+
+
+def _less(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a probe asks less than it did. HTTP over the port that was only connected to asks more."""
+    gone = _handlers(before) - _handlers(after)
+    same_port = (before.get("tcpSocket") or {}).get("port") == (after.get("httpGet") or {}).get("port")
+    return bool(gone - {"tcpSocket"} if same_port else gone)
 
 
 def _handlers(probe: Mapping[str, Any] | None) -> set[str]:

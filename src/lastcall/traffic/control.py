@@ -3,9 +3,9 @@
 A rollout under load that nobody answers would tell nothing, and take minutes to do so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from lastcall.traffic.outcome import Kind, Outcome
 
@@ -14,13 +14,21 @@ SLOW_START_SECONDS = 30.0
 ENOUGH = 3
 """Lost requests of a kind, from which on it counts as one that nobody answers."""
 
+
+def asks_the_application(container: Mapping[str, Any]) -> bool:
+    """Whether a probe that keeps it from being Ready asks more than whether its port takes connections, which it does
+    before the application serves."""
+    probes = (container.get(each) or {} for each in ("readinessProbe", "startupProbe"))
+    return any(probe and "tcpSocket" not in probe for probe in probes)
+
+
 Decision = Literal["wait", "go", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
     """`began` is the moment of the first request, `seconds` how long the period was to be. `probed`: a readiness or
-    startup probe had said that the Pods serve."""
+    startup probe that asks the application had said that the Pods serve."""
 
     began: float
     seconds: float

@@ -281,3 +281,50 @@ def test_losses_of_another_kind_before_the_disruption_stay_a_reason_to_look_firs
     found = account([*outcomes, lost(30, 5.0, "truncated")], lives, [], 10.0)
     told = judge(found, lives, deployment(), 8080)
     assert told.verdict == "inconclusive" and "2 of them sent to a Pod" in told.sentence
+
+
+def served_late(probe: dict[str, Any] | None, path: str = "/") -> tuple[Judgement, dict[str, Any]]:
+    """A Pod that is Ready at 11, answers 503 at 12 and serves from 13 on; disrupted at 10."""
+    owner = deployment({"readinessProbe": probe} if probe else None)
+    new = PodLife("n", name="web-2", ip="10.244.0.3", ready=11.0, routed=11.0)
+    outcomes = [
+        good(1, 5.0),
+        Outcome(2, "fresh", 12.0, 12.0, 12.0, 1, 0.0, 503, "10.244.0.3", "5xx"),
+        Outcome(3, "fresh", 13.0, 13.0, 13.0, 1, 0.0, 200, "10.244.0.3", ""),
+    ]
+    lives = [PodLife("o", **POD, ready=1.0, routed=1.0), new]
+    found = account(outcomes, lives, [], 10.0)
+    assert [each.cause for each in found.lost] == ["not serving yet"]
+    return judge(found, lives, owner, 8080, path=path), owner
+
+
+def test_a_probe_that_only_connects_is_replaced_by_one_that_asks_what_was_answered_with_errors() -> None:
+    told, owner = served_late({"tcpSocket": {"port": 8080}, "periodSeconds": 3}, "/api")
+    assert "marked Ready before its application served" in told.sentence and "only opens a connection" in told.sentence
+    probe = patched(owner, told)["containers"][0]["readinessProbe"]
+    assert probe == {"httpGet": {"path": "/api", "port": 8080}, "periodSeconds": 3}
+
+
+def test_a_probe_that_asks_another_page_is_named_and_left_to_its_user() -> None:
+    told, _ = served_late({"httpGet": {"path": "/up", "port": 8080}}, "/api")
+    assert "asks for /up, which succeeded while /api was answered with errors" in told.sentence and not told.patch
+    told, _ = served_late({"exec": {"command": ["true"]}})
+    assert "The readinessProbe of app (exec) succeeded while" in told.sentence and not told.patch
+
+
+def test_errors_of_a_pod_that_never_served_or_that_was_ending_are_no_slow_start() -> None:
+    error = Outcome(2, "fresh", 12.0, 12.0, 12.0, 1, 0.0, 503, "10.244.0.2", "5xx")
+    deaf = PodLife("n", **POD, ready=11.0, routed=11.0)
+    assert [each.cause for each in account([error], [deaf], [], 10.0).lost] == ["server error"]
+    ending = PodLife("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0)
+    assert [each.cause for each in account([error, good(3, 13.0)], [ending], [], 10.0).lost] == ["server error"]
+
+
+def test_errors_at_the_start_before_the_disruption_are_told_with_their_probe() -> None:
+    errors = [Outcome(n, "fresh", n, n, n, 1, 0.0, 503, "10.244.0.2", "5xx") for n in (2, 3)]
+    lives = [PodLife("o", **POD, ready=1.0, routed=1.0)]
+    found = account([*errors, good(4, 5.0), good(5, 11.0)], lives, [], 10.0)
+    assert (found.control_lost, found.not_serving_yet) == (2, 2)
+    told = judge(found, lives, deployment({"readinessProbe": {"tcpSocket": {"port": 8080}}}), 8080)
+    assert told.verdict == "inconclusive" and "all of them answered with an error by a Pod" in told.sentence
+    assert told.patch

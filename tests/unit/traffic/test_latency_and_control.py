@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.traffic.control import SLOW_START_SECONDS, Control, unanswered
+from lastcall.traffic.control import SLOW_START_SECONDS, Control, asks_the_application, unanswered
 from lastcall.traffic.latency import Span, latencies, percentile, told_seconds
 from lastcall.traffic.outcome import Outcome
 
@@ -92,3 +92,9 @@ def test_kinds_without_a_good_answer_are_told_with_how_they_were_lost() -> None:
     lost = [request(1.0, 0.0, "refused"), request(1.1, 0.0, "refused"), request(1.2, 0.0, "timeout")]
     assert unanswered([*lost, request(1.0, kind="tcp")]) == {"fresh": {"refused": 2, "timeout": 1}}
     assert unanswered([*lost, request(1.3)]) == {}
+
+
+def test_a_probe_that_only_connects_says_nothing_of_answers() -> None:
+    assert not asks_the_application({"readinessProbe": {"tcpSocket": {"port": 80}}})
+    assert not asks_the_application({"name": "app"})
+    assert asks_the_application({"readinessProbe": {"httpGet": {"port": 80}}, "startupProbe": {"tcpSocket": {}}})

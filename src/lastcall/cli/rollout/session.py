@@ -34,7 +34,7 @@ from lastcall.timeline.record import Record
 from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.control import Control
+from lastcall.traffic.control import Control, asks_the_application
 from lastcall.traffic.generator import Load
 from lastcall.traffic.lives import PodLife, pod_lives
 from lastcall.traffic.outcome import Outcome
@@ -271,7 +271,7 @@ class RolloutSession:
     async def _control(self, owner: Object, strangers: Mapping[str, Sequence[Manifest]]) -> Judgement | None:
         """Requests before anything is disrupted. None when they have shown enough, else why they never will."""
         container = serving_container(owner["spec"]["template"]["spec"], self.target.container_port)
-        probed = "readinessProbe" in container or "startupProbe" in container
+        probed = asks_the_application(container)
         control = Control(monotonic(self.clock), self.options.control, probed)
         await self.clock.sleep(self.options.control)
         while (decision := control.decide(self.outcomes, at := monotonic(self.clock))) == "wait":
@@ -294,6 +294,7 @@ class RolloutSession:
             sleep_hooks=self.options.sleep_hooks,
             longest_lag=self.options.propagation.most_to(self.options.source),
             disrupt=self.options.disrupt,
+            path=self.options.path,
         )
 
     async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":

@@ -75,6 +75,21 @@ REQUESTS: Mapping[str, Cause] = {
         },
         lint=("noReadinessProbe",),
     ),
+    "notServingYet": Cause(
+        title="A Pod counts as ready before its application serves: it answers requests with errors until then.",
+        remedy="A readinessProbe that asks the application (httpGet): a TCP connection works as soon as it listens.",
+        texts={"": "answered with an error by a Pod that was marked Ready before its application served"},
+        fixes={
+            "": "A readinessProbe that asks the application (httpGet, path $path) would keep requests away until it "
+            "serves.",
+            "tcpSocket": "The readinessProbe of $name only opens a connection, which works as soon as the program "
+            "listens. One that asks the application (httpGet, path $path) would keep requests away until it serves.",
+            "httpGet": "The readinessProbe of $name asks for $asked, which succeeded while $path was answered with "
+            "errors: ask for $path, or let $asked succeed only when the application serves.",
+            "other": "The readinessProbe of $name ($handler) succeeded while the application answered with errors: let "
+            "what it asks succeed only when the application serves.",
+        },
+    ),
     "unreadyPodsPublished": Cause(
         title="The Service sends to Pods that are not Ready: publishNotReadyAddresses.",
         remedy="Leave publishNotReadyAddresses out; Pods that look each other up have a headless Service of their own.",
