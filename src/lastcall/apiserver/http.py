@@ -60,9 +60,9 @@ from lastcall.apiserver.wire.negotiation import (
 from lastcall.apiserver.wire.options import parse_delete_options, parse_dry_run, parse_list_options
 from lastcall.apiserver.wire.warning_headers import warning_headers
 from lastcall.client.api import APPLY_PATCH
-from lastcall.streaming import web
 from lastcall.streaming.hosts import Hosts
 from lastcall.world import walls
+from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.world import World
 
 MAX_BODY_BYTES = 3 << 20

@@ -316,9 +316,9 @@ class APIServer:
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
         from lastcall.apiserver.http import HTTPFace
-        from lastcall.streaming import web
         from lastcall.streaming.hosts import Hosts
         from lastcall.streaming.upgrade import LONGEST_HEADER
+        from lastcall.world.aiohttp_inside import server as web
 
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)

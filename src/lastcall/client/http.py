@@ -20,7 +20,7 @@ from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
-from lastcall.client.lean_aiohttp import aiohttp
+from lastcall.world.aiohttp_inside.client import aiohttp
 
 Query = Sequence[tuple[str, str]]
 

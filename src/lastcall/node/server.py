@@ -92,7 +92,7 @@ class KubeletServer:
         from aiohttp import web
 
         from lastcall.streaming.upgrade import LONGEST_HEADER
-        from lastcall.streaming.web import log
+        from lastcall.world.aiohttp_inside.server import log
 
         if tls is not None:
             tls.verify_mode = ssl.CERT_REQUIRED

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from lastcall.streaming import web
+from lastcall.world.aiohttp_inside import server as web
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]*))(?::[0-9]*)?")
 """Address or name, with or without a port. (RFC 9110, section 7.2; names as in RFC 1123)"""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from aiohttp.abc import AbstractStreamWriter
 
-from lastcall.streaming import web
+from lastcall.world.aiohttp_inside import server as web
 
 LONGEST_HEADER = 1 << 20
 """Bytes of a request line that servers take: a long command stands in the URL (Go's DefaultMaxHeaderBytes)."""

@@ -6,7 +6,7 @@ Sources: kube-openapi pkg/handler/handler.go, pkg/handler3/handler.go:HandleGrou
 from lastcall.api.errors import method_not_allowed
 from lastcall.apiserver.openapi.documents import Document, OpenAPI
 from lastcall.apiserver.wire.negotiation import not_acceptable
-from lastcall.streaming import web
+from lastcall.world.aiohttp_inside import server as web
 
 REVALIDATE = {"Cache-Control": "no-cache, private"}
 FOR_EVER = {"Cache-Control": "public, immutable"}

@@ -11,8 +11,8 @@ from typing import Protocol
 from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
 from lastcall.api.text.numbers import int_of
-from lastcall.streaming import web
 from lastcall.streaming.upgrade import HandedOver, SocketStream, take_over
+from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.tasks import Tasks
 
 _log = logging.getLogger("lastcall.apiserver")

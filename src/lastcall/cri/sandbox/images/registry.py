@@ -6,6 +6,7 @@ http is spoken with loopback registries alone. Error texts are containerd's, for
 
 import asyncio
 import email.utils
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -24,6 +25,7 @@ from lastcall.cri.sandbox.images.layout import MAX_DOCUMENT
 from lastcall.cri.sandbox.images.reference import DEFAULT_DOMAIN, Reference
 from lastcall.cri.sandbox.images.registry_auth import Challenge, basic, parse_challenges, read_token
 from lastcall.cri.sandbox.images.way_out import DialError, WayOut
+from lastcall.world.aiohttp_inside.connector import DialledConnector
 from lastcall.world.clock import Clock
 
 MANIFEST_TYPES = (
@@ -316,36 +318,25 @@ class Registry:
             raise RegistryError(text, status, transient=transient) from error
 
 
-class _Connector(aiohttp.BaseConnector):
-    """Connections that somebody else dials; TLS is made here."""
+class _Connector(DialledConnector):
+    """Connections that the way out dials."""
 
     def __init__(self, way_out: WayOut, context: ssl.SSLContext | None) -> None:
         super().__init__(limit=8)
         self._way_out = way_out
         self._context = context
 
-    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
-        host, secure = req.url.host, req.url.scheme == "https"
+    async def dial(self, url: URL) -> tuple[socket.socket, ssl.SSLContext | None]:
+        secure = url.scheme == "https"
         if secure and self._context is None:
-            self._context = await asyncio.to_thread(_tls_context, req.url.authority)
-        sock = await self._way_out.dial(host, req.url.port, tls=secure)
-        try:
-            _, protocol = await self._loop.create_connection(
-                self._factory,  # type: ignore[attr-defined,unused-ignore]
-                sock=sock,
-                ssl=self._context if secure else None,
-                server_hostname=host if secure else None,
-            )
-        except ssl.SSLCertVerificationError as error:
-            sock.close()
-            raise DialError(f"tls: failed to verify certificate: {error.verify_message}") from None
-        except ssl.SSLError as error:
-            sock.close()
-            raise DialError(f"tls: {error.reason or error}") from None
-        except BaseException:
-            sock.close()
-            raise
-        return protocol
+            self._context = await asyncio.to_thread(_tls_context, url.authority)
+        sock = await self._way_out.dial(url.host or "", url.port or 0, tls=secure)  # aiohttp takes no URL without them
+        return sock, self._context if secure else None
+
+    def tls_failed(self, error: ssl.SSLError) -> Exception:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return DialError(f"tls: failed to verify certificate: {error.verify_message}")
+        return DialError(f"tls: {error.reason or error}")
 
 
 def base_url(domain: str) -> URL:
