@@ -35,7 +35,7 @@ def pod(**status: Any) -> dict[str, Any]:
 
 def test_a_container_that_crashed_is_told_with_its_exit_code_and_its_last_lines() -> None:
     lines = ends_told(pod(), [*crash(1), *crash(3)], "1.36")
-    assert lines[0].startswith("  app crashed 2 times, the last one 200 ms after its start, by itself (exit code 3)")
+    assert lines[0].startswith("  app crashed 2 times, the last one 200 ms after its start (exit code 3)")
     assert lines[-2:] == ["  what app printed last (exit code 3):", "    | FATAL no DB_URL\\x1b[0m"]
 
 

@@ -76,7 +76,7 @@ def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def not_well(id_: str, severity: Severity) -> tuple[NotWell, ...]:
-    finding = Finding(id_, severity, "app crashed, by itself (exit code 3)", "app", "See what it printed.")
+    finding = Finding(id_, severity, "app crashed (exit code 3)", "app", "See what it printed.")
     return (NotWell("default/web-1", (finding,), ("  app crashed",)),)
 
 
@@ -218,7 +218,7 @@ def test_people_see_latencies_the_drained_node_and_what_was_not_simulated() -> N
 
 def test_a_container_that_crashed_is_told_beside_the_verdict() -> None:
     told = text_of(found(0, not_well=CRASHED))
-    assert "nothing lost: " in told and "not well: default/web-1: app crashed, by itself (exit code 3)" in told
+    assert "nothing lost: " in told and "not well: default/web-1: app crashed (exit code 3)" in told
     assert "not well" not in text_of(found(0, not_well=TRIED_AGAIN))
 
 

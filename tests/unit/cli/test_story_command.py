@@ -164,7 +164,7 @@ def test_a_pod_that_runs_and_crashed_before_has_a_story(tell):
     assert status == 3
     out = " ".join(out.split())
     assert "default/crashes is not running" in out
-    assert "app crashed" in out and "by itself (exit code 3): nothing had told it to stop" in out
+    assert "app crashed" in out and "(exit code 3): nothing had told it to stop" in out
     assert "The last line that it printed: FATAL no DB_URL" in out
     (pod,) = json.loads(tell("crashes", "--output", "json")[1])["pods"]
     assert (pod["ongoing"], pod["outcome"]) == (True, "crashed")

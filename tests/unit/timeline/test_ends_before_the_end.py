@@ -79,7 +79,7 @@ def test_a_container_that_crashed_and_was_started_again_is_a_crash_with_its_last
     assert (ending.outcome, exit_status([ending])) == ("crashed", 3)
     found = finding(ending, "crashed")
     assert found.severity == "problem"
-    assert "app crashed 2 times, the last one 500 ms after its start, by itself (exit code 3)" in found.text
+    assert "app crashed 2 times, the last one 500 ms after its start (exit code 3)" in found.text
     assert found.text.endswith("FATAL no DB_URL")
     assert [(c.exit_code, c.ended_by, c.run_seconds) for c in ending.earlier] == [
         (3, "itself", pytest.approx(0.1)), (3, "itself", pytest.approx(0.5))]  # fmt: skip

@@ -39,7 +39,7 @@ REQUESTS: Mapping[str, Cause] = {
     "neverRead": Cause(
         title="Connections were accepted by the kernel for a container that exited without reading them.",
         remedy="A preStop sleep, and accept what has come before the listener is closed.",
-        texts={"": "accepted by the kernel for a container that exited by itself without ever reading them"},
+        texts={"": "accepted by the kernel for a container that exited without ever reading them"},
     ),
     "requestKilled": Cause(
         title="Requests were in flight when the container was killed: its grace period was too short for them.",

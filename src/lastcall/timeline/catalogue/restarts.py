@@ -9,7 +9,7 @@ RESTARTS: Mapping[str, Cause] = {
         title="A container crashed: it ended by itself with a failure, and nothing had told it to stop.",
         remedy="See its exit code and its last log lines.",
         texts={
-            "": "$container crashed$times$after, by itself ($end): nothing had told it to stop. $output",
+            "": "$container crashed$times$after ($end): nothing had told it to stop. $output",
             "output": "The last line that it printed: $line",
             "silent": "It printed nothing.",
         },
