@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lastcall.api.meta import Object, namespace_of, uid_of
+from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.cri.api import SUBSTITUTE_FOR, Image, ImageService, RuntimeServiceError
 from lastcall.cri.docker_config import DockerConfig, DockerConfigError, credentials_for, parse_pull_secret
-from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import EventRecorder, ImagePullError
 from lastcall.node.pods.spec import container_field_path
 from lastcall.node.runtime.environment import ContainerConfigError

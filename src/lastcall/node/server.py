@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.text.go_notation import go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
-from lastcall.node.gotext import go_quote
 from lastcall.node.logs.reader import LogOptions, read_logs
 from lastcall.node.logs.target import LogsNotAvailable, log_container_id
 from lastcall.node.pods.spec import find_container

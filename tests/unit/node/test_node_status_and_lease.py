@@ -7,8 +7,8 @@ import pytest
 
 from lastcall.api.errors import status_failure
 from lastcall.api.meta import copy_object
+from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.client.api import ConnectionLost
-from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity
 from lastcall.node.status.features import status_features
 from lastcall.world.tasks import Tasks

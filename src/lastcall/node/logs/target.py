@@ -1,7 +1,7 @@
 """Which container instance a log request means. Source: kubelet_pods.go:validateContainerLogStatus."""
 
 from lastcall.api.meta import Object, name_of
-from lastcall.node.gotext import go_quote
+from lastcall.api.text.go_notation import go_quote
 
 
 class LogsNotAvailable(Exception):

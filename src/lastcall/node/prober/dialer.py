@@ -8,7 +8,7 @@ import ssl
 from contextlib import suppress
 from urllib.parse import urljoin, urlsplit
 
-from lastcall.node.gotext import go_quote
+from lastcall.api.text.go_notation import go_quote
 from lastcall.node.interfaces import DialError, HTTPResponse
 from lastcall.world.clock import Clock, RealClock
 

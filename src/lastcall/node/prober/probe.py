@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lastcall.api.meta import Object
+from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
-from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import Dialer, DialError, RPCError
 from lastcall.node.status.features import StatusFeatures
 

@@ -9,6 +9,7 @@ import orjson
 from lastcall.api.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import pod_ref_text
 from lastcall.api.quantity import Quantity, QuantityError, parse_quantity
+from lastcall.api.text.go_notation import go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import (
     Capability,
@@ -27,7 +28,6 @@ from lastcall.cri.api import (
     SecurityProfile,
     UserNamespace,
 )
-from lastcall.node.gotext import go_quote
 from lastcall.node.pods import runtime_pod
 from lastcall.node.pods.cgroups import CPU_PERIOD, cgroup_parent, cpu_quota, cpu_shares, resource_config_for_pod
 from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_of, is_restartable_init_container

@@ -13,8 +13,8 @@ import orjson
 
 from lastcall.api.meta import Object, is_terminating
 from lastcall.api.pods.restart_rules import container_should_restart, is_container_restartable
+from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState
-from lastcall.node.gotext import go_quote
 from lastcall.node.interfaces import PodStatus, ProbeResult
 from lastcall.node.pods.restart_all import containers_to_reset
 from lastcall.node.pods.runtime_pod import CONTAINER_HASH_ANNOTATION

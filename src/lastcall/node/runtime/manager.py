@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import pod_ref_text
+from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxConfig, RuntimeService, RuntimeServiceError
-from lastcall.node.gotext import go_duration, go_quote
 from lastcall.node.interfaces import EventRecorder, PodStatus, ProbeManager, StartError
 from lastcall.node.pods.runtime_pod import running_pod_of
 from lastcall.node.pods.spec import (

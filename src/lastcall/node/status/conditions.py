@@ -6,8 +6,8 @@ A generated condition has no `lastTransitionTime`: the status manager sets it, b
 from collections.abc import Iterable
 
 from lastcall.api.meta import Object
+from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.cri.api import PodSandboxState
-from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.spec import (
     containers_of,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from lastcall.api.meta import Object
 from lastcall.api.pods.spec import pod_ref_text
+from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
-from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import Dialer, DialError, EventRecorder
 from lastcall.node.pods.spec import container_field_path
 from lastcall.node.versions import Behaviour

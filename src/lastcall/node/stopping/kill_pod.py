@@ -2,8 +2,8 @@
 kuberuntime/kuberuntime_manager.go:killPod)."""
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import ContainerStatus, PodSandboxStatus, RuntimeService, RuntimeServiceError
-from lastcall.node.gotext import go_quote
 from lastcall.node.pods.runtime_pod import RunningPod, has_restartable_init_container
 from lastcall.node.stopping.kill_container import ContainerKiller
 from lastcall.node.stopping.order import TerminationOrdering

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from aiohttp import web
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import (
     ContainerState,
     ContainerStreams,
@@ -18,7 +19,6 @@ from lastcall.cri.api import (
     RuntimeService,
     RuntimeServiceError,
 )
-from lastcall.node.gotext import go_quote
 from lastcall.node.streaming import port_forward, remote_command, spdy_client, websocket_client
 from lastcall.node.streaming.remote_command import StreamOptions, first_common, parse_stream_options
 from lastcall.streaming.upgrade import HandedOver, SocketStream, switching_protocols, take_over

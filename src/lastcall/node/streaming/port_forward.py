@@ -13,8 +13,8 @@ from typing import Protocol
 
 from aiohttp import WSMsgType, web
 
+from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import PortForwardStream, RuntimeServiceError
-from lastcall.node.gotext import go_quote
 from lastcall.node.streaming.remote_command import (
     IDLE_TIMEOUT,
     STREAM_CREATION_TIMEOUT,

@@ -10,8 +10,8 @@ from lastcall.api.claims import ClaimUse, claims_used_by, not_made_for
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, Resource
+from lastcall.api.text.go_notation import go_quote
 from lastcall.client.api import Client, ConnectionLost
-from lastcall.node.gotext import go_quote
 from lastcall.node.interfaces import VolumeError
 from lastcall.node.volumes.host_volumes import check_host_path
 

@@ -5,7 +5,7 @@ import re
 
 from lastcall.api.meta import Object, annotations_of, labels_of
 from lastcall.api.quantity import parse_quantity
-from lastcall.node.gotext import go_quote
+from lastcall.api.text.go_notation import go_quote
 from lastcall.node.pods.spec import find_container
 
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.*)'\]$")

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lastcall.api.meta import Object, name_of, uid_of
+from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.client.api import Client
 from lastcall.cri.api import DNSConfig, Mount
-from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import EventRecorder, VolumeError
 from lastcall.node.pods.spec import all_containers_of
 from lastcall.node.pods.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most

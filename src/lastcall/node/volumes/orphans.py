@@ -8,7 +8,7 @@ import logging
 import os
 import re
 
-from lastcall.node.gotext import go_quote
+from lastcall.api.text.go_notation import go_quote
 from lastcall.world import linux
 from lastcall.world.remove_tree import remove_tree
 

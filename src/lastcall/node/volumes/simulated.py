@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from lastcall.api.meta import Object, uid_of
+from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.cri.api import DNSConfig, Mount
-from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import EventRecorder, VolumeError
 from lastcall.node.volumes.manager import BACKOFF_INITIAL, BACKOFF_MAX, MOUNT_TIMEOUT
 from lastcall.node.volumes.pod_files import ClusterDNS, dns_config_of, hostname_of

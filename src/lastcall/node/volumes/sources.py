@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONFIGMAPS, SECRETS, SERVICEACCOUNTS, Resource
+from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client, ConnectionLost
-from lastcall.node.gotext import go_list, go_quote
 from lastcall.node.interfaces import VolumeError
 from lastcall.node.volumes.atomic_writer import FileProjection
 from lastcall.node.volumes.downward import field_value, resource_value

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.text.go_notation import go_list
 from lastcall.cri.api import ContainerState
-from lastcall.node.gotext import go_list
 from lastcall.node.interfaces import (
     EventRecorder,
     PodStatus,
