@@ -149,6 +149,12 @@ def test_pods_that_ended_alike_are_told_once() -> None:
     assert [names for names, _ in told] == ["/a and 2 other Pods", "/d"]
 
 
+def test_a_container_that_its_own_rule_restarted_is_well() -> None:
+    created = record(0, kinds.POD_CREATED, "", namespace="shop", name="web",
+                     containers=[{"name": "app", "kind": "container", "restartRules": [["In", [3]]]}])  # fmt: skip
+    assert ends_of_all([created, *crash(1), *crash(3)], "1.36") == []
+
+
 def test_a_status_says_whether_a_container_has_failed() -> None:
     assert not has_failed(pod(restartCount=0, state={"running": {}}))
     assert not has_failed(pod(restartCount=0, state={"terminated": {"exitCode": 0}}))

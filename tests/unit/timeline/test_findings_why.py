@@ -105,6 +105,13 @@ def shell_that_loops(tape: Any) -> None:
     killed(tape)
 
 
+def shell_that_loops_until_its_trap(tape: Any) -> None:
+    script = "trap 'exit 0' TERM; while true; do sleep 1 & wait; done"
+    begin(tape, ("sh", "-c", script), "handled", "/bin/dash")
+    left(tape, SLEEP, when="exit", at=0.501)
+    exited(tape)
+
+
 def shell_whose_file_runs_two_at_once(tape: Any) -> None:
     begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
     left(tape, {**NODE, "child": True}, {**SLEEP, "child": True})
@@ -329,6 +336,7 @@ TABLE = [
     (shell_with_longer_pipeline, "shellKeepsSignal", "problem", "still ran", "`exec PROGRAM > >(tee FILE)`"),
     (shell_with_jobs, "shellKeepsSignal", "problem", "still ran", "trap 'kill $pid' TERM"),
     (shell_that_loops, "shellKeepsSignal", "problem", "sleep (pid 8) still ran", "`trap 'exit 0' TERM`"),
+    (shell_that_loops_until_its_trap, "shellKeepsSignal", "info", "sleep (pid 8) was killed with it", ""),
     (shell_whose_file_runs_two_at_once, "shellKeepsSignal", "problem", "still ran", "runs several programs at once"),
     (shell_whose_file_runs_one_that_has_children, "shellKeepsSignal", "problem", "still ran",
      "last command with `exec`"),

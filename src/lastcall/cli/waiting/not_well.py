@@ -17,7 +17,7 @@ from lastcall.timeline.wording import printable
 
 _LESS = ("probeFailed", "crashLoop")
 """Causes of which an end that was seen tells more."""
-_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"}
+_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"} - {"restartedByRule"}
 _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
 """What is said of them where nothing better is known."""
 

@@ -80,6 +80,8 @@ def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
             return fix("shellKeepsSignal", "pipeline")
         words = {"alone": f'["{c.argv[0]}", "-c", "{alone[0]}"]', "bash": f'["bash", "-c", "{alone[1]}"]'}
         return fix("shellKeepsSignal", "simplePipeline", **words)
+    if shape == "loop" and not c.sigkilled:
+        return ""  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
         return fix("shellKeepsSignal", shape)
     children = [each for each in left.processes if each.child and not each.after_signal]
