@@ -18,6 +18,7 @@ FUZZERS: tuple[Fuzzer, ...] = (
     decoder(targets_streams.WEBSOCKET),
     decoder(targets_streams.DNS, 2),
     decoder(targets_streams.SHIM_WIRE),
+    decoder(targets_streams.PACKETS),
     decoder(targets_node.CNI_RESULTS),
     decoder(targets_node.CNI_CONFIGURATIONS),
     decoder(targets_node.RECORDS),

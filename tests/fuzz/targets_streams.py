@@ -12,7 +12,12 @@ from random import Random
 from aiohttp import WSMsgType
 from harness import Target
 
-from lastcall.cri.sandbox.shim.wire import Connection, WireError
+from lastcall.cluster import load
+from lastcall.cluster.control import channel
+from lastcall.cluster.control import node as node_control
+from lastcall.cluster.control import socket as control
+from lastcall.cluster.egress import pair as egress
+from lastcall.cri.sandbox.shim import verbs
 from lastcall.node.streaming.port_forward import _Channels
 from lastcall.node.streaming.remote_command import StreamOptions
 from lastcall.node.streaming.websocket_client import PROTOCOLS, WebSocketClient
@@ -20,6 +25,8 @@ from lastcall.proxy.dns import DNSServer
 from lastcall.proxy.dns_records import Zone
 from lastcall.streaming import spdy_frames as spdy
 from lastcall.streaming.spdy_session import SpdySession, SpdyStream
+from lastcall.world.messages import Message, Verbs, WrongMessage
+from lastcall.world.wire import Frames, Packets, WireError, encode, packets_pair
 
 _LOOP = asyncio.new_event_loop()
 
@@ -252,7 +259,7 @@ def _make_dns(random: Random, seeds: list[bytes]) -> bytes:
 DNS = Target("dns", lambda: [_make_dns(Random(number), []) for number in range(10)], _dns, (), _make_dns)
 
 
-# -- the shim's connection -----------------------------------------------------------------------------------------------
+# -- the private protocols -----------------------------------------------------------------------------------------------
 
 
 def _wire(data: bytes) -> bool:
@@ -263,7 +270,7 @@ def _wire(data: bytes) -> bool:
             theirs.send(data[:60_000])
         except BlockingIOError:
             return False
-        connection = Connection(ours)
+        connection = Frames(ours)
         for message, blobs, fds in connection.receive() or ():
             assert isinstance(message, dict)
             assert all(isinstance(blob, bytes) for blob in blobs)
@@ -278,7 +285,7 @@ def _wire(data: bytes) -> bool:
 def _make_wire(random: Random, seeds: list[bytes]) -> bytes:
     ours, theirs = socket.socketpair()
     try:
-        connection = Connection(ours)
+        connection = Frames(ours)
         for _ in range(random.randint(1, 3)):
             blobs = tuple(random.randbytes(random.choice((0, 1, 100))) for _ in range(random.randint(0, 3)))
             odd = (
@@ -301,4 +308,62 @@ def _make_wire(random: Random, seeds: list[bytes]) -> bytes:
 
 SHIM_WIRE = Target(
     "shim-wire", lambda: [_make_wire(Random(number), []) for number in range(5)], _wire, (WireError,), _make_wire
+)
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+PRIVATE = tuple(
+    {
+        kind: _ignore
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Message) and kind.verb and kind.__module__ == module.__name__
+    }
+    for module in (channel, control, egress, load, node_control, verbs)
+)
+
+
+def _packet(data: bytes) -> bool:
+    """A packet as it came is told to every protocol: each makes a message of it, or says what is wrong."""
+    ours, theirs = packets_pair()
+    try:
+        theirs.send(data[:60_000] or b" ")
+        ((fields, fds),) = Packets(ours).read()
+        assert not fds
+        understood = False
+        for table in PRIVATE:
+            try:
+                _, message = Verbs(table).read(fields)
+            except WrongMessage:
+                continue
+            assert type(message).read(message.to_wire()) == message
+            understood = True
+        return understood
+    finally:
+        ours.close()
+        theirs.close()
+
+
+_VALUES = ("", "POD", 0, 80, -1, True, None, [], ["x"], [[1, 2]], {}, {"first": 1}, 1.5, 2**70, "\udcff")
+
+
+def _make_packet(random: Random, seeds: list[bytes]) -> bytes:
+    kind = random.choice([each for table in PRIVATE for each in table])
+    guesses: dict[str, tuple[object, ...]] = {
+        "str": ("", "POD"), "int": (0, 80), "bool": (True, False), "float": (0, 1.5), "list[str]": ([], ["x"]),
+    }  # fmt: skip
+    fields = {
+        field.wire: random.choice(_VALUES if random.random() < 0.1 else guesses.get(field.said, _VALUES))
+        for field in kind._fields.values()
+        if random.random() < 0.97
+    }
+    if random.random() < 0.05:
+        fields["more"] = 1
+    return encode({"verb": kind.verb, "call": random.choice((1, "a", None, [])), **fields})
+
+
+PACKETS = Target(
+    "packets", lambda: [_make_packet(Random(number), []) for number in range(40)], _packet, (), _make_packet
 )

@@ -11,7 +11,9 @@ import pytest
 from shim_world import STATE, ShimWorld, inside
 
 from lastcall.cri.api import ContainerState, RuntimeServiceError
+from lastcall.cri.sandbox.shim import verbs
 from lastcall.cri.sandbox.shim.procfs import start_time
+from lastcall.world.messages import Message
 
 
 def journal(identity: str) -> list[dict]:
@@ -21,6 +23,14 @@ def journal(identity: str) -> list[dict]:
 def first_line(pid: int, sandbox: str) -> dict:
     about = {"podUid": "uid-1", "container": "c", "sandboxId": sandbox}
     return {"pid": pid, "startTime": start_time(pid), **about}
+
+
+class Dance(Message, verb="dance"):
+    pass
+
+
+class StartOfNothing(Message, verb="start"):
+    pass
 
 
 @inside
@@ -101,11 +111,13 @@ async def test_nonsense_on_the_socket_ends_that_connection_and_nothing_else(worl
             sock.settimeout(60)
             assert sock.recv(100) == b""
     with pytest.raises(RuntimeServiceError, match="unknown verb"):
-        await world.runtime._shim.call("dance")
+        await world.runtime._shim.call(Dance())
     with pytest.raises(RuntimeServiceError, match="KeyError"):
-        await world.runtime._shim.call("start")
-    with pytest.raises(RuntimeServiceError, match=r"TypeError|KeyError"):
-        await world.runtime._shim.call("signal", id=container, signal="x", why=1)
+        await world.runtime._shim.call(verbs.Start(container={}))
+    with pytest.raises(RuntimeServiceError, match="signal has to be int, not 'x'"):
+        await world.runtime._shim.call(verbs.Signal(id=container, signal="x", why="1"))  # type: ignore[arg-type]
+    with pytest.raises(RuntimeServiceError, match="start needs container"):
+        await world.runtime._shim.call(StartOfNothing())
     assert (await world.runtime.exec_sync(container, ("true",), 0)).exit_code == 0
     assert os.stat(f"{STATE}/shim.sock").st_mode & 0o777 == 0o600
 
@@ -142,11 +154,11 @@ async def test_a_thousand_steps_leak_no_descriptor(world: ShimWorld):
         await world.runtime.remove_pod_sandbox(sandbox)
 
     await one_round()
-    await world.runtime._shim.call("list")
+    await world.runtime._shim.call(verbs.ListAll())
     before, mine = descriptors(), len(os.listdir("/proc/self/fd"))
     for _ in range(40):
         await one_round()
-    await world.runtime._shim.call("list")
+    await world.runtime._shim.call(verbs.ListAll())
     await world.until(lambda: descriptors() == before)
     await world.until(lambda: len(os.listdir("/proc/self/fd")) == mine)
     mounts = Path("/proc/self/mounts").read_text()

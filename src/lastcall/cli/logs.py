@@ -6,7 +6,7 @@ import sys
 import click
 
 from lastcall.cli.staying.clusters import cluster_errors, name_argument
-from lastcall.cluster.control.socket import ControlClient
+from lastcall.cluster.control.socket import ControlClient, Logs
 from lastcall.cluster.errors import ControlError
 
 _ROLE = re.compile(r"front|init|control-plane|(shim|node)-[1-9][0-9]?")
@@ -35,7 +35,7 @@ def logs(name: str, role: str | None, follow: bool) -> None:
     """
     with cluster_errors(), ControlClient(name).connect() as connection:
         try:
-            for message in connection.ask("logs", role=role or "", follow=follow):
+            for message in connection.ask(Logs(role=role or "", follow=follow)):
                 if "text" in message:
                     click.echo(message["text"] if role else f"{message['role']:13} | {message['text']}")
                     sys.stdout.flush()

@@ -7,7 +7,7 @@ import click
 from lastcall.cli.errors import UserError
 from lastcall.cli.numbers import Whole
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
-from lastcall.cluster.control.socket import ControlClient
+from lastcall.cluster.control.socket import ControlClient, Node
 
 EXTRA_SECONDS = 60.0
 """So much longer than all its groups a shutdown may take to answer."""
@@ -116,6 +116,6 @@ def ask_node(cluster: str, node: str, action: str, periods: list[tuple[int, int]
     seconds = sum(each for _, each in periods or [])
     with ControlClient(cluster).connect() as connection:
         connection.socket.settimeout(seconds + EXTRA_SECONDS)
-        for message in connection.ask("node", node=node, action=action, periods=periods or []):
+        for message in connection.ask(Node(node=node, action=action, periods=periods or [])):
             if "text" in message:
                 yield str(message["text"])

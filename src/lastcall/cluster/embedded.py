@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastcall.api.resources import NODES
 from lastcall.client.api import ConnectionLost
-from lastcall.cluster.control.channel import ChannelWriter, Message
+from lastcall.cluster.control.channel import Died, Failed, Restarted, SetLink, Started
 from lastcall.cluster.control.node import NodeControlClient
 from lastcall.cluster.egress.pair import EgressServer
 from lastcall.cluster.errors import ClusterStartError, ControlError
@@ -28,10 +28,12 @@ from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.ring import RingReader, RingRecorder
 from lastcall.world import walls
 from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.messages import Message, Verbs
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import unless
 
 if TYPE_CHECKING:
+    from lastcall.cluster.egress.pair import Carried
     from lastcall.cluster.load import LoadClient
 
 T = TypeVar("T")
@@ -82,12 +84,15 @@ class Running:
         self._changed = asyncio.Event()
         """A role died, or the namespaces cannot be set up."""
         self._is_up = False
-        self._dead: dict[str, Message] = {}
+        self._dead: dict[str, Died] = {}
         self._failed = ""
         self._kubeconfig_fd = -1
         self._tell_carried = False
-        self._linking = asyncio.Lock()
-        self._link_answers: asyncio.Queue[Message] = asyncio.Queue()
+        self._links: dict[int, asyncio.Future[str]] = {}
+        self._last_link = 0
+        self._from_init = Verbs(
+            {Started: lambda told: None, Restarted: self._restarted, Died: self._died, Failed: self._set_up_failed}
+        )
 
     def stop(self) -> None:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
@@ -167,11 +172,11 @@ class Running:
     def _death_error(self) -> ClusterStartError:
         if self._failed:
             return explained(f"the cluster's namespaces cannot be set up: {self._failed}")
-        role, message = next(iter(self._dead.items()))
+        role, death = next(iter(self._dead.items()))
         if hung := self.why_it_hung(role):
             return ClusterStartError(f"{role} {hung}")
-        end = f"was killed by signal {message['signal']}" if message["signal"] else f"exited {message['exitCode']}"
-        words, work = self.last_words(role, 1), at_work(message.get("workingOn"))
+        end = f"was killed by signal {death.signal}" if death.signal else f"exited {death.exit_code}"
+        words, work = self.last_words(role, 1), at_work(death.working_on)
         return ClusterStartError(f"{role} {end} while the cluster started{work}" + (f": {words}" if words else ""))
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
@@ -215,35 +220,45 @@ class Running:
 
     def _read_channel(self) -> None:
         channel = self._tree.channel
-        for message in channel.read():
-            if message["event"] == "failed":
-                self._failed = message["message"]
-            elif message["event"] == "died":
-                self._died(message)
-            elif message["event"] == "link":
-                self._link_answers.put_nowait(message)
-            elif message["event"] == "restarted":
-                for callback in self._on_restarted:
-                    callback(message["role"], message["pid"])
+        for fields in channel.read():
+            if "answer" in fields:
+                number = fields["answer"]
+                asked = self._links.get(number) if type(number) is int else None
+                if asked is not None and not asked.done():
+                    asked.set_result(str(fields.get("error") or ""))
+                continue
+            with walls.Turn("init", str(fields.get("verb"))):
+                do, told = self._from_init.read(fields)
+                do(told)
         if channel.closed:
             asyncio.get_running_loop().remove_reader(channel.socket)
-            self._died({"role": "init", "pid": 1, **self._tree.reap_init()})
+            for asked in self._links.values():
+                if not asked.done():
+                    asked.set_result("the cluster has ended")
+            self._died(Died.read({"role": "init", "pid": 1, **self._tree.reap_init()}))
 
-    def _died(self, message: Message) -> None:
-        role = message["role"]
+    def _set_up_failed(self, told: Failed) -> None:
+        self._failed = told.message
+
+    def _restarted(self, told: Restarted) -> None:
+        for callback in self._on_restarted:
+            callback(told.role, told.pid)
+
+    def _died(self, told: Died) -> None:
+        role = told.role
         if role in self._nodes:
             self._nodes[role].failed("the node's process ended meanwhile")
-        if self._is_up and "restartsIn" in message:
+        if self._is_up and told.restarts_in is not None:
             return
         if role != "orphan":
-            self._dead.setdefault(role, message)
+            self._dead.setdefault(role, told)
         for callback in self._on_died:
-            callback(role, message["pid"], message["exitCode"], message["signal"])
+            callback(role, told.pid, told.exit_code, told.signal)
         self._changed.set()
 
-    def ask_node(self, node: str, action: str, **arguments: Any) -> AsyncIterator[str]:
+    def ask_node(self, node: str, message: Message) -> AsyncIterator[str]:
         """Ask a node's process (`cluster/control/node.py`); what it says until it is done. Raises ControlError."""
-        return self._nodes[node].ask(action, **arguments)
+        return self._nodes[node].ask(message)
 
     async def load(self) -> "LoadClient":
         """What sends requests in this cluster (`ClusterOptions.load`). Once, and the caller closes it."""
@@ -256,7 +271,7 @@ class Running:
         """Give the first node a connection that was accepted on the host; False when it takes none."""
         return self._egress[0].hand_over(accepted, address, port, tell=self._tell_carried)
 
-    def on_carried(self, told: Callable[[dict[str, Any]], None]) -> None:
+    def on_carried(self, told: "Callable[[Carried], None]") -> None:
         """Call `told` with what becomes of each connection handed over from now on (`cluster/egress/pair.py`)."""
         self._tell_carried, self._egress[0].on_carried = True, told
 
@@ -264,17 +279,20 @@ class Running:
         """Cut the link of a node's network namespace to the control plane's, or mend it. Raises ControlError."""
         if self._options.nodes == 1:
             raise ControlError("the only node has no link of its own: a cluster of several (--nodes 2) has")
-        async with self._linking:
-            while not self._link_answers.empty():
-                self._link_answers.get_nowait()  # it came too late for who had asked
-            ChannelWriter(self._tree.channel.socket).send({"node": node, "connected": connected})
-            try:
-                async with asyncio.timeout(_LINK_SECONDS):
-                    answer = await self._link_answers.get()
-            except TimeoutError:
-                raise ControlError("the cluster does not answer: it ends, or hangs") from None
-        if answer["error"]:
-            raise ControlError(f"the kernel refuses: {answer['error']}")
+        self._last_link = number = self._last_link + 1
+        asked = self._links[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._tree.channel.ask(number, SetLink(node=node, connected=connected))
+            async with asyncio.timeout(_LINK_SECONDS):
+                error = await asked
+        except TimeoutError:
+            raise ControlError("the cluster does not answer: it ends, or hangs") from None
+        except OSError as gone:
+            raise ControlError("the cluster has ended") from gone
+        finally:
+            del self._links[number]
+        if error:
+            raise ControlError(error)
 
     async def drain_records(self, seconds: float = 0.05) -> None:
         """Read what the rings still hold, and what arrives within `seconds`."""
@@ -321,11 +339,12 @@ class Running:
 
     def why_it_hung(self, role: str) -> str:
         """For a role that init ended for good because it hung: `hung: …` and where; "" for all others."""
-        message = self._dead.get(role, {})
-        if "hung" not in message:
+        death = self._dead.get(role)
+        if death is None or death.hung is None:
             return ""
+        message = death.to_wire()
         return (
-            f"{how(message)}{at_work(message.get('workingOn'))}, and was ended. Where it stood:\n{where(message)}\n"
+            f"{how(message)}{at_work(death.working_on)}, and was ended. Where it stood:\n{where(message)}\n"
             "fix: this is a fault of lastcall's own, please report it with these lines"
         )
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from time import gmtime, strftime
 from typing import NoReturn
 
-from lastcall.cluster.control.channel import ChannelReader, ChannelWriter, Message
+from lastcall.cluster.control.channel import Channel, Died, Failed, Restarted, SetLink, Started
 from lastcall.cluster.health.heartbeat import WorkingOn
 from lastcall.cluster.health.orphans import Orphans
 from lastcall.cluster.health.restarts import Deaths, RestartBackoff, is_its_own_fault, serves_alone
@@ -35,6 +35,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux
 from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.messages import Fields, Verbs, WrongMessage
 
 _SHIM_STATE_SIZE = "16m"
 _LINES_UNDER_LOAD = 5000
@@ -56,7 +57,7 @@ def run_init(
 
     `control_plane`, `node` and `load` are what the forked roles run.
     """
-    writer = ChannelWriter(channel)
+    front = Channel(channel)
     try:
         # With control groups front's death is not init's: there is something to do after it (`_end`).
         linux.set_parent_death_signal(0 if plan.cgroups.exists else signal.SIGKILL)
@@ -78,23 +79,21 @@ def run_init(
             from lastcall.cluster.node_network import make_node_networks
 
             plan.netns.update(make_node_networks([each.layout for each in plan.nodes], [KUBERNETES_SERVICE_IP]))
-        _Init(plan, writer, control_plane, node, load).run()
+        _Init(plan, front, control_plane, node, load).run()
     except BaseException as error:
         if os.environ.get("LASTCALL_DEBUG"):
             traceback.print_exc()
         code = error.errno if isinstance(error, OSError) else None
-        writer.send({"event": "failed", "message": str(error) or repr(error), "errno": code})
+        front.tell(Failed(message=str(error) or repr(error), errno=code))
     plan.cgroups.remove()
     os._exit(70)
 
 
 class _Init:
-    def __init__(
-        self, plan: Plan, writer: ChannelWriter, control_plane: ControlPlane, node: Node, load: ControlPlane
-    ) -> None:
+    def __init__(self, plan: Plan, front: Channel, control_plane: ControlPlane, node: Node, load: ControlPlane) -> None:
         self._plan = plan
-        self._writer = writer
-        self._reader = ChannelReader(writer.socket)
+        self._front = front
+        self._verbs = Verbs({SetLink: self._set_link})
         self._control_plane = control_plane
         self._node = node
         self._load = load
@@ -141,10 +140,9 @@ class _Init:
         self._watchdog.watch(role, pid)
         again = role in self._started_at
         self._started_at[role] = monotonic(self._clock)
-        facts = {"role": role, "pid": pid}
         if again:
-            self._recorder.record(kinds.PROCESS_RESTARTED, facts=facts)
-        self._writer.send({"event": "restarted" if again else "started", **facts})
+            self._recorder.record(kinds.PROCESS_RESTARTED, facts={"role": role, "pid": pid})
+        self._front.tell(Restarted(role=role, pid=pid) if again else Started(role=role, pid=pid))
 
     def _start_shim(self, layout: NodeLayout) -> int:
         """A fresh interpreter of about 12 MB: what forks every container should be small."""
@@ -186,7 +184,7 @@ class _Init:
             code = 70
             try:
                 signal.set_wakeup_fd(-1)
-                self._writer.socket.close()
+                self._front.socket.close()
                 _become_role(role, self._plan.logs[role])
                 if role in self._plan.hearts:
                     self._plan.hearts[role].take()
@@ -204,15 +202,15 @@ class _Init:
 
     def _wait(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._writer.socket, selectors.EVENT_READ, "front")
+            selector.register(self._front.socket, selectors.EVENT_READ, "front")
             selector.register(self._wake_read, selectors.EVENT_READ, "child")
             self._reap()
             while True:
                 for key, _ in selector.select(self._seconds_to_wait()):
                     if key.data == "front":
-                        for message in self._reader.read():
-                            self._obey(message)
-                        if self._reader.closed:
+                        for fields in self._front.read():
+                            self._obey(fields)
+                        if self._front.closed:
                             self._end()
                     if key.data == "child":
                         os.read(self._wake_read, 4096)
@@ -221,17 +219,26 @@ class _Init:
                 self._reap()
                 self._restart()
 
-    def _obey(self, message: Message) -> None:
-        """Cut a node's link, or mend it."""
-        answer: Message = {"event": "link", "node": message["node"], "connected": message["connected"], "error": None}
-        layout = self._nodes[message["node"]].layout
+    def _obey(self, fields: Fields) -> None:
+        """What is asked of one node, and what nobody understands, does not end all."""
+        error = ""
+        try:
+            do, asked = self._verbs.read(fields)
+            do(asked)
+        except WrongMessage as wrong:
+            error = str(wrong)
+        except Exception as failed:
+            error = f"the kernel refuses: {str(failed) or type(failed).__name__}"
+        self._front.answer(fields.get("call"), error)
+
+    def _set_link(self, asked: SetLink) -> None:
+        """Cut a node's link, or mend it. Raises OSError."""
         from lastcall.cluster.node_network import connect, disconnect
 
-        try:
-            (connect if message["connected"] else disconnect)(layout)
-        except Exception as error:  # what is asked of one node does not end all
-            answer["error"] = str(error) or type(error).__name__
-        self._writer.send(answer)
+        node = self._nodes.get(asked.node)
+        if node is None:
+            raise WrongMessage(f"there is no node {asked.node!r}")
+        (connect if asked.connected else disconnect)(node.layout)
 
     def _end(self) -> NoReturn:
         """Front is done, or dead. Leaving ends every process of the PID namespace; control groups need more."""
@@ -267,7 +274,7 @@ class _Init:
             if role == "orphan":
                 for orphans in self._orphans.values():
                     orphans.reaped(pid, code, number)
-            facts: Message = {"role": role, "pid": pid, "exitCode": code, "signal": number}
+            facts: Fields = {"role": role, "pid": pid, "exitCode": code, "signal": number}
             facts |= self._why(role, code, number)
             if role in self._deaths and role in self._restarts:
                 deaths, turn = self._deaths[role], facts.get("workingOn")
@@ -277,11 +284,11 @@ class _Init:
             if role in self._restarts:
                 facts["restartsIn"] = self._died(role)
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)
-            self._writer.send({"event": "died", **facts})
+            self._front.tell(Died.read(facts))
             if role in self._shims and role in self._restarts:
                 self._orphans[role] = Orphans(self._shims[role].shim_journals, self._recorder, self._clock)
 
-    def _why(self, role: str, code: int | None, number: int | None) -> Message:
+    def _why(self, role: str, code: int | None, number: int | None) -> Fields:
         """What init knows of a role's death: that it hung, and what it was working on when it is its own fault."""
         hang = self._watchdog.died(role)
         if hang is not None:
@@ -316,7 +323,7 @@ class _Init:
             self._start(role)
 
 
-def _working_on(turn: WorkingOn | None) -> Message:
+def _working_on(turn: WorkingOn | None) -> Fields:
     return {"workingOn": {"component": turn.component, "key": turn.key}} if turn is not None else {}
 
 

@@ -1,14 +1,14 @@
 """The load generator's process, and front's side of it.
 
-A process of its own: a generator that shares a loop with somebody else measures that somebody. Over a stream socket
-pair made before the clone go JSON objects, a line each: `{"enter": pid}` (send from that process's network namespace),
-`{"start": …}`, `{"targets": [[address, port], …]}` (be a load
-balancer for these) and `{"stop": true}` to it; `{"outcomes": [[…], …]}` back, at the end with
-`"done": true, "begun": n`. One on the host says `{"ready": true}` first.
+A process of its own: a generator that shares a loop with somebody else measures that somebody. Lines over a stream
+socket pair that was made before the clone (`world/wire.py`): `Enter`, `Start`, `Targets` and `Stop` to it, `Outcomes`
+back, the last of them with `done`. What it does not understand is answered with an `error`, which ends the outcomes.
+One on the host says `Ready` first.
 """
 
+from __future__ import annotations
+
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -28,12 +28,47 @@ from lastcall.cluster.plan import Plan
 from lastcall.traffic.conntrack import Connections, connections
 from lastcall.traffic.generator import Generator, Load
 from lastcall.traffic.outcome import Outcome
-from lastcall.world import linux
+from lastcall.world import linux, wire
+from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 REPORT_SECONDS = 0.1
 _LINE = 1 << 24
+
+
+class Enter(Message, verb="enter"):
+    """Send from the network namespace of this process."""
+
+    pid: int
+
+
+class Start(Message, verb="start"):
+    """`load`: the fields of `Load`."""
+
+    load: dict[str, Any]
+
+
+class Targets(Message, verb="targets"):
+    """Be a load balancer for these: [address, port] each."""
+
+    targets: list[list[Any]]
+
+
+class Stop(Message, verb="stop"):
+    pass
+
+
+class Ready(Message, verb="ready"):
+    pass
+
+
+class Outcomes(Message):
+    """`begun`: how many requests were sent in all, with the last outcomes."""
+
+    outcomes: list[list[Any]]
+    done: bool = False
+    begun: int = 0
 
 
 def main(plan: Plan) -> None:
@@ -56,52 +91,78 @@ async def _serve(sock: socket.socket, *, in_cluster: bool = True, heart: Heartbe
     # The node's, wherever this process goes: that is where addresses are translated.
     tracking = connections() if in_cluster else None
     if not in_cluster:
-        writer.write(b'{"ready": true}\n')
-    while line := await reader.readline():
-        message = json.loads(line)
-        if "enter" in message:
-            _enter(message["enter"])
-        if "start" in message:
-            start = message["start"]
-            await _run(Load(**{**start, "target": tuple(start["target"])}), tracking, reader, writer)
+        writer.write(_line(Ready().to_wire()))
+    await _Served(reader, writer, tracking).hold()
 
 
-def _enter(pid: int) -> None:
-    netns = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        linux.setns(netns, linux.CLONE_NEWNET)
-    finally:
-        os.close(netns)
+class _Served:
+    """One end's orders, in their order. A load that runs hears `Targets`, and ends with `Stop`."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tracking: Connections | None
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._tracking = tracking
+        self._running: Generator | None = None
+        self._verbs = Verbs({Enter: self._enter, Start: self._start, Targets: self._targets, Stop: self._stop})
+
+    async def hold(self) -> None:
+        """Until the other end is gone."""
+        async with Tasks() as tasks:
+            self._tasks = tasks
+            while line := await self._reader.readline():
+                try:
+                    do, asked = self._verbs.read(wire.decode(line))
+                    do(asked)
+                except (WrongMessage, wire.WireError, OSError, TypeError, ValueError) as error:
+                    self._writer.write(_line({"error": str(error)}))
+            self._stop(Stop())  # a front that is gone says it, too
+
+    def _enter(self, asked: Enter) -> None:
+        netns = os.open(f"/proc/{asked.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            linux.setns(netns, linux.CLONE_NEWNET)
+        finally:
+            os.close(netns)
+
+    def _targets(self, asked: Targets) -> None:
+        if self._running is not None:
+            self._running.targets([(address, port) for address, port in asked.targets])
+
+    def _stop(self, asked: Stop) -> None:
+        if self._running is not None:
+            self._running.stop()
+
+    def _start(self, asked: Start) -> None:
+        if self._running is not None:
+            raise WrongMessage("a load is running")
+        load = Load(**{**asked.load, "target": tuple(asked.load["target"])})
+        waiting: list[list[Any]] = []
+        generator = Generator(World(), load, lambda outcome: waiting.append(outcome.to_wire()), self._tracking)
+        self._running = generator
+        self._tasks.spawn(self._run(generator, waiting), name="load")
+
+    async def _run(self, generator: Generator, waiting: list[list[Any]]) -> None:
+        clock = World().clock
+
+        async def report() -> None:
+            while True:
+                await clock.sleep(REPORT_SECONDS)
+                if waiting:
+                    self._writer.write(_line(Outcomes(outcomes=waiting).to_wire()))
+                    waiting.clear()
+
+        async with Tasks() as tasks:
+            tasks.spawn(report(), name="reports")
+            await generator.run()
+            tasks.cancel()
+        self._running = None
+        self._writer.write(_line(Outcomes(outcomes=waiting, done=True, begun=generator.begun).to_wire()))
 
 
-async def _run(
-    load: Load, tracking: Connections | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    world = World()
-    waiting: list[list[Any]] = []
-    generator = Generator(world, load, lambda outcome: waiting.append(outcome.to_wire()), tracking)
-
-    async def obey() -> None:
-        while line := await reader.readline():
-            message = json.loads(line)
-            if "targets" not in message:
-                break
-            generator.targets([(address, port) for address, port in message["targets"]])
-        generator.stop()  # a front that is gone says it, too
-
-    async def report() -> None:
-        while True:
-            await world.clock.sleep(REPORT_SECONDS)
-            if waiting:
-                writer.write(json.dumps({"outcomes": waiting}).encode() + b"\n")
-                waiting.clear()
-
-    async with Tasks() as tasks:
-        tasks.spawn(report(), name="reports")
-        tasks.spawn(obey(), name="orders")
-        await generator.run()
-        tasks.cancel()
-    writer.write(json.dumps({"outcomes": waiting, "done": True, "begun": generator.begun}).encode() + b"\n")
+def _line(fields: Fields) -> bytes:
+    return wire.encode(fields) + b"\n"
 
 
 class LoadClient:
@@ -134,28 +195,31 @@ class LoadClient:
 
     def enter(self, pid: int) -> None:
         """Send from the network namespace of a process of the cluster (its pid as the cluster sees it)."""
-        self._say({"enter": pid})
+        self._say(Enter(pid=pid))
 
     def start(self, load: Load) -> None:
         """Send requests from now on."""
-        self._say({"start": asdict(load)})
+        self._say(Start(load=asdict(load)))
 
     def targets(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Be a load balancer for these from now on."""
-        self._say({"targets": [list(each) for each in addresses]})
+        self._say(Targets(targets=[list(each) for each in addresses]))
 
     def stop(self) -> None:
         """Send no more; answers under way are waited for."""
-        self._say({"stop": True})
+        self._say(Stop())
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
         """Every outcome. Raises ControlError when the process died."""
         while line := await self._reader.readline():
-            message = json.loads(line)
-            for values in message["outcomes"]:
+            fields = wire.decode(line)
+            if "error" in fields:
+                raise ControlError(f"the load generator: {fields['error']}")
+            told = Outcomes.read(fields)
+            for values in told.outcomes:
                 yield Outcome.from_wire(values)
-            if message.get("done"):
-                self.begun = message["begun"]
+            if told.done:
+                self.begun = told.begun
                 return
         raise ControlError("the load generator's process ended")
 
@@ -165,6 +229,6 @@ class LoadClient:
             self._process.kill()
             self._process.wait()
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: Message) -> None:
         with suppress(ConnectionError):
-            self._writer.write(json.dumps(message).encode() + b"\n")
+            self._writer.write(_line(message.to_wire()))

@@ -8,13 +8,12 @@ import gc
 import os
 import select
 import signal
-import socket
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
 from lastcall.cluster import init
-from lastcall.cluster.control.channel import ChannelReader, Message
+from lastcall.cluster.control.channel import Channel
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
@@ -22,6 +21,8 @@ from lastcall.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.cluster.staying.credentials import Identity, Issuing
 from lastcall.world import linux
 from lastcall.world.id_maps import write_id_maps
+from lastcall.world.messages import Fields
+from lastcall.world.wire import packets_pair
 
 _NAMESPACES = (
     linux.CLONE_NEWUSER
@@ -47,7 +48,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     if threading.active_count() != 1:
         raise RuntimeError("the process tree must be made before any thread exists")
     plan = _planned(options, identity, api_port)
-    ours, theirs = socket.socketpair()
+    ours, theirs = packets_pair()
     go_read, go_write = os.pipe()
     if options.restart_roles or options.nodes > 1:
         # What init forks again and again is better imported once.
@@ -72,7 +73,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         init.run_init(plan, theirs, _control_plane, _node, _load)
     theirs.close()
     os.close(go_read)
-    tree = Tree(options, plan, pid, ChannelReader(ours))
+    tree = Tree(options, plan, pid, Channel(ours))
     try:
         write_id_maps(pid, os.getuid(), os.getgid())
         os.write(go_write, b"g")
@@ -124,7 +125,7 @@ def _close(plan: Plan) -> None:
 class Tree:
     """Init, and by it the roles. `channel` has what init tells; init ends when it is closed."""
 
-    def __init__(self, options: ClusterOptions, plan: Plan, init_pid: int, channel: ChannelReader) -> None:
+    def __init__(self, options: ClusterOptions, plan: Plan, init_pid: int, channel: Channel) -> None:
         self.options, self.plan, self.channel = options, plan, channel
         self._init_pid = init_pid
         self._has_ended = False
@@ -147,7 +148,7 @@ class Tree:
         self.plan.cgroups.remove()  # init does it; here for one that was killed
         self.plan.user_ids.release()
 
-    def reap_init(self) -> Message:
+    def reap_init(self) -> Fields:
         """How init ended: `exitCode` and `signal`, both None where that was taken before."""
         with suppress(ChildProcessError):
             _, status = os.waitpid(self._init_pid, 0)

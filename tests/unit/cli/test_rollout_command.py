@@ -17,6 +17,7 @@ from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.rollout.published import Carried
 from lastcall.cli.rollout.target import find_target
 from lastcall.cli.run.options import check_propagation_nodes
+from lastcall.cluster.egress import pair
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.timeline import kinds
 from lastcall.traffic.account import Account, Balance, LostRequest
@@ -160,8 +161,8 @@ def test_what_the_node_tells_of_carried_connections_completes_what_the_client_sa
     clock = RealClock()
     carried = Carried(clock)
     at = monotonic(clock)
-    carried.told({"carried": 40001, "endpoint": "10.244.0.2", "failed": ""})
-    carried.told({"carried": 40002, "endpoint": "", "failed": "refused"})
+    carried.told(pair.Carried(port=40001, endpoint="10.244.0.2", failed=""))
+    carried.told(pair.Carried(port=40002, endpoint="", failed="refused"))
     usual = {"id": 7, "kind": "fresh", "planned": at, "sent": at, "finished": at + 0.1, "connection": 1, "age": 0.0,
              "status": 0, "served_by": "", "lost": "reset before bytes"}  # fmt: skip
     first, second, third = (carried.completed(Outcome(**usual, port=port)) for port in (40001, 40002, 40003))

@@ -28,28 +28,31 @@ class Answers:
         self.stopped = asyncio.Event()
         self.followers = 0
 
-    async def status(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def status(self, request: control.Status) -> AsyncIterator[dict[str, Any]]:
         yield {"status": {"name": "one", "phase": "running"}}
 
-    async def stop(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def stop(self, request: control.Stop) -> AsyncIterator[dict[str, Any]]:
         yield {"stopping": True}
         self.stopped.set()
 
-    async def records(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def records(self, request: control.Records) -> AsyncIterator[dict[str, Any]]:
         self.followers += 1
         try:
             for record in RECORDS:
-                if request.get("podUid") in ("", record.pod_uid):
+                if request.pod_uid in ("", record.pod_uid):
                     yield control.record_message(record)
-            if request.get("follow"):
+            if request.follow:
                 await asyncio.Event().wait()
         finally:
             self.followers -= 1
 
-    async def logs(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        if request.get("role") == "broken":
+    async def logs(self, request: control.Logs) -> AsyncIterator[dict[str, Any]]:
+        if request.role == "broken":
             raise ValueError("a bug")
         yield {"role": "front", "text": "ü" * 100}
+
+    async def node(self, request: control.Node) -> AsyncIterator[dict[str, Any]]:
+        yield {"text": f"{request.node} is asked to {request.action}"}
 
 
 class Front:
@@ -144,9 +147,9 @@ async def test_a_follower_ends_with_the_cluster(front: Front) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"nonsense\n", b"is no JSON"),
-        (b"[1]\n", b"is no object"),
-        (b'{"verb": "explode"}\n', b"unknown verb 'explode': lastcall"),
+        (b"nonsense\n", b"cannot be read (not JSON"),
+        (b"[1]\n", b"cannot be read (not a JSON object"),
+        (b'{"verb": "explode"}\n', b"unknown verb 'explode': known are status, stop, records, logs, node"),
         (b'{"verb": "serve", "follow": true}\n', b"unknown verb"),
         (b'{"verb": "__init__"}\n', b"unknown verb"),
         (b"{}\n", b"unknown verb None"),
@@ -195,7 +198,7 @@ def test_a_newer_front_is_refused_but_can_be_stopped(
     newer = {**control.hello(), field: 99, "lastcall": "9.9.9"}
     monkeypatch.setattr(control_server, "hello", lambda: newer)
     with ControlClient("one").connect() as connection, pytest.raises(NewerVersion) as caught:
-        list(connection.ask(verb))
+        list(connection.ask(control.Status() if verb == "status" else control.Records()))
     assert f"lastcall 9.9.9, whose {field} version is 99" in str(caught.value)
     assert "lastcall down one" in str(caught.value)
     if verb == "records":

@@ -112,7 +112,7 @@ async def test_a_node_that_was_started_anew_drops_answers_that_are_not_its_own(e
     server = EgressServer(front)
     server.start()
     # The one that dies: asks, and never reads the answer.
-    node.send(json.dumps({"id": "old-1", "host": echo[0], "port": echo[1], "tls": False}).encode())
+    node.send(json.dumps({"call": "old-1", "verb": "dial", "host": echo[0], "port": echo[1], "tls": False}).encode())
     await asyncio.sleep(0.1)
     client = EgressClient(node)
     (await client.dial(*echo, tls=False)).close()
@@ -136,15 +136,39 @@ async def test_when_front_is_gone_the_asker_is_told(echo: tuple[str, int]) -> No
     client.close()
 
 
-@pytest.mark.parametrize("nonsense", [b"{", b"[]", b"{}", b'{"id": 1}', b"\xff"])
-async def test_nonsense_from_inside_does_no_harm(nonsense: bytes, echo: tuple[str, int]) -> None:
+@pytest.mark.parametrize("nonsense", [b"{", b"[]", b"{}", b'{"call": 1}', b"\xff", b'{"call": [], "verb": []}'])
+async def test_nonsense_from_inside_is_answered_and_does_no_harm(nonsense: bytes, echo: tuple[str, int]) -> None:
     front, node = egress_pair()
     server = EgressServer(front)
     server.start()
     node.send(nonsense)
+    node.setblocking(True)
+    node.settimeout(60)
+    refused = json.loads(await asyncio.to_thread(node.recv, 65536))
+    assert refused["error"].startswith("unknown verb") and "dial_outside" in refused["error"]
     client = EgressClient(node)
     (await client.dial(*echo, tls=False)).close()
     client.close()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"verb": "dial", "host": "x", "port": "80", "tls": False}, "port has to be int, not '80'"),
+        ({"verb": "dial", "host": "x", "port": True, "tls": False}, "port has to be int, not True"),
+        ({"verb": "dial", "host": "x", "port": 80}, "dial needs tls"),
+        ({"verb": "resolve", "name": "x", "family": "A", "ttl": 1}, "resolve has no field 'ttl'"),
+    ],
+)
+async def test_wrong_fields_are_answered_with_what_is_wrong(asked: dict[str, object], said: str) -> None:
+    front, node = egress_pair()
+    server = EgressServer(front)
+    server.start()
+    node.send(json.dumps({"call": "1", **asked}).encode())
+    node.settimeout(60)
+    assert json.loads(await asyncio.to_thread(node.recv, 65536)) == {"answer": "1", "error": said}
+    node.close()
     server.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 from lastcall.api.errors import not_found
 from lastcall.api.resources import PODS
 from lastcall.client.api import ConnectionLost, ListResult
-from lastcall.cluster.control.socket import ControlClient, claim
+from lastcall.cluster.control.socket import ControlClient, Logs, claim
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.staying import front as module
@@ -121,7 +121,7 @@ async def status() -> dict[str, Any]:
 async def logs(role: str = "") -> list[tuple[str, str]]:
     def ask() -> list[tuple[str, str]]:
         with ControlClient("one").connect() as connection:
-            return [(m["role"], m["text"]) for m in connection.ask("logs", role=role) if "text" in m]
+            return [(m["role"], m["text"]) for m in connection.ask(Logs(role=role)) if "text" in m]
 
     return await asyncio.to_thread(ask)
 

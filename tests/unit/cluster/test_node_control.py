@@ -1,8 +1,11 @@
 """What front asks a node's process."""
 
-from lastcall.cluster.control.node import NodeControlClient, NodeControlServer, node_control_pair
+import pytest
+
+from lastcall.cluster.control.node import Cancel, NodeControlClient, NodeControlServer, ShutDown, node_control_pair
 from lastcall.cluster.errors import ControlError
 from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported
+from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks
 
 
@@ -23,14 +26,21 @@ class Shutdown:
         self.periods = []
 
 
-async def ask(shutdown: Shutdown) -> list[str]:
+TWO_PERIODS = ShutDown(periods=[[0, 20], [1000, 10]])
+
+
+class NotKnown(Message, verb="dance"):
+    pass
+
+
+async def ask(shutdown: Shutdown, message: Message = TWO_PERIODS) -> list[str]:
     fronts, nodes = node_control_pair()
     client = NodeControlClient(fronts)
     async with Tasks() as tasks:
         NodeControlServer(nodes, shutdown, tasks).start()
         client.start()
         try:
-            return [text async for text in client.ask("shutdown", periods=[[0, 20], [1000, 10]])]
+            return [text async for text in client.ask(message)]
         except ControlError as error:
             return [f"error: {error}"]
         finally:
@@ -48,3 +58,22 @@ async def test_a_shutdown_is_asked_for_by_priority_and_tells_how_far_it_is() -> 
 async def test_a_shutdown_that_a_version_does_not_have_is_an_error_in_its_words() -> None:
     words = "Kubernetes 1.18 has no graceful node shutdown"
     assert await ask(Shutdown(words)) == [f"error: {words}"]
+
+
+async def test_a_shutdown_is_taken_back() -> None:
+    shutdown = Shutdown()
+    shutdown.periods = [ShutdownGracePeriod(0, 20)]
+    assert await ask(shutdown, Cancel()) == []
+    assert shutdown.periods == []
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (NotKnown(), "unknown verb 'dance': known are shutdown, cancel"),
+        (ShutDown(periods=[[1, 2, 3]]), "periods has to be a list of [priority, seconds]"),
+        (ShutDown(periods=[1]), "periods has to be list[list[int]], not [1]"),  # type: ignore[list-item]
+    ],
+)
+async def test_unknown_verbs_and_wrong_fields_are_answered(message: Message, said: str) -> None:
+    assert await ask(Shutdown(), message) == [f"error: {said}"]

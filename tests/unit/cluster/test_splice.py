@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair
+from lastcall.cluster.egress.pair import Carried, EgressClient, EgressServer, egress_pair
 from lastcall.cluster.published.carrier import Carrier
 from lastcall.cluster.published.splice import splice
 from lastcall.world.tasks import Tasks
@@ -95,7 +95,7 @@ async def test_a_node_tells_what_became_of_a_connection_where_it_is_asked_to() -
     front, node = egress_pair()
     server_end, node_end = EgressServer(front), EgressClient(node)
     server_end.start()
-    told: asyncio.Queue[dict[str, object]] = asyncio.Queue()
+    told: asyncio.Queue[Carried] = asyncio.Queue()
     server_end.on_carried = told.put_nowait
     listening = socket.create_server(("127.0.0.1", 0))
     address = listening.getsockname()
@@ -108,8 +108,8 @@ async def test_a_node_tells_what_became_of_a_connection_where_it_is_asked_to() -
                 assert server_end.hand_over(accepted, *address, tell=True)
                 accepted.close()
                 found = await told.get()
-                assert (found["carried"], found["failed"]) == (port, failed)
-                assert found["endpoint"] in ("", address[0])  # as far as this kernel tracks connections
+                assert (found.port, found.failed) == (port, failed)
+                assert found.endpoint in ("", address[0])  # as far as this kernel tracks connections
                 client.close()
                 listening.close()
     finally:

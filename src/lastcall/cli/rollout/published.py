@@ -7,7 +7,7 @@ how it failed to, only the node can say.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.cluster.published.front import PublishedPorts
@@ -18,6 +18,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.cluster.egress import pair as egress
     from lastcall.cluster.embedded import Running
 
 _LATE_SECONDS = 1.0
@@ -38,10 +39,9 @@ class Carried:
     clock: Clock
     _by_port: dict[int, list[_Carried]] = field(default_factory=dict)
 
-    def told(self, message: dict[str, Any]) -> None:
-        """A message of `cluster/egress/pair.py`."""
-        found = _Carried(monotonic(self.clock), str(message["endpoint"]), str(message["failed"]))
-        self._by_port.setdefault(int(message["carried"]), []).append(found)
+    def told(self, carried: "egress.Carried") -> None:
+        found = _Carried(monotonic(self.clock), carried.endpoint, carried.failed)
+        self._by_port.setdefault(carried.port, []).append(found)
 
     def completed(self, outcome: Outcome) -> Outcome:
         """With the Pod's address, and how the connection behind the published port failed."""

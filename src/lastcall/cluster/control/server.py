@@ -8,23 +8,46 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 
 from lastcall import __version__
-from lastcall.cluster.control.socket import LINE_BYTES, Message, decode, encode, hello, peer, socket_address
+from lastcall.cluster.control.socket import (
+    LINE_BYTES,
+    Fields,
+    Logs,
+    Node,
+    Records,
+    Status,
+    Stop,
+    decode,
+    encode,
+    hello,
+    peer,
+    socket_address,
+)
 from lastcall.cluster.directory import SOCKET, ClusterDirectory
 from lastcall.cluster.errors import ControlError
+from lastcall.world.messages import Message, Verbs, WrongMessage
 from lastcall.world.tasks import Tasks, unless
 
 
 class Answers(Protocol):
     """What front answers. Each verb yields messages; the server adds the end. Raises ControlError for bad input."""
 
-    def status(self, request: Message) -> AsyncIterator[Message]: ...
-    def stop(self, request: Message) -> AsyncIterator[Message]: ...
-    def records(self, request: Message) -> AsyncIterator[Message]: ...
-    def logs(self, request: Message) -> AsyncIterator[Message]: ...
-    def node(self, request: Message) -> AsyncIterator[Message]: ...
+    def status(self, request: Status) -> AsyncIterator[Fields]: ...
+    def stop(self, request: Stop) -> AsyncIterator[Fields]: ...
+    def records(self, request: Records) -> AsyncIterator[Fields]: ...
+    def logs(self, request: Logs) -> AsyncIterator[Fields]: ...
+    def node(self, request: Node) -> AsyncIterator[Fields]: ...
 
 
-VERBS = ("status", "stop", "records", "logs", "node")
+def verbs(answers: Answers) -> Verbs:
+    """What front understands. A newer lastcall may ask with fields that are not known here."""
+    table: dict[type[Message], Callable[..., AsyncIterator[Fields]]] = {
+        Status: answers.status,
+        Stop: answers.stop,
+        Records: answers.records,
+        Logs: answers.logs,
+        Node: answers.node,
+    }
+    return Verbs(table, newer=True)
 
 
 def listen(directory: ClusterDirectory) -> socket.socket:
@@ -39,11 +62,12 @@ def listen(directory: ClusterDirectory) -> socket.socket:
 
 async def serve(sock: socket.socket, answers: Answers, log: Callable[[str], None]) -> None:
     """Answer until cancelled. An answer that fails is said to who asked, and to `log`; it ends nothing."""
+    known = verbs(answers)
     async with Tasks() as tasks:
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
-                await _Conversation(reader, writer, answers, tasks).hold()
+                await _Conversation(reader, writer, known, tasks).hold()
             except (ConnectionError, TimeoutError):
                 pass  # the client has gone
             except Exception as error:
@@ -63,12 +87,10 @@ async def serve(sock: socket.socket, answers: Answers, log: Callable[[str], None
 
 
 class _Conversation:
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: Answers, tasks: Tasks
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, known: Verbs, tasks: Tasks) -> None:
         self._reader = reader
         self._writer = writer
-        self._answers = answers
+        self._verbs = known
         self._tasks = tasks
 
     async def hold(self) -> None:
@@ -86,25 +108,23 @@ class _Conversation:
             if not line:
                 return
             try:
-                request = decode(line)
-                if request.get("verb") not in VERBS:
-                    known = ", ".join(VERBS)
-                    raise ControlError(f"unknown verb {request.get('verb')!r}: lastcall {__version__} knows {known}")
-                if request.get("follow"):
-                    await self._answer_while_there(request)
+                answer, request = self._verbs.read(decode(line))
+                if getattr(request, "follow", False):
+                    await self._answer_while_there(answer(request))
                     return
-                await self._answer(request)
+                await self._answer(answer(request))
+            except WrongMessage as error:
+                await self._say({"error": f"lastcall {__version__}: {error}"})
             except ControlError as error:
                 await self._say({"error": str(error)})
 
-    async def _answer(self, request: Message) -> None:
-        answer: Callable[[Message], AsyncIterator[Message]] = getattr(self._answers, request["verb"])
-        async with aclosing(answer(request)) as messages:  # type: ignore[type-var]  # they are generators
+    async def _answer(self, answers: AsyncIterator[Fields]) -> None:
+        async with aclosing(answers) as messages:  # type: ignore[type-var]  # they are generators
             async for message in messages:
                 await self._say(message)
         await self._say({"end": True})
 
-    async def _answer_while_there(self, request: Message) -> None:
+    async def _answer_while_there(self, answers: AsyncIterator[Fields]) -> None:
         """An answer that may have no end: it ends with the connection. No request may follow on it."""
         gone = asyncio.Event()
 
@@ -115,10 +135,10 @@ class _Conversation:
 
         watcher = self._tasks.spawn(watch(), name="control client")
         try:
-            await unless(self._answer(request), gone)
+            await unless(self._answer(answers), gone)
         finally:
             watcher.cancel()
 
-    async def _say(self, message: Message) -> None:
+    async def _say(self, message: Fields) -> None:
         self._writer.write(encode(message))
         await self._writer.drain()

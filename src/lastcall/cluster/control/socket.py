@@ -14,6 +14,8 @@ One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "last
 Only processes of the same user are answered (SO_PEERCRED), and a client talks to a front of its own user only.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -28,9 +30,36 @@ from lastcall import __version__
 from lastcall.cluster.directory import DEFAULT_NAME, LOG, SOCKET, ClusterDirectory
 from lastcall.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
 from lastcall.timeline.record import Record
+from lastcall.world import wire
 from lastcall.world.blocking import monotonic, sleep
+from lastcall.world.messages import Message
 
-Message = dict[str, Any]
+Fields = dict[str, Any]
+
+
+class Status(Message, verb="status"):
+    pass
+
+
+class Stop(Message, verb="stop"):
+    pass
+
+
+class Records(Message, verb="records"):
+    pod_uid: str | None = None
+    follow: bool = False
+
+
+class Logs(Message, verb="logs"):
+    role: str | None = None
+    follow: bool = False
+
+
+class Node(Message, verb="node"):
+    node: str
+    action: str
+    periods: list[Any] | None = None
+
 
 PROTOCOL = 1
 """Verbs and answers."""
@@ -48,24 +77,24 @@ _POLL_SECONDS = 0.02
 _CREDENTIALS = struct.Struct("3i")
 
 
-def hello() -> Message:
+def hello() -> Fields:
     """Front's first line."""
     return {"protocol": PROTOCOL, "records": RECORDS, "lastcall": __version__, "pid": os.getpid()}
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Fields) -> bytes:
     """One line."""
     return (
         json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
     )
 
 
-def record_message(record: Record) -> Message:
+def record_message(record: Record) -> Fields:
     """A record as the socket carries it."""
     return {"record": {field: getattr(record, field) for field in Record.__slots__}}
 
 
-def read_record(message: Message) -> Record:
+def read_record(message: Fields) -> Record:
     """The record of a message. Fields that this version does not know are left out."""
     fields = message["record"]
     return Record(**{field: fields[field] for field in Record.__slots__ if field in fields})
@@ -85,32 +114,33 @@ def socket_address(directory: ClusterDirectory) -> str:
 class Connection:
     """A connection that front has greeted. Blocking; a context manager."""
 
-    def __init__(self, name: str, sock: socket.socket, greeting: Message) -> None:
+    def __init__(self, name: str, sock: socket.socket, greeting: Fields) -> None:
         self.name = name
         self.socket = sock
         self.greeting = greeting
         self.pid = peer(sock)[0]
         """Front's."""
 
-    def ask(self, verb: str, **arguments: Any) -> Iterator[Message]:
+    def ask(self, message: Message) -> Iterator[Fields]:
         """Send a request and yield its answers until the last one. Raises ControlError, NewerVersion."""
+        verb = message.verb
         self.check_protocol(verb)
-        self.send(verb, **arguments)
+        self.send(message)
         with self.socket.makefile("rb") as lines:
             for line in lines:
-                message = decode(line)
-                if "error" in message:
-                    raise ControlError(f"cluster {self.name!r}: {message['error']}")
-                yield message
-                if message.get("end"):
+                answer = decode(line)
+                if "error" in answer:
+                    raise ControlError(f"cluster {self.name!r}: {answer['error']}")
+                yield answer
+                if answer.get("end"):
                     return
         if verb != "stop":
             raise ControlError(f"cluster {self.name!r} ended while it was asked for its {verb}")
 
-    def send(self, verb: str, **arguments: Any) -> None:
+    def send(self, message: Message) -> None:
         """Send a request. Raises ControlError when front is gone."""
         try:
-            self.socket.sendall(encode({"verb": verb, **arguments}))
+            self.socket.sendall(encode(message.to_wire()))
         except OSError as error:
             raise ControlError(f"cluster {self.name!r} ended meanwhile") from error
 
@@ -130,7 +160,7 @@ class Connection:
     def close(self) -> None:
         self.socket.close()
 
-    def __enter__(self) -> "Connection":
+    def __enter__(self) -> Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -197,11 +227,11 @@ class ControlClient:
         with again:
             return ControlError(f"cluster {self.name!r} is just starting or ending: try again in a moment")
 
-    def status(self) -> Message:
+    def status(self) -> Fields:
         """What front says of its cluster."""
         with self.connect() as connection:
-            for message in connection.ask("status"):
-                return cast(Message, message["status"])
+            for message in connection.ask(Status()):
+                return cast(Fields, message["status"])
         raise ControlError(f"cluster {self.name!r} has no answer")
 
     def stop(self, timeout: float) -> str:
@@ -237,7 +267,7 @@ class ControlClient:
         with self.connect(min(left, ANSWER_SECONDS)) as connection:
             connection.socket.settimeout(left)
             try:
-                for _ in connection.ask("stop"):
+                for _ in connection.ask(Stop()):
                     pass
                 while connection.socket.recv(4096):
                     pass
@@ -269,7 +299,7 @@ class ControlClient:
         connection = await asyncio.get_running_loop().run_in_executor(None, self.connect)
         try:
             connection.check_protocol("records")
-            connection.send("records", follow=follow, podUid=pod_uid)
+            connection.send(Records(follow=follow, pod_uid=pod_uid))
         except BaseException:
             connection.close()
             raise
@@ -355,18 +385,15 @@ def _children(pid: int) -> list[int]:
         return [int(word) for word in file.read().split()]
 
 
-def decode(line: bytes) -> Message:
+def decode(line: bytes) -> Fields:
     """One line's object. Raises ControlError."""
     try:
-        message = json.loads(line)
-    except ValueError as error:
-        raise ControlError(f"the control socket said something that is no JSON: {line[:80]!r}") from error
-    if not isinstance(message, dict):
-        raise ControlError(f"the control socket said something that is no object: {line[:80]!r}")
-    return message
+        return wire.decode(line)
+    except wire.WireError as error:
+        raise ControlError(f"the control socket said something that cannot be read ({error}): {line[:80]!r}") from error
 
 
-def _greeting(sock: socket.socket, name: str) -> Message:
+def _greeting(sock: socket.socket, name: str) -> Fields:
     """Front's first line, read byte by byte so that none of the next is taken."""
     line = b""
     while not line.endswith(b"\n"):

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any
 
+from lastcall.cluster.egress.pair import Carried, Tell
 from lastcall.cluster.published.splice import reset, splice
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
@@ -13,7 +13,6 @@ DIAL_SECONDS = 10.0
 """A target that does not answer is given up after this."""
 
 Address = tuple[str, int]
-Tell = Callable[[dict[str, Any]], None]
 
 
 class Carrier:
@@ -46,7 +45,7 @@ class Carrier:
             failed = "refused" if isinstance(error, ConnectionError) else "unreachable"
         if tell is not None:
             endpoint = "" if failed else self._leads_to(target.getsockname(), address)
-            tell({"carried": client, "endpoint": endpoint, "failed": failed})
+            tell(Carried(port=client, endpoint=endpoint, failed=failed))
         if failed:
             target.close()
             reset(accepted)

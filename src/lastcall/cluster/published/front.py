@@ -10,12 +10,12 @@ import functools
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lastcall.api.meta import name_of, namespace_of
 from lastcall.api.resources import PODS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.cluster.control.channel import Message
 from lastcall.cluster.errors import PortTaken
 from lastcall.cluster.published.port import (
     LOOPBACK,
@@ -79,9 +79,9 @@ class PublishedPorts:
             sock.close()
         self._listening = []
 
-    def facts(self) -> list[Message]:
+    def facts(self) -> list[dict[str, Any]]:
         """What is published: `address`, `target`, and a `message` where nobody listens."""
-        found: list[Message] = [
+        found: list[dict[str, Any]] = [
             {"address": shown_address(*sock.getsockname()[:2]), "target": each.target}
             for each, sock in zip(self._wanted, self._listening, strict=False)
         ]

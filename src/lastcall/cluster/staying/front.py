@@ -19,7 +19,19 @@ from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.cluster.control import server as control_server
-from lastcall.cluster.control.socket import PROTOCOL, RECORDS, Message, encode, record_message
+from lastcall.cluster.control.node import Cancel, ShutDown
+from lastcall.cluster.control.socket import (
+    PROTOCOL,
+    RECORDS,
+    Fields,
+    Logs,
+    Node,
+    Records,
+    Status,
+    Stop,
+    encode,
+    record_message,
+)
 from lastcall.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
 from lastcall.cluster.health.faults import CaughtFaults
@@ -34,6 +46,7 @@ from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
 from lastcall.world import walls
 from lastcall.world.clock import RealClock, now, rfc3339
+from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks, unless
 
 API_SECONDS = 2.0
@@ -61,7 +74,7 @@ class Cluster(Protocol):
     def last_words(self, role: str, lines: int = 20) -> str: ...
     def role_logs(self) -> dict[str, int]: ...
     def host_pids(self) -> dict[str, int]: ...
-    def ask_node(self, node: str, action: str, **arguments: Any) -> AsyncIterator[str]: ...
+    def ask_node(self, node: str, message: Message) -> AsyncIterator[str]: ...
     async def set_link(self, node: str, connected: bool) -> None: ...
     def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool: ...
 
@@ -90,7 +103,7 @@ class Front:
     _cut_off: list[str] = field(default_factory=list)
     _followers: dict[int, "_Follower"] = field(default_factory=dict)
 
-    async def run(self, ready: Callable[[Message], None], timeout: float) -> None:
+    async def run(self, ready: Callable[[Fields], None], timeout: float) -> None:
         """Return when `stop` is asked for. `ready` is called with `facts` when the node is Ready.
 
         Raises ClusterStartError (also when that takes more than `timeout` seconds), ClusterDied, OSError (a full disk).
@@ -218,7 +231,7 @@ class Front:
 
     # -- facts -------------------------------------------------------------------------------------------------------
 
-    def facts(self) -> Message:
+    def facts(self) -> Fields:
         """What does not change: `front.json`, and the greater part of `status`."""
         return {
             "name": self.directory.name,
@@ -240,30 +253,30 @@ class Front:
 
     # -- the verbs of the control socket -----------------------------------------------------------------------------
 
-    async def status(self, request: Message) -> AsyncIterator[Message]:
+    async def status(self, request: Status) -> AsyncIterator[Fields]:
         yield {"status": {**self.facts(), **await self._from_the_api(), "processes": self._processes()}}
 
-    async def stop(self, request: Message) -> AsyncIterator[Message]:
+    async def stop(self, request: Stop) -> AsyncIterator[Fields]:
         self.log.write("asked to stop")
         yield {"stopping": True}
         self._stop.set()
 
-    async def records(self, request: Message) -> AsyncIterator[Message]:
-        uid = str(request.get("podUid") or "")
+    async def records(self, request: Records) -> AsyncIterator[Fields]:
+        uid = request.pod_uid or ""
         kept = self.keeper.records(uid or None)  # what comes from here on is the follower's
         follower = _Follower(uid)
-        if request.get("follow"):
+        if request.follow:
             self._followers[id(follower)] = follower
         try:
             for record in kept:
                 yield record_message(record)
-            while request.get("follow"):
+            while request.follow:
                 yield record_message(await follower.next())
         finally:
             self._followers.pop(id(follower), None)
 
-    async def logs(self, request: Message) -> AsyncIterator[Message]:
-        wanted = request.get("role") or ""
+    async def logs(self, request: Logs) -> AsyncIterator[Fields]:
+        wanted = request.role or ""
         fds = {"front": self.log.fd, **self.cluster.role_logs()}
         if wanted and wanted not in fds:
             raise ControlError(f"there is no role {wanted!r}: {', '.join(self.roles)}")
@@ -272,20 +285,20 @@ class Front:
             for role, tail in tails.items():
                 for line in tail.read():
                     yield {"role": role, "text": line}
-            if not request.get("follow"):
+            if not request.follow:
                 break
             await self.clock.sleep(FOLLOW_SECONDS)
         for role, tail in tails.items():
             for line in tail.rest():
                 yield {"role": role, "text": line}
 
-    async def node(self, request: Message) -> AsyncIterator[Message]:
-        name, action = request.get("node"), request.get("action")
+    async def node(self, request: Node) -> AsyncIterator[Fields]:
+        name, action = request.node, request.action
         if name not in self.nodes:
             raise ControlError(f"there is no node {name!r}: the cluster has {', '.join(self.nodes)}")
         if action not in _NODE_ACTIONS:
             raise ControlError(f"unknown action {action!r}: {', '.join(_NODE_ACTIONS)}")
-        arguments: Message = {"periods": _checked_periods(request.get("periods"))} if action == "shutdown" else {}
+        asked = ShutDown(periods=_checked_periods(request.periods)) if action == "shutdown" else Cancel()
         if self.phase != "running":
             raise ControlError(f"the cluster is {self.phase}")
         self.log.write(f"{name} is asked to {_NODE_ACTIONS[action]}")
@@ -294,11 +307,11 @@ class Front:
             cut_off = [each for each in self._cut_off if each != name]
             self._cut_off = cut_off if action == "connect" else [*cut_off, name]
             return
-        async for text in self.cluster.ask_node(name, action, **arguments):
+        async for text in self.cluster.ask_node(name, asked):
             self.log.write(f"{name}: {text}")
             yield {"text": text}
 
-    async def _from_the_api(self) -> Message:
+    async def _from_the_api(self) -> Fields:
         """Nodes and Pods as the API server tells them; null with the reason in `message` when it does not."""
         if self.phase != "running":
             return self._unknown("the cluster is starting")
@@ -317,19 +330,19 @@ class Front:
         found = [_node_status(name, objects.get(name)) | self._link(name) for name in self.nodes]
         return {"nodes": found, "pods": counts}
 
-    def _link(self, name: str) -> Message:
+    def _link(self, name: str) -> Fields:
         """Whether `lastcall node disconnect` has cut it off; it stays Ready for a while then."""
         return {"cutOff": True} if name in self._cut_off else {}
 
-    def _unknown(self, message: str) -> Message:
+    def _unknown(self, message: str) -> Fields:
         return {"nodes": [{"name": name, "ready": None, "message": message} for name in self.nodes], "pods": None}
 
-    def _processes(self) -> list[Message]:
+    def _processes(self) -> list[Fields]:
         pids = {"front": os.getpid(), **self.cluster.host_pids()}
         found = []
         for role in self.roles:
             deaths = self._deaths.get(role, Deaths())
-            entry: Message = {"role": role, "pid": pids.get(role), "restarts": deaths.restarts}
+            entry: Fields = {"role": role, "pid": pids.get(role), "restarts": deaths.restarts}
             entry["faults"] = self._faults.facts_of(role)
             if deaths.last:
                 entry |= {"lastDeath": deaths.last, "lastDeathAt": deaths.at, "hangs": deaths.hangs}
@@ -348,7 +361,7 @@ _NODE_ACTIONS = {
 """What may be asked of a node → as the log says it."""
 
 
-def _node_status(name: str, node: Message | None) -> Message:
+def _node_status(name: str, node: Fields | None) -> Fields:
     if node is None:
         return {"name": name, "ready": None, "message": "its Node object does not exist"}
     ready = pods.get_condition(node.get("status") or {}, "Ready") or {}

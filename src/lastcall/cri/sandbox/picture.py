@@ -8,13 +8,14 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from lastcall.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
+from lastcall.cri.sandbox.shim import verbs
 from lastcall.world import walls
 from lastcall.world.clock import Clock
+from lastcall.world.messages import Fields, Message
 from lastcall.world.remove_tree import remove_tree
 
 _CREATE_FAILED = (
@@ -31,16 +32,16 @@ log = logging.getLogger(__name__)
 class Picture:
     """`sandboxes` and `containers` by id, in the order in which they were made. `machine` is what the shim says of it.
 
-    `post` sends the shim what needs no answer: the verb and its arguments. `lost` is set while there is no shim.
+    `post` sends the shim what needs no answer. `lost` is set while there is no shim.
     """
 
     def __init__(self, clock: Clock, records: ObjectRecords) -> None:
         self._clock = clock
         self._records = records
-        self.post: Callable[..., None] = lambda verb, **arguments: None
-        self.on_log_full: Callable[[str], None] = lambda container_id: None
+        self.post: Callable[[Message], None] = lambda message: None
+        self.rotate_log: Callable[[str], None] = lambda container_id: None
         self.lost = asyncio.Event()
-        self.machine: dict[str, Any] = {}
+        self.machine: Fields = {}
         self.sandboxes: dict[str, Sandbox] = {}
         self.containers: dict[str, Container] = {}
         self._streams: list[asyncio.Queue[ContainerEventResponse]] = []
@@ -51,10 +52,10 @@ class Picture:
         unknown = ContainerState.CONTAINER_UNKNOWN
         return self.lost.is_set() or any(container.state == unknown for container in self.containers.values())
 
-    def on_connected(self, hello: dict[str, Any]) -> None:
+    def on_connected(self, hello: verbs.Everything) -> None:
         """Bring every sandbox and container to what the shim has of it."""
-        self.machine = hello["machine"]
-        there = {facts["id"]: facts for facts in hello["containers"]}
+        self.machine = hello.machine.to_wire()
+        there = {facts.id: facts for facts in hello.containers}
         for container in list(self.containers.values()):
             with walls.Turn("node's containers", container.id):
                 self._reconcile(container, there.pop(container.id, None))
@@ -62,16 +63,16 @@ class Picture:
             with walls.Turn("node's containers", identity):
                 self._end_stranger(identity, facts)
         for sandbox in self.sandboxes.values():
-            if sandbox.id not in hello["sandboxes"]:
+            if sandbox.id not in hello.sandboxes:
                 sandbox.released = True
                 if sandbox.state == PodSandboxState.SANDBOX_READY:
                     sandbox.state = PodSandboxState.SANDBOX_NOTREADY
                     self.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
-        for identity in hello["sandboxes"]:
+        for identity in hello.sandboxes:
             if identity not in self.sandboxes:
-                self.post("remove_sandbox", id=identity)  # the node before died in RunPodSandbox
+                self.post(verbs.RemoveSandbox(id=identity))  # the node before died in RunPodSandbox
 
-    def _reconcile(self, container: Container, facts: dict[str, Any] | None) -> None:
+    def _reconcile(self, container: Container, facts: verbs.Facts | None) -> None:
         if container.state == ContainerState.CONTAINER_EXITED:
             return
         if facts is None:
@@ -83,22 +84,22 @@ class Picture:
                 self._ended(container, UNKNOWN_EXIT_CODE, "Unknown", self._clock.wall_ns())
             return
         container.start_requested = True
-        container.info = facts.get("info") or {}
-        container.stop_signal_sent = container.stop_signal_sent or facts["stopSignalSent"]
-        container.started_at = facts["startedAt"] or container.started_at
-        if facts["state"] == "running":
+        container.info = facts.info or {}
+        container.stop_signal_sent = container.stop_signal_sent or facts.stop_signal_sent
+        container.started_at = facts.started_at or container.started_at
+        if facts.state == "running":
             container.ended.clear()
             self._started(container, container.started_at)
-        elif facts["state"] == "starting":
+        elif facts.state == "starting":
             container.state = ContainerState.CONTAINER_CREATED
             container.settled.clear()
             container.ended.clear()
-        elif facts["state"] == "failed":
+        elif facts.state == "failed":
             container.state = ContainerState.CONTAINER_CREATED
-            self.start_failed(container, facts["message"])
+            self.start_failed(container, facts.message)
         else:
             container.started_at = container.started_at or container.created_at
-            if facts["state"] == "unknown":
+            if facts.state == "unknown":
                 self._ended(container, UNKNOWN_EXIT_CODE, "Unknown", self._clock.wall_ns())
             else:
                 self._exited(container, facts)
@@ -110,14 +111,14 @@ class Picture:
         remove_directory(container.directory)  # of which nothing but the directory was made
         self.emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
-    def _end_stranger(self, identity: str, facts: dict[str, Any]) -> None:
+    def _end_stranger(self, identity: str, facts: verbs.Facts) -> None:
         """A container without a record: it was being removed, or the record is damaged."""
-        if facts["state"] in ("exited", "failed", "unknown"):
-            self.post("remove", id=identity)
-            if facts["sandboxId"] not in self.sandboxes:
-                self.post("remove_sandbox", id=facts["sandboxId"])
+        if facts.state in ("exited", "failed", "unknown"):
+            self.post(verbs.Remove(id=identity))
+            if facts.sandbox_id not in self.sandboxes:
+                self.post(verbs.RemoveSandbox(id=facts.sandbox_id))
         else:
-            self.post("signal", id=identity, signal=int(signal.SIGKILL), why="RemoveContainer")
+            self.post(verbs.Signal(id=identity, signal=int(signal.SIGKILL), why="RemoveContainer"))
 
     def start_failed(self, container: Container, text: str) -> None:
         if container.state == ContainerState.CONTAINER_CREATED:
@@ -142,23 +143,33 @@ class Picture:
         for queue in self._streams:
             queue.put_nowait(event)
 
-    def on_event(self, message: dict[str, Any]) -> None:
-        container = self.containers.get(message["id"])
-        if container is None:
-            if message["event"] == "exited":
-                self._end_stranger(message["id"], message)
-        elif message["event"] == "started":
-            container.info = message["info"]
-            self._started(container, message["startedAt"])
-        elif message["event"] == "start_failed":
-            self.start_failed(container, message["message"])
-        elif message["event"] == "changed":
-            container.info = message["info"]
+    def on_started(self, event: verbs.Started) -> None:
+        container = self.containers.get(event.container.id)
+        if container is not None:
+            container.info = event.container.info or {}
+            self._started(container, event.container.started_at)
+
+    def on_start_failed(self, event: verbs.StartFailed) -> None:
+        container = self.containers.get(event.id)
+        if container is not None:
+            self.start_failed(container, event.message)
+
+    def on_changed(self, event: verbs.Changed) -> None:
+        container = self.containers.get(event.container.id)
+        if container is not None:
+            container.info = event.container.info or {}
             self.emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
-        elif message["event"] == "exited":
-            self._exited(container, message)
-        elif message["event"] == "log_full":
-            self.on_log_full(container.id)
+
+    def on_exited(self, event: verbs.Exited) -> None:
+        container = self.containers.get(event.container.id)
+        if container is None:
+            self._end_stranger(event.container.id, event.container)
+        else:
+            self._exited(container, event.container)
+
+    def on_log_full(self, event: verbs.LogFull) -> None:
+        if event.id in self.containers:
+            self.rotate_log(event.id)
 
     def _started(self, container: Container, started_at: int) -> None:
         if container.state not in (ContainerState.CONTAINER_CREATED, ContainerState.CONTAINER_UNKNOWN):
@@ -169,10 +180,10 @@ class Picture:
         self._records.save_status(container)
         self.emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
 
-    def _exited(self, container: Container, facts: dict[str, Any]) -> None:
-        code = facts["exitCode"]
-        reason = "OOMKilled" if facts.get("oomKilled") else "Error" if code else "Completed"
-        self._ended(container, code, reason, facts["finishedAt"])
+    def _exited(self, container: Container, facts: verbs.Facts) -> None:
+        code = facts.exit_code
+        reason = "OOMKilled" if facts.oom_killed else "Error" if code else "Completed"
+        self._ended(container, code, reason, facts.finished_at)
 
     def _ended(self, container: Container, code: int, reason: str, finished_at: int) -> None:
         container.state = ContainerState.CONTAINER_EXITED

@@ -4,15 +4,18 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeVar
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.shim.wire import Connection, WireError
+from lastcall.cri.sandbox.shim import verbs
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
+from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
+from lastcall.world.wire import Frames, WireError
 from lastcall.world.world import World
+
+M = TypeVar("M", bound=Message)
 
 CONNECT_SECONDS = 10.0
 """How long the shim may take to listen; it starts beside the node."""
@@ -26,33 +29,52 @@ class ShimLost(RuntimeServiceError):
 class Answer:
     """`fds` belong to the receiver."""
 
-    message: dict[str, Any]
+    fields: Fields
     blobs: tuple[bytes, ...]
     fds: tuple[int, ...]
 
+    def read(self, kind: type[M]) -> M:
+        """What was answered. Raises RuntimeServiceError, and closes `fds`, for something else."""
+        try:
+            return kind.read(self.fields)
+        except WrongMessage as error:
+            for fd in self.fds:
+                os.close(fd)
+            raise RuntimeServiceError(f"the shim's answer cannot be read: {error}") from error
+
+
+class Listener(Protocol):
+    """Who hears the shim. Every event comes before any later answer is delivered."""
+
+    def on_connected(self, hello: verbs.Everything) -> None:
+        """The shim's answer to `hello`, before any later event and before the first call."""
+
+    def on_started(self, event: verbs.Started) -> None: ...
+    def on_start_failed(self, event: verbs.StartFailed) -> None: ...
+    def on_changed(self, event: verbs.Changed) -> None: ...
+    def on_log_full(self, event: verbs.LogFull) -> None: ...
+    def on_exited(self, event: verbs.Exited) -> None: ...
+    def on_lost(self) -> None:
+        """The connection is gone and every pending call has failed; the next call connects again."""
+
 
 class ShimClient:
-    """Calls the verbs of `shim/server.py`; answers and events arrive in the shim's order.
+    """Calls what `shim/verbs.py` has; answers and events arrive in the shim's order."""
 
-    `on_event(message)` hears every event before any later answer is delivered. `on_connected(hello)` gets the shim's
-    answer to `hello` before any later event and before the first call. `on_lost()` is called when the connection is
-    gone and every pending call has failed; the next call connects again.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        path: str,
-        on_event: Callable[[dict[str, Any]], None],
-        on_connected: Callable[[dict[str, Any]], None],
-        on_lost: Callable[[], None],
-    ) -> None:
+    def __init__(self, world: World, path: str, listener: Listener) -> None:
         self._world = world
         self._path = path
-        self._on_event = on_event
-        self._on_connected = on_connected
-        self._on_lost = on_lost
-        self._connection: Connection | None = None
+        self._listener = listener
+        self._events = Verbs(
+            {
+                verbs.Started: listener.on_started,
+                verbs.StartFailed: listener.on_start_failed,
+                verbs.Changed: listener.on_changed,
+                verbs.LogFull: listener.on_log_full,
+                verbs.Exited: listener.on_exited,
+            }
+        )
+        self._connection: Frames | None = None
         self._ready = False
         self._hello = 0
         self._connecting = asyncio.Lock()
@@ -81,50 +103,50 @@ class ShimClient:
                     if monotonic(self._world.clock) > deadline:
                         raise RuntimeServiceError(f"no shim listens at {self._path}") from error
                 await self._world.clock.sleep(0.002)
-            self._connection = Connection(sock)
+            self._connection = Frames(sock)
             asyncio.get_running_loop().add_reader(sock, self._readable)
             self._hello = self._next + 1
             try:
-                await self._call("hello")
+                await self._call(verbs.Hello())
             except asyncio.CancelledError:
                 self._lose()
                 raise
 
-    async def call(self, verb: str, **fields: Any) -> Answer:
+    async def call(self, message: Message) -> Answer:
         """One call. Raises RuntimeServiceError with the shim's message and reason, or when the shim is gone."""
         if not self._ready:
             await self.connect()
-        return await self._call(verb, **fields)
+        return await self._call(message)
 
-    async def _call(self, verb: str, **fields: Any) -> Answer:
+    async def _call(self, message: Message) -> Answer:
         self._next += 1
         number = self._next
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
         try:
-            self._send({"call": number, "verb": verb, **fields})
+            self._send({**message.to_wire(), "call": number})
             return await future
         finally:
             # Cancelled: the answer will find nobody, and its fds are closed there.
             self._pending.pop(number, None)
 
-    def post(self, verb: str, **fields: Any) -> None:
+    def post(self, message: Message) -> None:
         """A call whose answer nobody waits for. A shim that is gone is not an error.
 
         Between the end of one connection and the start of the next it does nothing: `on_connected` tells what is left.
         """
         self._next += 1
         try:
-            self._send({"call": self._next, "verb": verb, **fields})
+            self._send({**message.to_wire(), "call": self._next})
         except RuntimeServiceError:
             return
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, fields: Fields) -> None:
         connection = self._connection
         if connection is None or self._closed:
             raise _lost()
         try:
-            done = connection.send(message)
+            done = connection.send(fields)
         except OSError as error:
             self._lose()
             raise _lost() from error
@@ -156,33 +178,35 @@ class ShimClient:
         if messages is None:
             self._lose()
             return
-        for message, blobs, fds in messages:
-            key = str(message.get("id") or message.get("event") or message.get("answer"))
+        for fields, blobs, fds in messages:
+            key = str(fields.get("verb") or fields.get("answer"))
             with walls.Turn("node's shim connection", key):  # one message may not cost the ones after it
-                if "event" in message:
-                    self._on_event(message)
+                if "verb" in fields:
+                    do, event = self._events.read(fields)
+                    do(event)
                 else:
-                    self._answer(Answer(message, blobs, fds))
+                    self._answer(Answer(fields, blobs, fds))
 
     def _answer(self, answer: Answer) -> None:
-        number = answer.message.get("answer", 0)
+        number = answer.fields.get("answer", 0)
         if number == self._hello and not self._ready:
             self._ready = True
             with walls.Turn("node's shim connection", "hello"):
-                self._on_connected(answer.message)
+                self._listener.on_connected(answer.read(verbs.Everything))
         future = self._pending.pop(number, None)
         if future is None or future.done():
             for fd in answer.fds:
                 os.close(fd)
-        elif error := answer.message.get("error"):
-            future.set_exception(RuntimeServiceError(error["message"], error["reason"]))
+        elif "error" in answer.fields:
+            reason = str(answer.fields.get("reason") or "")
+            future.set_exception(RuntimeServiceError(str(answer.fields["error"]), reason))
         else:
             future.set_result(answer)
 
     def _lose(self) -> None:
         if self._connection is not None:
             self._hang_up()
-            self._on_lost()
+            self._listener.on_lost()
 
     def close(self) -> None:
         """Hang up for good; the shim ends this node's execs and keeps its containers."""

@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from lastcall.cri.sandbox.shim.wire import Connection, WireError
+from lastcall.world.wire import Frames, WireError
 
 
 @pytest.fixture
 def pair():
-    ends = [Connection(sock) for sock in socket.socketpair()]
+    ends = [Frames(sock) for sock in socket.socketpair()]
     yield ends
     for end in ends:
         end.close()

@@ -23,13 +23,26 @@ from lastcall.world import linux, walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Protocol
 
     from lastcall.cri.sandbox.cgroups.api import Cgroups
     from lastcall.cri.sandbox.shim.execs import Exec
     from lastcall.timeline.record import Evidence
     from lastcall.timeline.ring import RingRecorder
+
+    class Listener(Protocol):
+        """What a container tells of itself, and asks of its neighbours."""
+
+        def started(self, container: Container) -> None: ...
+        def start_failed(self, container: Container, text: str) -> None: ...
+        def changed(self, container: Container) -> None:
+            """Its `info`."""
+
+        def log_full(self, container: Container) -> None: ...
+        def exited(self, container: Container) -> None: ...
+        def alone(self, container: Container) -> bool:
+            """Whether no other container of its Pod runs."""
+
 
 KILL_ROUNDS = 5
 """How often to look for processes that came while others were killed."""
@@ -66,7 +79,7 @@ class Context:
 class Container:
     """One container from its start on; `exit` is set when it has ended."""
 
-    def __init__(self, context: Context, spec: dict[str, Any], sandbox: Sandbox) -> None:
+    def __init__(self, context: Context, spec: dict[str, Any], sandbox: Sandbox, listener: Listener) -> None:
         self.id: str = spec["id"]
         self.spec = spec
         self.sandbox = sandbox
@@ -75,8 +88,6 @@ class Container:
         self.limits = Limits(context.cgroups, spec)
         self.info: dict[str, str] = {}
         """What CRI has no field for: see `cri/api.py:ContainerStatus`."""
-        self.on_changed: Callable[[], None] = lambda: None
-        self.on_log_full: Callable[[], None] = lambda: None
         self._hold_timer: Timer | None = None
         self._supervisors: list[Supervisor] = []
         self.out_of_memory: bool | None = None
@@ -85,9 +96,7 @@ class Container:
         self.failure = ""
         """Why it could not be started."""
         self.stop_signal_sent = False
-        self.on_started: Callable[[], None] = lambda: None
-        self.on_start_failed: Callable[[str], None] = lambda message: None
-        self.on_exited: Callable[[], None] = lambda: None
+        self._listener = listener
         self._context = context
         self._outputs: list[Output] = []
         self._unread: list[tuple[str, int]] = []
@@ -98,8 +107,6 @@ class Container:
         self._mount_namespace = -1
         self._sigkill_sent = False
         self._witness: Witness | None = None
-        self.alone: Callable[[], bool] = lambda: True
-        """Whether no other container of its Pod runs."""
         self.execs: dict[str, Exec] = {}
 
     @property
@@ -117,9 +124,9 @@ class Container:
         return self.process is None or self.process.exit is not None
 
     def start(self, pid_target: int) -> None:
-        """Clone and let go; `on_started` or `on_start_failed` follows. `pid_target`: pidfd whose PID namespace to join.
+        """Clone and let go; the listener hears `started` or `start_failed`. Raises OSError.
 
-        Raises OSError.
+        `pid_target`: pidfd whose PID namespace to join.
         """
         spec, context = self.spec, self._context
         flags = linux.CLONE_NEWNS
@@ -135,7 +142,7 @@ class Container:
         self.limits.start()
         entrance = self.limits.entrance()
         self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
-        self._log.on_full = lambda: self.on_log_full()
+        self._log.on_full = lambda: self._listener.log_full(self)
         self._log.on_hold = self._hold
         try:
             launched = launch(
@@ -205,7 +212,7 @@ class Container:
         if call not in told:
             self.record(kinds.PRIVILEGE_CALL_ANSWERED, {"containerId": self.id, "call": call, "id": asked})
             self.info[SINGLE_USER_ID] = " ".join([*told, call])
-            self.on_changed()
+            self._listener.changed(self)
 
     def _line(self, stream: str, text: str, dropped: int) -> None:
         facts: dict[str, Any] = {"stream": stream, "text": text, "attempt": self.spec["attempt"]}
@@ -222,7 +229,7 @@ class Container:
         self.started_at = time.time_ns()
         with walls.Turn("shim", f"start of container {self.id}"):  # told, whatever goes wrong with what is noted of it
             self._note_start(self.process)
-        self.on_started()
+        self._listener.started(self)
 
     def _note_start(self, process: Process) -> None:
         if self.spec["pid"] != "CONTAINER":
@@ -242,14 +249,14 @@ class Container:
     def _start_failed(self, message: str) -> None:
         self._end()
         self.failure = message
-        self.on_start_failed(message)
+        self._listener.start_failed(self, message)
 
     def _exited(self, status: Exit) -> None:
         assert self.process is not None
         self.finished_at = self.process.finished_at
         with walls.Turn("shim", f"exit of container {self.id}"):  # told, whatever goes wrong with what is noted of it
             self._note_exit(self.process, status)
-        self.on_exited()  # on record and its log whole: whoever waits for it need not wait for the rest
+        self._listener.exited(self)  # on record and its log whole: whoever waits for it need not wait for the rest
         self._end()
         if self._witness is not None:
             self._witness.after_exit(killed=status.signal == "SIGKILL")
@@ -364,7 +371,7 @@ class Container:
         if self._witness is None:
             theirs = self.sandbox.namespaces.get(linux.CLONE_NEWNET)
             network = None if theirs is None else (theirs, self._context.own.fds[linux.CLONE_NEWNET])
-            watched = Watched(self._context.loop, process.pid, network, lambda: self.alone(), self.record)
+            watched = Watched(self._context.loop, process.pid, network, lambda: self._listener.alone(self), self.record)
             self._witness = Witness(watched)
             self._witness.before_signal(number)
             return self._witness

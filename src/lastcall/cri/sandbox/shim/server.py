@@ -1,26 +1,4 @@
-"""The verbs of the shim, on a Unix socket. See `wire.py` for the framing.
-
-| verb | asks | answers |
-|---|---|---|
-| hello | | pid, machine, sandboxes, containers (as `list`), when no exec of a connection that has closed lives any more |
-| create_sandbox | id, network, ipc, pid, hostname, sysctls, users | fds: the network namespace (none for NODE) |
-| remove_sandbox | id | |
-| start | a container spec (`spec_fields` of shim_client) | pid, startedAt |
-| signal | id, signal (number), why | sent |
-| exec | id, execId, argv, timeout (seconds, 0 none) | exitCode, signal, killedBecause; blobs: stdout, stderr |
-| cancel_exec | execId | |
-| remove | id of an ended container | |
-| reopen_log | id | when a new file is at its logPath |
-| stats | id | stats: CPU ns, memory bytes, working set bytes, pids; None when nobody counts |
-| list | | containers [{id, sandboxId, pid, startTime, state, startedAt, finishedAt, exitCode, signal, message, stopSignalSent}] |
-
-Events go to every connection: `started`, `changed` (its `info`) and `exited`, with the fields of `list`, `start_failed` (id, message),
-and `log_full` (id: its log has grown to the spec's logMax). An
-exec belongs to the connection that asked for it and is killed when that closes. Times are nanoseconds since the epoch.
-A `state` is starting, running, exited or failed (it could not be started: `message`). `stopSignalSent`: it was sent
-another signal than SIGKILL. Containers of a shim that died before this one are told as exited, or unknown when nobody
-saw their end, until `remove`.
-"""  # noqa: E501
+"""The shim's end of the connection to a node, on a Unix socket. `verbs.py` has what is asked, answered and told."""
 
 from __future__ import annotations
 
@@ -30,7 +8,7 @@ import gc
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import limits, namespaces
+from lastcall.cri.sandbox.shim import limits, namespaces, verbs
 from lastcall.cri.sandbox.shim.containers import Container, Context
 from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
@@ -39,15 +17,17 @@ from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.cri.sandbox.shim.streams import verbs as streaming
 from lastcall.cri.sandbox.shim.streams.verbs import CallError
-from lastcall.cri.sandbox.shim.wire import Connection, WireError
 from lastcall.world import linux, walls
 from lastcall.world.id_maps import why_not_id_mapped
+from lastcall.world.messages import Verbs, WrongMessage
+from lastcall.world.wire import Frames, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from lastcall.cri.sandbox.shim.wire import Message
+    from lastcall.world.messages import Fields, Message
 
 _MOST_UNSENT = 128 << 20
 _LAST_READS = 16
@@ -79,7 +59,8 @@ class Server:
         self._removed = 0
         self._peers: dict[int, Peer] = {}
         self._hung_up: list[Peer] = []
-        self._hellos: list[tuple[Peer, Message]] = []
+        self._hellos: list[Call] = []
+        self._verbs = Verbs(self._table())
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(socket_path)  # of a shim that died
@@ -97,19 +78,19 @@ class Server:
             sock, _ = self._listener.accept()
         except OSError:
             return
-        self._peers[sock.fileno()] = Peer(self, Connection(sock), self._context)
+        self._peers[sock.fileno()] = Peer(self, Frames(sock), self._context)
 
     def forget(self, fd: int) -> None:
         peer = self._peers.pop(fd)
         if peer.execs:
             self._hung_up.append(peer)
 
-    def _hello(self, peer: Peer, message: Message) -> None:
+    def _hello(self, call: Call, asked: verbs.Hello) -> None:
         """A hook of the node before must be over when the next one learns what there is, and delivers it again."""
         for other in list(self._peers.values()):
-            if other is not peer:
+            if other is not call.peer:
                 other.notice_hang_up()
-        self._hellos.append((peer, message))
+        self._hellos.append(call)
         self.answer_hellos()
         if self._hellos:
             self._context.loop.call_later(_EXECS_END_SECONDS, lambda: self.answer_hellos(late=True))
@@ -120,80 +101,65 @@ class Server:
         if self._hung_up:
             return
         hellos, self._hellos = self._hellos, []
-        for peer, message in hellos:
-            peer.answer(message, self._all())
+        for call in hellos:
+            call.answer(self._all())
 
-    def _all(self) -> Message:
-        containers = [self._facts(container) for container in self._containers.values()]
+    def _list(self, call: Call, asked: verbs.ListAll) -> None:
+        call.answer(self._all())
+
+    def _all(self) -> verbs.Everything:
+        containers = [_facts(container) for container in self._containers.values()]
         containers += [_past_facts(past) for past in self._past.values()]
-        return {
-            "pid": os.getpid(),
-            "sandboxes": list(self._sandboxes),
-            "containers": containers,
-            "machine": self._machine(),
-        }
+        return verbs.Everything(
+            pid=os.getpid(), sandboxes=list(self._sandboxes), containers=containers, machine=self._machine()
+        )
 
-    def _announce(self, event: str, container: Container) -> None:
-        self._tell_all({"event": event, **self._facts(container)})
-
-    def _tell_all(self, message: Message) -> None:
+    def tell(self, event: Message) -> None:
+        """Every node that is connected."""
+        fields = event.to_wire()
         for peer in list(self._peers.values()):
-            peer.send(message)
+            peer.send(fields)
 
-    def call(self, peer: Peer, message: Message) -> None:
-        """Do one call. Its answer is sent now or when the thing has happened. Raises CallError, OSError, KeyError."""
-        verb = message["verb"]
-        if verb == "hello":
-            self._hello(peer, message)
-        elif verb == "list":
-            peer.answer(message, self._all())
-        elif verb == "create_sandbox":
-            self._create_sandbox(peer, message)
-        elif verb == "remove_sandbox":
-            self._remove_sandbox(peer, message)
-        elif verb == "start":
-            self._start(peer, message)
-        elif verb == "signal":
-            container = self._containers.get(message["id"])
-            sent = container is not None and container.send_signal(message["signal"], message["why"])
-            peer.answer(message, {"sent": sent})
-        elif verb == "exec":
-            self._exec(peer, message)
-        elif verb == "cancel_exec":
-            peer.cancel(message["execId"])
-            peer.answer(message)
-        elif verb == "reopen_log":
-            container = self._containers.get(message["id"])
-            if container is None or not container.running:
-                raise CallError("container is not running")
-            container.reopen_log()
-            peer.answer(message)
-        elif verb == "stats":
-            self._stats(peer, message)
-        elif verb == "remove":
-            self._remove(message["id"])
-            peer.answer(message)
-        elif verb in streaming.VERBS:
-            streaming.VERBS[verb](self, peer, message)
-        else:
-            raise CallError(f"unknown verb {verb!r}")
+    def do(self, call: Call, fields: Fields) -> None:
+        """Do one call. Its answer is sent now or when the thing has happened.
+
+        Raises CallError, WrongMessage, OSError; KeyError, TypeError and ValueError for a container's spec.
+        """
+        do, asked = self._verbs.read(fields)
+        do(call, asked)
+
+    def _table(self) -> dict[type[Message], Callable[..., None]]:
+        return {
+            verbs.Hello: self._hello,
+            verbs.ListAll: self._list,
+            verbs.CreateSandbox: self._create_sandbox,
+            verbs.RemoveSandbox: self._remove_sandbox,
+            verbs.Start: self._start,
+            verbs.Signal: self._signal,
+            verbs.Exec: self._exec,
+            verbs.CancelExec: self._cancel_exec,
+            verbs.Remove: self._remove,
+            verbs.ReopenLog: self._reopen_log,
+            verbs.Stats: self._stats,
+            **streaming.table(self),
+        }
 
     # -- sandboxes ---------------------------------------------------------------------------------------------------
 
-    def _create_sandbox(self, peer: Peer, message: Message) -> None:
-        identity = message["id"]
+    def _create_sandbox(self, call: Call, asked: verbs.CreateSandbox) -> None:
+        identity = asked.id
         if identity in self._sandboxes:
             raise CallError(f"sandbox {identity!r} exists")
         directory = os.path.join(self._state, "sandboxes", identity)
-        sandbox = namespaces.create(identity, message, self._context.own, directory)
+        sandbox = namespaces.create(identity, asked.to_wire(), self._context.own, directory)
         try:
-            limits.start_pod(self._context.cgroups, message.get("cgroupParent", ""), message.get("resources") or {})
+            limits.start_pod(self._context.cgroups, asked.cgroup_parent, asked.resources or {})
         except OSError:
             namespaces.release(sandbox)
             raise
         self._sandboxes[identity] = sandbox
         network = sandbox.namespaces.get(linux.CLONE_NEWNET)
-        peer.answer(message, fds=() if network is None else (network,))
+        call.answer(fds=() if network is None else (network,))
         if sandbox.maker:
             self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
 
@@ -201,13 +167,13 @@ class Server:
         if not namespaces.end_maker(sandbox, wait=False):
             self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
 
-    def _remove_sandbox(self, peer: Peer, message: Message) -> None:
-        identity = message["id"]
+    def _remove_sandbox(self, call: Call, asked: verbs.RemoveSandbox) -> None:
+        identity = asked.id
         if any(c.sandbox.id == identity and not c.over for c in self._containers.values()):
             raise CallError(f"sandbox {identity!r} has running containers")
         sandbox = self._sandboxes.pop(identity, None)
         if sandbox is None:
-            peer.answer(message)
+            call.answer()
             return
 
         def ended(events: int = 0) -> None:
@@ -215,7 +181,7 @@ class Server:
                 self._context.loop.unwatch(sandbox.pause_pidfd)
             namespaces.release(sandbox)
             limits.remove_pod(self._context.cgroups, sandbox.spec.get("cgroupParent", ""))
-            peer.answer(message)
+            call.answer()
 
         if sandbox.pause_pidfd < 0:
             ended()
@@ -227,37 +193,34 @@ class Server:
 
     # -- containers --------------------------------------------------------------------------------------------------
 
-    def _start(self, peer: Peer, message: Message) -> None:
-        spec = message["container"]
+    def _start(self, call: Call, asked: verbs.Start) -> None:
+        spec = asked.container
         sandbox = self._sandboxes.get(spec["sandboxId"])
         if sandbox is None:
             raise CallError(f"sandbox {spec['sandboxId']!r} is not there", "NotFound")
         if spec["id"] in self._containers:
             raise CallError(f"container {spec['id']!r} has been started")
-        container = Container(self._context, spec, sandbox)
-        container.alone = lambda: (
-            not any(
-                other.running and other is not container and other.sandbox is sandbox
-                for other in self._containers.values()
-            )
-        )
-
-        def started() -> None:
-            assert container.process is not None
-            self._announce("started", container)
-            peer.answer(message, {"pid": container.process.pid, "startedAt": container.started_at})
-
-        def failed(text: str) -> None:
-            self._tell_all({"event": "start_failed", "id": container.id, "message": text})
-            peer.answer_error(message, text, "StartError")
-
-        container.on_started = started
-        container.on_start_failed = failed
-        container.on_changed = lambda: self._announce("changed", container)
-        container.on_log_full = lambda: self._tell_all({"event": "log_full", "id": container.id})
-        container.on_exited = lambda: self._announce("exited", container)
+        container = Container(self._context, spec, sandbox, Announcer(self, call))
         container.start(self._pid_target(sandbox, spec))
         self._containers[container.id] = container
+
+    def alone(self, container: Container) -> bool:
+        """Whether no other container of its Pod runs."""
+        return not any(
+            other.running and other is not container and other.sandbox is container.sandbox
+            for other in self._containers.values()
+        )
+
+    def _signal(self, call: Call, asked: verbs.Signal) -> None:
+        container = self._containers.get(asked.id)
+        call.answer(verbs.Sent(sent=container is not None and container.send_signal(asked.signal, asked.why)))
+
+    def _reopen_log(self, call: Call, asked: verbs.ReopenLog) -> None:
+        container = self._containers.get(asked.id)
+        if container is None or not container.running:
+            raise CallError("container is not running")
+        container.reopen_log()
+        call.answer()
 
     def _pid_target(self, sandbox: Sandbox, spec: dict[str, Any]) -> int:
         if spec["pid"] == "POD":
@@ -269,82 +232,118 @@ class Server:
             return target.process.pidfd
         return -1
 
-    def _stats(self, peer: Peer, message: Message) -> None:
-        container = self._containers.get(message["id"])
+    def _stats(self, call: Call, asked: verbs.Stats) -> None:
+        container = self._containers.get(asked.id)
         usage = container.limits.usage() if container is not None else None
-        stats = (usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids) if usage else None
-        peer.answer(message, {"stats": stats})
+        stats = [usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids] if usage else None
+        call.answer(verbs.Usage(stats=stats))
 
-    def _machine(self) -> Message:
+    def _machine(self) -> verbs.Machine:
         cgroups, (uids, gids) = self._context.cgroups, self._context.maps
-        return {
-            "uids": sum(count for _, count in uids),
-            "gids": sum(count for _, count in gids),
-            "cgroups": cgroups.mode,
-            "cgroupsWhy": getattr(cgroups, "why", ""),
-            "ownersUnmapped": self._owners_unmapped,
-        }
+        return verbs.Machine(
+            uids=sum(count for _, count in uids),
+            gids=sum(count for _, count in gids),
+            cgroups=cgroups.mode,
+            cgroups_why=getattr(cgroups, "why", ""),
+            owners_unmapped=self._owners_unmapped,
+        )
 
-    def _remove(self, identity: str) -> None:
-        container = self._containers.get(identity)
+    def _remove(self, call: Call, asked: verbs.Remove) -> None:
+        container = self._containers.get(asked.id)
         if container is None:
-            if (past := self._past.pop(identity, None)) is not None:
+            if (past := self._past.pop(asked.id, None)) is not None:
                 past.remove()
+            call.answer()
             return
         if not container.over:
-            raise CallError(f"container {identity!r} is running")
-        del self._containers[identity]
+            raise CallError(f"container {asked.id!r} is running")
+        del self._containers[asked.id]
         container.forget()
         self._removed += 1
         if self._removed % COLLECT_EVERY == 0:
             gc.collect()
-
-    def _facts(self, container: Container) -> Message:
-        process = container.process
-        status = process.exit if process is not None else None
-        return {
-            "id": container.id,
-            "sandboxId": container.sandbox.id,
-            "pid": process.pid if process else 0,
-            "startTime": process.start_time if process else 0,
-            "state": _state(container),
-            "startedAt": container.started_at,
-            "finishedAt": container.finished_at,
-            "exitCode": status.code if status else 0,
-            "signal": status.signal if status else "",
-            "message": container.failure,
-            "stopSignalSent": container.stop_signal_sent,
-            "oomKilled": container.out_of_memory,
-            "info": container.info,
-        }
+        call.answer()
 
     # -- execs -------------------------------------------------------------------------------------------------------
 
-    def _exec(self, peer: Peer, message: Message) -> None:
-        container = self._containers.get(message["id"])
+    def _exec(self, call: Call, asked: verbs.Exec) -> None:
+        container, peer = self._containers.get(asked.id), call.peer
         if container is None or not container.running:
-            raise CallError(f"container {message['id']!r} is not running", "NotFound")
-        process = Exec(self._context, container, message["execId"], message["argv"])
+            raise CallError(f"container {asked.id!r} is not running", "NotFound")
+        process = Exec(self._context, container, asked.exec_id, asked.argv)
         peer.execs[process.id] = process
 
         def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
             peer.exec_ended(process.id)
-            facts = {"exitCode": status.code, "signal": status.signal, "killedBecause": because}
-            peer.answer(message, facts, blobs=(stdout, stderr))
+            ended = verbs.Ended(exit_code=status.code, signal=status.signal, killed_because=because)
+            call.answer(ended, blobs=(stdout, stderr))
 
         def failed(text: str) -> None:
             peer.exec_ended(process.id)
-            peer.answer_error(message, text, "StartError")
+            call.fail(text, "StartError")
 
         process.on_done = done
         process.on_start_failed = failed
         try:
-            process.start(message["timeout"])
+            process.start(asked.timeout)
         except OSError as error:
             del peer.execs[process.id]
             if error.errno in (errno.ESRCH, errno.ENOMEM):  # its PID 1 has ended: nobody can enter any more
-                raise CallError(f"container {message['id']!r} is not running", "NotFound") from error
+                raise CallError(f"container {asked.id!r} is not running", "NotFound") from error
             raise
+
+    def _cancel_exec(self, call: Call, asked: verbs.CancelExec) -> None:
+        call.peer.cancel(asked.exec_id)
+        call.answer()
+
+
+class Announcer:
+    """What is said of one container: to who asked for its start, and to every node. A `containers.Listener`."""
+
+    def __init__(self, server: Server, call: Call) -> None:
+        self._server = server
+        self._call = call
+
+    def started(self, container: Container) -> None:
+        assert container.process is not None
+        self._server.tell(verbs.Started(container=_facts(container)))
+        self._call.answer(verbs.Running(pid=container.process.pid, started_at=container.started_at))
+
+    def start_failed(self, container: Container, text: str) -> None:
+        self._server.tell(verbs.StartFailed(id=container.id, message=text))
+        self._call.fail(text, "StartError")
+
+    def changed(self, container: Container) -> None:
+        self._server.tell(verbs.Changed(container=_facts(container)))
+
+    def log_full(self, container: Container) -> None:
+        self._server.tell(verbs.LogFull(id=container.id))
+
+    def exited(self, container: Container) -> None:
+        self._server.tell(verbs.Exited(container=_facts(container)))
+
+    def alone(self, container: Container) -> bool:
+        return self._server.alone(container)
+
+
+def _facts(container: Container) -> verbs.Facts:
+    process = container.process
+    status = process.exit if process is not None else None
+    return verbs.Facts(
+        id=container.id,
+        sandbox_id=container.sandbox.id,
+        pid=process.pid if process else 0,
+        start_time=process.start_time if process else 0,
+        state=_state(container),
+        started_at=container.started_at,
+        finished_at=container.finished_at,
+        exit_code=status.code if status else 0,
+        signal=status.signal if status else "",
+        message=container.failure,
+        stop_signal_sent=container.stop_signal_sent,
+        oom_killed=container.out_of_memory,
+        info=container.info,
+    )
 
 
 def _state(container: Container) -> str:
@@ -369,27 +368,48 @@ def _recover(journals: str, sandboxes: str) -> dict[str, PastProcess]:
     return found
 
 
-def _past_facts(past: PastProcess) -> Message:
-    """As `Server._facts`. Nobody knows any more when it was started."""
-    return {
-        "id": past.container_id,
-        "sandboxId": past.sandbox_id,
-        "pid": past.pid,
-        "startTime": past.start_time,
-        "state": "exited" if past.over else "unknown",
-        "startedAt": 0,
-        "finishedAt": past.finished_at,
-        "exitCode": past.exit_code or 0,
-        "signal": past.signal,
-        "message": "",
-        "stopSignalSent": False,
-    }
+def _past_facts(past: PastProcess) -> verbs.Facts:
+    """As `_facts`. Nobody knows any more when it was started."""
+    return verbs.Facts(
+        id=past.container_id,
+        sandbox_id=past.sandbox_id,
+        pid=past.pid,
+        start_time=past.start_time,
+        state="exited" if past.over else "unknown",
+        started_at=0,
+        finished_at=past.finished_at,
+        exit_code=past.exit_code or 0,
+        signal=past.signal,
+        message="",
+        stop_signal_sent=False,
+    )
+
+
+class Call:
+    """A question of one node that waits for its answer."""
+
+    def __init__(self, peer: Peer, number: int) -> None:
+        self.peer = peer
+        self._number = number
+
+    def answer(self, message: Message | None = None, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()) -> None:
+        self.peer.send(self._fields(message), blobs, fds)
+
+    def give(self, message: Message | None, fds: tuple[int, ...]) -> None:
+        """Answer with descriptors that are the other side's from now on."""
+        self.peer.send(self._fields(message), given=fds)
+
+    def fail(self, text: str, reason: str = "") -> None:
+        self.peer.send({"answer": self._number, "error": text, "reason": reason})
+
+    def _fields(self, message: Message | None) -> Fields:
+        return {"answer": self._number, **(message.to_wire() if message is not None else {})}
 
 
 class Peer:
     """One connected node."""
 
-    def __init__(self, server: Server, connection: Connection, context: Context) -> None:
+    def __init__(self, server: Server, connection: Frames, context: Context) -> None:
         self._server = server
         self._connection = connection
         self._loop = context.loop
@@ -400,20 +420,8 @@ class Peer:
         self.streams = streaming.Streams()
         context.loop.watch(self._fd, self._ready)
 
-    def answer(
-        self, call: Message, facts: Message | None = None, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()
-    ) -> None:
-        self.send({"answer": call["call"], **(facts or {})}, blobs, fds)
-
-    def give(self, call: Message, facts: Message, fds: tuple[int, ...]) -> None:
-        """Answer with descriptors that are the other side's from now on."""
-        self.send({"answer": call["call"], **facts}, given=fds)
-
-    def answer_error(self, call: Message, text: str, reason: str = "") -> None:
-        self.send({"answer": call.get("call"), "error": {"message": text, "reason": reason}})
-
     def send(
-        self, message: Message, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = (), given: tuple[int, ...] = ()
+        self, message: Fields, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = (), given: tuple[int, ...] = ()
     ) -> None:
         if self._closed:
             for fd in given:
@@ -472,26 +480,30 @@ class Peer:
         if messages is None:
             self._close()
             return
-        for message, _, fds in messages:
+        for fields, _, fds in messages:
             for fd in fds:
                 os.close(fd)  # no verb takes any
-            self._call(message)
+            self._call(fields)
 
-    def _call(self, message: Message) -> None:
-        if not isinstance(message.get("call"), int):
+    def _call(self, fields: Fields) -> None:
+        number = fields.get("call")
+        if type(number) is not int:
             self._close()
             return
+        call = Call(self, number)
         try:
-            self._server.call(self, message)
+            self._server.do(call, fields)
         except CallError as error:
-            self.answer_error(message, str(error), error.reason)
+            call.fail(str(error), error.reason)
+        except WrongMessage as error:
+            call.fail(str(error))
         except OSError as error:
-            self.answer_error(message, error.strerror or str(error))
+            call.fail(error.strerror or str(error))
         except (KeyError, TypeError, ValueError) as error:
-            self.answer_error(message, f"{message.get('verb')}: {type(error).__name__}: {error}")
+            call.fail(f"{fields.get('verb')}: {type(error).__name__}: {error}")
         except Exception as error:
-            walls.caught("shim", f"{message.get('verb')} {message.get('id', '')}".strip(), error)
-            self.answer_error(message, f"{message.get('verb')}: {type(error).__name__}: {error}")
+            walls.caught("shim", f"{fields.get('verb')} {fields.get('id', '')}".strip(), error)
+            call.fail(f"{fields.get('verb')}: {type(error).__name__}: {error}")
 
     def _close(self) -> None:
         if self._closed:

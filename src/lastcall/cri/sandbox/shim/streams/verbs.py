@@ -1,14 +1,5 @@
 """Exec, Attach and PortForward: the shim hands descriptors over, and the data takes no way through it.
 
-| verb | asks | answers |
-|---|---|---|
-| exec_stream | id, execId, argv, tty, stdin | fds, named by `streams`: terminal, or [stdin] stdout stderr |
-| exec_wait | execId | exitCode, signal, killedBecause; once |
-| exec_release | execId | nobody waits any more; a command that runs goes on |
-| attach | id, stdin, stdout, stderr | fds, named by `streams`: [terminal or stdin] [stdout] [stderr] |
-| close_stdin | id | the container's input ends with its last writer |
-| socket | id of a sandbox, family | fds: a TCP socket of the sandbox's network namespace |
-
 The shim keeps the reading ends (or the terminal) of an exec until the command has ended: as with containerd, a command
 whose client is gone is neither killed nor hung up; it waits when its output is full.
 Source: containerd internal/cri/server/container_execsync.go, container_attach.go, sandbox_portforward_linux.go.
@@ -18,7 +9,9 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import partial
 
+from lastcall.cri.sandbox.shim import verbs
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.world import linux
 
@@ -27,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lastcall.cri.sandbox.shim.containers import Container
-    from lastcall.cri.sandbox.shim.server import Peer, Server
-    from lastcall.cri.sandbox.shim.wire import Message
+    from lastcall.cri.sandbox.shim.server import Call, Server
+    from lastcall.world.messages import Message
 
 _FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
@@ -45,22 +38,22 @@ class Streams:
     """The exec streams of one connection: how they ended, and who wants to know."""
 
     def __init__(self) -> None:
-        self._ended: dict[str, Message] = {}
-        self._waiting: dict[str, Callable[[Message], None]] = {}
+        self._ended: dict[str, verbs.Ended] = {}
+        self._waiting: dict[str, Callable[[verbs.Ended], None]] = {}
         self._open: dict[str, None] = {}
 
     def opened(self, identity: str) -> None:
         self._open[identity] = None
 
-    def ended(self, identity: str, facts: Message) -> None:
+    def ended(self, identity: str, how: verbs.Ended) -> None:
         waiter = self._waiting.pop(identity, None)
         if waiter is not None:
             self._open.pop(identity, None)
-            waiter(facts)
+            waiter(how)
         elif identity in self._open:
-            self._ended[identity] = facts
+            self._ended[identity] = how
 
-    def wait(self, identity: str, waiter: Callable[[Message], None]) -> None:
+    def wait(self, identity: str, waiter: Callable[[verbs.Ended], None]) -> None:
         if identity not in self._open or identity in self._waiting:
             raise CallError(f"no exec {identity!r} to wait for", "NotFound")
         if identity in self._ended:
@@ -74,26 +67,24 @@ class Streams:
             table.pop(identity, None)
 
 
-def _exec_stream(server: Server, peer: Peer, message: Message) -> None:
+def _exec_stream(server: Server, call: Call, asked: verbs.ExecStream) -> None:
     from lastcall.cri.sandbox.shim.terminal import ExecStream
 
-    container = _running(server, message["id"])
-    process = ExecStream(
-        server.context, container, message["execId"], message["argv"], message["tty"], message["stdin"]
-    )
+    container, peer = _running(server, asked.id), call.peer
+    process = ExecStream(server.context, container, asked.exec_id, asked.argv, asked.tty, asked.stdin)
 
     def connected(streams: dict[str, int]) -> None:
         peer.streams.opened(process.id)
-        peer.give(message, {"streams": list(streams)}, tuple(streams.values()))
+        call.give(verbs.Streams(streams=list(streams)), tuple(streams.values()))
 
     def failed(text: str) -> None:
         peer.exec_ended(process.id)
-        peer.answer_error(message, text, "StartError")
+        call.fail(text, "StartError")
 
     def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
         peer.exec_ended(process.id)
-        facts = {"exitCode": status.code, "signal": status.signal, "killedBecause": because}
-        peer.streams.ended(process.id, facts)
+        ended = verbs.Ended(exit_code=status.code, signal=status.signal, killed_because=because)
+        peer.streams.ended(process.id, ended)
 
     process.on_connected = connected
     process.on_start_failed = failed
@@ -103,56 +94,58 @@ def _exec_stream(server: Server, peer: Peer, message: Message) -> None:
         process.start(0)
     except OSError as error:
         del peer.execs[process.id]
-        raise CallError(f"container {message['id']!r} is not running", "NotFound") from error
+        raise CallError(f"container {asked.id!r} is not running", "NotFound") from error
 
 
-def _exec_wait(server: Server, peer: Peer, message: Message) -> None:
-    peer.streams.wait(message["execId"], lambda facts: peer.answer(message, facts))
+def _exec_wait(server: Server, call: Call, asked: verbs.ExecWait) -> None:
+    call.peer.streams.wait(asked.exec_id, call.answer)
 
 
-def _exec_release(server: Server, peer: Peer, message: Message) -> None:
-    peer.streams.release(message["execId"])
-    peer.answer(message)
+def _exec_release(server: Server, call: Call, asked: verbs.ExecRelease) -> None:
+    call.peer.streams.release(asked.exec_id)
+    call.answer()
 
 
-def _attach(server: Server, peer: Peer, message: Message) -> None:
-    container = _running(server, message["id"])
+def _attach(server: Server, call: Call, asked: verbs.Attach) -> None:
+    container = _running(server, asked.id)
     streams: dict[str, int] = {}
     try:
         if container.terminal >= 0:
             streams["terminal"] = os.dup(container.terminal)
-        elif message["stdin"] and container.stdin >= 0:
+        elif asked.stdin and container.stdin >= 0:
             streams["stdin"] = os.dup(container.stdin)
-        for name in ("stdout", "stderr"):
-            if message[name]:
+        for name, wanted in (("stdout", asked.stdout), ("stderr", asked.stderr)):
+            if wanted:
                 streams[name] = container.taps.attach(name)
     except OSError:
         for fd in streams.values():
             os.close(fd)
         raise
-    peer.give(message, {"streams": list(streams)}, tuple(streams.values()))
+    call.give(verbs.Streams(streams=list(streams)), tuple(streams.values()))
 
 
-def _close_stdin(server: Server, peer: Peer, message: Message) -> None:
-    container = server.containers.get(message["id"])
+def _close_stdin(server: Server, call: Call, asked: verbs.CloseStdin) -> None:
+    container = server.containers.get(asked.id)
     if container is not None:
         container.close_stdin()
-    peer.answer(message)
+    call.answer()
 
 
-def _socket(server: Server, peer: Peer, message: Message) -> None:
-    sandbox = server.sandboxes.get(message["id"])
+def _socket(server: Server, call: Call, asked: verbs.Socket) -> None:
+    sandbox = server.sandboxes.get(asked.id)
     if sandbox is None:
-        raise CallError(f"sandbox {message['id']!r} is not there", "NotFound")
+        raise CallError(f"sandbox {asked.id!r} is not there", "NotFound")
+    if asked.family not in _FAMILIES:
+        raise CallError(f"unknown family {asked.family!r}: {', '.join(_FAMILIES)}")
     network = sandbox.namespaces.get(linux.CLONE_NEWNET)
     if network is not None:
         linux.setns(network, linux.CLONE_NEWNET)
     try:
-        sock = socket.socket(_FAMILIES[message["family"]], socket.SOCK_STREAM)
+        sock = socket.socket(_FAMILIES[asked.family], socket.SOCK_STREAM)
     finally:
         if network is not None:
             linux.setns(server.context.own.fds[linux.CLONE_NEWNET], linux.CLONE_NEWNET)
-    peer.give(message, {}, (sock.detach(),))
+    call.give(None, (sock.detach(),))
 
 
 def _running(server: Server, identity: str) -> Container:
@@ -162,11 +155,14 @@ def _running(server: Server, identity: str) -> Container:
     return container
 
 
-VERBS: dict[str, Callable[[Server, Peer, Message], None]] = {
-    "exec_stream": _exec_stream,
-    "exec_wait": _exec_wait,
-    "exec_release": _exec_release,
-    "attach": _attach,
-    "close_stdin": _close_stdin,
-    "socket": _socket,
-}
+def table(server: Server) -> dict[type[Message], Callable[..., None]]:
+    """The verbs of this module, for one server."""
+    verbs_here: dict[type[Message], Callable[..., None]] = {
+        verbs.ExecStream: _exec_stream,
+        verbs.ExecWait: _exec_wait,
+        verbs.ExecRelease: _exec_release,
+        verbs.Attach: _attach,
+        verbs.CloseStdin: _close_stdin,
+        verbs.Socket: _socket,
+    }
+    return {kind: partial(do, server) for kind, do in verbs_here.items()}

@@ -1,0 +1,219 @@
+"""Typed messages of the private protocols: what may be in one, and the verbs that an end understands.
+
+A message is a class with annotated fields, as a dataclass is. `read` makes one of the JSON object that came, and says
+in words what is wrong with it; `to_wire` makes the object. On the wire a field has its name in camelCase, and the
+message's verb stands under `verb`.
+
+    class Signal(Message, verb="signal"):
+        id: str
+        signal: int
+        why: str = ""
+
+The envelope is the same everywhere: `call` numbers a request, `answer` says whose answer this is, `error` (a text, with
+`reason` where CRI has one) that it failed, `end` that no more answers follow. A verb without a number is told, and
+nobody answers.
+
+Not `dataclasses`: the shim uses this, and that module would bring inspect along. A module with messages has to begin
+with `from __future__ import annotations`: annotations are read as text. Standard library only, and little of it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, ClassVar, Self, dataclass_transform
+
+    Fields = dict[str, Any]
+else:
+    Fields = dict
+
+    def dataclass_transform(**_: object) -> Callable[[type], type]:
+        """For type checkers; `typing` is not imported for it."""
+        return lambda kind: kind
+
+
+ENVELOPE = frozenset({"verb", "call", "answer", "error", "reason", "end", "blobs", "fds"})
+"""What a protocol adds to a message's own fields."""
+_SHOWN = 80
+"""Characters of what came that an error repeats."""
+
+
+class WrongMessage(Exception):
+    """A verb or a field that is not as it has to be; the text is for the other end."""
+
+
+class _Field:
+    """One field: its name on the wire, and what its values have to be."""
+
+    __slots__ = ("each", "kinds", "nested", "said", "wire")
+
+    def __init__(self, name: str, annotation: str, module: str) -> None:
+        if not isinstance(annotation, str):
+            raise TypeError(f"{module} has to begin with: from __future__ import annotations")
+        first, *rest = name.split("_")
+        self.wire = first + "".join(word.capitalize() for word in rest)
+        self.said = annotation
+        self.each: tuple[type, ...] = ()
+        """Kinds of a list's items; empty for any."""
+        self.nested: type[Message] | None = None
+        """Messages that a list's items are, or this is itself."""
+        kinds: list[type] = []
+        for part in annotation.split(" | "):
+            outer, _, inner = part.partition("[")
+            if outer in _KINDS:
+                kinds += _KINDS[outer]
+                if outer == "list" and inner:
+                    item = inner.removesuffix("]")
+                    self.each = _KINDS.get(item.partition("[")[0], ())
+                    self.nested = None if self.each or item == "Any" else _message(item, module)
+            else:
+                self.nested = _message(part, module)
+                kinds.append(dict)
+        self.kinds = tuple(kinds)
+
+    def read(self, value: Any) -> Any:
+        """The value as the message has it. Raises WrongMessage for another kind, with what was expected."""
+        # Not isinstance: JSON's true is no number.
+        kind = type(value)
+        if self.kinds and kind not in self.kinds:
+            raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
+        if kind is list:
+            if self.each and not all(type(item) in self.each for item in value):
+                raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
+            if self.nested is not None:
+                return [self._nested(item) for item in value]
+        if kind is dict and self.nested is not None:
+            return self._nested(value)
+        return value
+
+    def _nested(self, value: Any) -> Message:
+        assert self.nested is not None
+        if type(value) is not dict:
+            raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
+        return self.nested.read(value)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (dict,),
+    "None": (type(None),),
+    "Any": (),
+}
+
+
+def _message(name: str, module: str) -> type[Message]:
+    found = getattr(sys.modules[module], name, None)
+    if not isinstance(found, type) or not issubclass(found, Message):
+        raise TypeError(f"no kind of a message's field: {name}")
+    return found
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
+class Message:
+    """The base of all. Fields without a default have to be there; what was left out is not sent."""
+
+    verb: ClassVar[str] = ""
+    _fields: ClassVar[dict[str, _Field]] = {}
+    _wires: ClassVar[dict[str, str]] = {}
+    _required: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, *, verb: str = "") -> None:
+        own = {
+            name: _Field(name, annotation, cls.__module__)
+            for name, annotation in cls.__annotations__.items()
+            if not str(annotation).startswith("ClassVar")
+        }
+        cls.verb = verb
+        cls._fields = {**cls._fields, **own}
+        cls._wires = {field.wire: name for name, field in cls._fields.items()}
+        cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
+        if not ENVELOPE.isdisjoint(cls._wires):
+            raise TypeError(f"{cls.__name__} has a field that is the envelope's")
+
+    if not TYPE_CHECKING:  # a type checker knows the fields of each
+
+        def __init__(self, **values: object) -> None:
+            if not self._required <= values.keys() <= self._fields.keys():
+                wrong = sorted((self._required - values.keys()) | (values.keys() - self._fields.keys()))
+                raise TypeError(f"{type(self).__name__}: fields that are missing or not known: {wrong}")
+            self.__dict__.update(values)
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any], *, newer: bool = False) -> Self:
+        """The message of a JSON object. Raises WrongMessage.
+
+        `newer`: fields that are not known are passed over, for the other end may be a newer lastcall.
+        """
+        values: dict[str, Any] = {}
+        for wire, value in fields.items():
+            name = cls._wires.get(wire)
+            if name is not None:
+                values[name] = cls._fields[name].read(value)
+            elif wire not in ENVELOPE and not newer:
+                raise WrongMessage(f"{_what(cls)} has no field {wire[:_SHOWN]!r}")
+        if not cls._required <= values.keys():
+            missing = ", ".join(sorted(cls._fields[name].wire for name in cls._required - values.keys()))
+            raise WrongMessage(f"{_what(cls)} needs {missing}")
+        made = cls.__new__(cls)
+        made.__dict__.update(values)
+        return made
+
+    def to_wire(self) -> Fields:
+        """The JSON object, with the verb where there is one."""
+        fields: Fields = {"verb": self.verb} if self.verb else {}
+        for name, value in self.__dict__.items():
+            fields[self._fields[name].wire] = _plain(value)
+        return fields
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+class Verbs:
+    """The messages that one end understands, each with what is done about it."""
+
+    def __init__(self, table: Mapping[type[Message], Callable[..., Any]], *, newer: bool = False) -> None:
+        self._by_verb = {kind.verb: (kind, do) for kind, do in table.items()}
+        self._newer = newer
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return tuple(self._by_verb)
+
+    def read(self, fields: Mapping[str, Any]) -> tuple[Callable[..., Any], Any]:
+        """What is to be done, and the message to do it with. Raises WrongMessage."""
+        verb = fields.get("verb")
+        found = self._by_verb.get(verb) if type(verb) is str else None
+        if found is None:
+            raise WrongMessage(f"unknown verb {_show(verb)}: known are {', '.join(self._by_verb)}")
+        kind, do = found
+        return do, kind.read(fields, newer=self._newer)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Message):
+        return value.to_wire()
+    if type(value) in (list, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _what(kind: type[Message]) -> str:
+    return kind.verb or kind.__name__
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
