@@ -25,7 +25,7 @@ from lastcall.proxy.dns import DNSServer
 from lastcall.proxy.dns_records import Zone
 from lastcall.streaming import spdy_frames as spdy
 from lastcall.streaming.spdy_session import SpdySession, SpdyStream
-from lastcall.world.messages import Message, Verbs, WrongMessage
+from lastcall.world.messages import Message, Verbs, WrongMessage, shape_of
 from lastcall.world.wire import Frames, Packets, WireError, encode, packets_pair
 
 _LOOP = asyncio.new_event_loop()
@@ -356,7 +356,7 @@ def _make_packet(random: Random, seeds: list[bytes]) -> bytes:
     }  # fmt: skip
     fields = {
         field.wire: random.choice(_VALUES if random.random() < 0.1 else guesses.get(field.said, _VALUES))
-        for field in kind._fields.values()
+        for field in shape_of(kind).fields.values()
         if random.random() < 0.97
     }
     if random.random() < 0.05:

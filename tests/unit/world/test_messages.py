@@ -96,8 +96,16 @@ def test_a_message_that_could_not_be_read_cannot_be_made() -> None:
         Item(exit_code=1, colour="red")  # type: ignore[call-arg]
 
 
-def test_a_kind_of_field_that_nobody_checks_is_refused_where_the_class_is_made() -> None:
+class OfNothing(Message):
+    it: Unknown  # type: ignore[name-defined]  # noqa: F821
+
+
+class OfTheEnvelope(Message):
+    call: int
+
+
+def test_a_field_that_cannot_be_checked_is_refused() -> None:
     with pytest.raises(TypeError, match="no kind of a message's field: Unknown"):
-        type("Bad", (Message,), {"__annotations__": {"it": "Unknown"}, "__module__": __name__})
+        OfNothing(it=1)
     with pytest.raises(TypeError, match="the envelope's"):
-        type("Bad", (Message,), {"__annotations__": {"call": "int"}, "__module__": __name__})
+        OfTheEnvelope(call=1)
