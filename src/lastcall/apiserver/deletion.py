@@ -78,7 +78,6 @@ class Decision(NamedTuple):
 RULE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
 RULE_BEFORE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go:BeforeDelete"
 RULE_MARK_AS_DELETING = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:markAsDeleting"
-RULE_DURING_UPDATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:ShouldDeleteDuringUpdate"
 RULE_NAMESPACE = "pkg/registry/core/namespace/storage/storage.go:Delete"
 
 

@@ -12,6 +12,24 @@ from typing import Literal, Protocol
 NamespaceMode = Literal["POD", "CONTAINER", "NODE", "TARGET"]
 
 
+DEFAULT_MASKED_PATHS = (
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+)
+DEFAULT_READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+"""Source: Kubernetes pkg/securitycontext/util.go."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodSandboxMetadata:
     name: str

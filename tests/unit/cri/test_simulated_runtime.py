@@ -1,6 +1,7 @@
 """The simulated runtime: CRI's semantics in virtual time."""
 
 import asyncio
+import inspect
 
 import pytest
 from fake_api import ListRecorder
@@ -18,6 +19,8 @@ from lastcall.cri.api import (
     RuntimeService,
     RuntimeServiceError,
 )
+from lastcall.cri.sandbox.images.store import ImageStore
+from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.simulated import Durations, SimulatedImage, SimulatedRuntime
 from lastcall.cri.simulated_program import ExecResult, Program
 from lastcall.world.clock import monotonic
@@ -59,13 +62,47 @@ async def started(runtime: SimulatedRuntime, config: ContainerConfig | None = No
     return sandbox_id, container_id
 
 
-def test_it_is_a_runtime_service_and_an_image_service():
-    def typed(runtime: RuntimeService, images: ImageService) -> None: ...
+def differences(service: type, offered: type) -> list[str]:
+    """How a class is not what a Protocol asks for: methods that it lacks, that are asynchronous or not, parameters."""
+    found = []
+    for name, asked in vars(service).items():
+        if name.startswith("_") or not inspect.isfunction(asked):
+            continue
+        method = getattr(offered, name, None)
+        if not inspect.isfunction(method):
+            found.append(f"{name} is missing")
+            continue
+        if inspect.iscoroutinefunction(asked) != inspect.iscoroutinefunction(method):
+            found.append(f"{name}: asynchronous or not")
+        wanted, has = (
+            [(each.name, each.kind, each.default) for each in inspect.signature(function).parameters.values()]
+            for function in (asked, method)
+        )
+        if wanted != has:
+            found.append(f"{name}{inspect.signature(method)} in place of {inspect.signature(asked)}")
+    return found
 
-    async def test(world, runtime, recorder):
-        typed(runtime, runtime)
 
-    with_runtime(test)
+@pytest.mark.parametrize("runtime", [SimulatedRuntime, SandboxRuntime])
+def test_a_runtime_is_a_runtime_service(runtime: type) -> None:
+    assert differences(RuntimeService, runtime) == []
+
+
+@pytest.mark.parametrize("images", [SimulatedRuntime, ImageStore])
+def test_images_are_an_image_service(images: type) -> None:
+    assert differences(ImageService, images) == []
+
+
+def test_a_class_that_is_no_runtime_service_is_told_from_one() -> None:
+    class Almost(SimulatedRuntime):
+        version = None
+
+        async def stop_container(self, container_id: str, timeout: float, signal: int) -> None: ...
+
+        def start_container(self, container_id: str) -> None: ...
+
+    told = differences(RuntimeService, Almost)
+    assert [each.split("(")[0].split(":")[0] for each in told] == ["start_container", "stop_container"]
 
 
 def test_a_program_that_exits_on_term_drains_and_gives_its_exit_code():

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.cri.api import Image
+from lastcall.cri.api import DEFAULT_MASKED_PATHS, DEFAULT_READONLY_PATHS, Image
 from lastcall.node.admission.decide import Rejection, enforces_app_armor, fits_node, matches_node, matches_os
 from lastcall.node.runtime.container_config import (
-    DEFAULT_MASKED_PATHS,
-    DEFAULT_READONLY_PATHS,
     generate_container_config,
     generate_pod_sandbox_config,
     linux_resources,

@@ -17,7 +17,6 @@ _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
-_DIRECTIVES = (_DIRECTIVE, _RETAIN_KEYS, _ORDER, _DELETE_PRIMITIVES)
 
 
 def _go_kind(value: Any) -> str:

@@ -6,7 +6,15 @@ The sandbox's `sandboxId`, the directories of `rootfs`, and every other key of t
 from dataclasses import asdict
 from typing import Any
 
-from lastcall.cri.api import ContainerConfig, Mount, PodSandboxConfig, RuntimeServiceError, UserNamespace
+from lastcall.cri.api import (
+    DEFAULT_MASKED_PATHS,
+    DEFAULT_READONLY_PATHS,
+    ContainerConfig,
+    Mount,
+    PodSandboxConfig,
+    RuntimeServiceError,
+    UserNamespace,
+)
 from lastcall.cri.sandbox.cgroups.api import pids_limit
 from lastcall.cri.sandbox.seccomp.container import UNCONFINED, container_filter
 from lastcall.cri.sandbox.seccomp.profile import ProfileError
@@ -82,8 +90,8 @@ def start_spec(
             *(_mount(mount, owners_mapped=False) for mount in root.binds),
             *(_mount(mount, owners_mapped=True) for mount in config.mounts),
         ],
-        "maskedPaths": security.masked_paths,
-        "readonlyPaths": security.readonly_paths,
+        "maskedPaths": DEFAULT_MASKED_PATHS if security.masked_paths is None else security.masked_paths,
+        "readonlyPaths": DEFAULT_READONLY_PATHS if security.readonly_paths is None else security.readonly_paths,
         "privileged": security.privileged,
         "capabilities": {"add": list(security.capabilities.add), "drop": list(security.capabilities.drop)},
         "noNewPrivs": security.no_new_privs,

@@ -12,6 +12,8 @@ from lastcall.api.quantity import Quantity, QuantityError, parse_quantity
 from lastcall.api.text.go_notation import go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import (
+    DEFAULT_MASKED_PATHS,
+    DEFAULT_READONLY_PATHS,
     Capability,
     ContainerConfig,
     ContainerMetadata,
@@ -34,23 +36,6 @@ from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_
 from lastcall.node.runtime.decide import hash_container
 from lastcall.node.runtime.environment import ContainerConfigError
 from lastcall.node.runtime.expansion import expand
-
-DEFAULT_MASKED_PATHS = (
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)
-DEFAULT_READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-"""Source: pkg/securitycontext/util.go."""
 
 DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 OOM_SCORE_GUARANTEED = -997

@@ -56,9 +56,6 @@ class Policy(NamedTuple):
     warn: Level = Level()
 
 
-EVERYTHING_ALLOWED = Policy()
-
-
 def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[FieldError]]:
     """What the labels of a namespace say; one that cannot be read is as strict as can be where it refuses, and as lax
     where it only tells. (`PolicyToEvaluate`)"""

@@ -27,8 +27,6 @@ def errno_action(number: int) -> int:
 
 
 AUDIT_ARCH = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
-X32_BIT = 0x4000_0000
-"""On x86_64 a number with this bit is a call of the x32 ABI."""
 
 _LOAD, _AND = 0x20, 0x54
 _JUMP, _JEQ, _JGT, _JGE = 0x05, 0x15, 0x25, 0x35

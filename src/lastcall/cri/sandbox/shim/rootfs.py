@@ -34,25 +34,6 @@ _LINKS = (
     ("pts/ptmx", "ptmx"),
 )
 
-MASKED_PATHS = (
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)
-"""Kubernetes pkg/securitycontext/util.go:defaultMaskedPaths."""
-
-READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-"""Kubernetes pkg/securitycontext/util.go:defaultReadonlyPaths."""
-
 
 class SetupError(Exception):
     """The container cannot be set up; the text is for the user."""
@@ -124,9 +105,9 @@ def build(spec: dict[str, Any]) -> None:
     for mount in sorted(spec["mounts"], key=lambda mount: _depth(mount["target"])):
         _bind_mount(root, mount, proc_device, users)
     if not spec["privileged"]:
-        for path in READONLY_PATHS if spec["readonlyPaths"] is None else spec["readonlyPaths"]:
+        for path in spec["readonlyPaths"]:
             _make_readonly(root, path)
-        for path in MASKED_PATHS if spec["maskedPaths"] is None else spec["maskedPaths"]:
+        for path in spec["maskedPaths"]:
             _mask(root, path)
     os.fchdir(root.fd)
     linux.pivot_root(".", ".")
