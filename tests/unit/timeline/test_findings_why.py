@@ -329,7 +329,8 @@ TABLE = [
     (shell_with_child, "shellKeepsSignal", "problem", "sleep (pid 8) still ran at SIGKILL, so it never got SIGTERM",
      'command: ["sh", "-c", "exec node server.js"]'),
     (shell_with_child, "stopSignalNotHandled", "problem", "no handler for SIGTERM", ""),
-    (shell_with_script, "shellKeepsSignal", "info", "node (pid 9) was killed with it", "`exec`"),
+    (shell_with_script, "shellKeepsSignal", "warning", "a trap for SIGTERM, and it ended while node (pid 9) still ran",
+     '''trap 'kill "$pid"; wait "$pid"' TERM'''),
     (shell_with_pipeline, "shellKeepsSignal", "problem", "node (pid 9) and tee (pid 8) still ran",
      """["sh", "-c", "exec node server.js"] (the kubelet keeps what it prints: `kubectl logs`); or, in bash, """
      """command: ["bash", "-c", "exec node server.js > >(tee /logs/it) 2>&1"]"""),

@@ -101,9 +101,13 @@ CONTAINERS: Mapping[str, Cause] = {
         "shell pass the signal on (`trap`).",
         texts={
             "": "PID 1 of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
+            "left": "PID 1 of $container is a shell$by_name that has a trap for $signal, and it ended while $names "
+            "still ran: $names $until. What they had begun was lost.",
         },
         fixes={
             "command": "command: $command",
+            "left": 'Let the trap pass the signal on and wait for the end of the program: `trap \'kill "$$pid"; wait '
+            "\"$$pid\"' TERM`; or begin the script's last command with `exec`.",
             "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
             "simplePipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Without it: "
             "command: $alone (the kubelet keeps what it prints: `kubectl logs`); or, in bash, command: $bash, which "

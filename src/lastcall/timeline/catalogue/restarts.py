@@ -22,6 +22,11 @@ RESTARTS: Mapping[str, Cause] = {
             "readOnly": "Mount a volume that can be written (an emptyDir) where it writes: that place is read-only.",
             "denied": "Give its user the right to that file: fsGroup or defaultMode for a volume, the file's owner in "
             "the image for all else.",
+            "unknownName": "DNS does not resolve a name that it looked up: correct the name, or add its Service to the "
+            "manifests. A Service of another namespace is found by NAME.NAMESPACE.",
+            "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
+            "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
+            "in env.",
             "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
     ),
@@ -59,6 +64,9 @@ RESTARTS: Mapping[str, Cause] = {
             "livenessProbe.failureThreshold waits for that.",
             "otherPort": "livenessProbe port: $others, for nothing listens on $port.",
             "status": "Correct the probe's path, or why the container answers $status.",
+            "error": "See what the container printed: why it answers $status. If its page asks other services, their "
+            "faults restart this container, which does not help them: let the livenessProbe ask a page that only says "
+            "that the process works.",
             "late": "A longer livenessProbe.timeoutSeconds or a larger failureThreshold, or an endpoint that does not "
             "wait for what the application waits for.",
         },

@@ -30,6 +30,10 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal, "names": names, "until": until}
     facts["untold"] = told
     if is_shell(c):
+        if c.disposition == "handled" and not killed:
+            text = said("shellKeepsSignal", "left", **facts)
+            yield Finding("shellKeepsSignal", "warning", text, c.name, fix("shellKeepsSignal", "left"))
+            return
         text = said("shellKeepsSignal", **facts)
         yield Finding("shellKeepsSignal", "problem" if killed else "info", text, c.name, _shell_advice(c, left))
         return

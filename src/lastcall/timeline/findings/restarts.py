@@ -82,7 +82,7 @@ def _killed_by_probe(c: ContainerEnding, times: int) -> Finding:
         advice = fix(id_, variant, seconds=wanted, took=took)
     elif status := _STATUS.search(output):
         variant = "status"
-        advice = fix(id_, "status", status=status[1])
+        advice = fix(id_, "status" if startup or status[1] < "500" else "error", status=status[1])
     elif late:
         variant = "late"
         advice = fix(id_, "lateNever" if never and not startup else "late", seconds=wanted, took=took)
@@ -118,17 +118,28 @@ def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
         end=_end(c),
         output=said("crashed", "output", line=lines[-1].strip()[:300]) if lines else said("crashed", "silent"),
     )
-    words = next((variant for said_, variant in _LAST_WORDS.items() if lines and said_ in lines[-1].lower()), "")
-    advice = fix("crashed", words) if words else fix(id_, _code(c))
+    found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
+    known = next(((variant, match) for variant, match in found if match), None)
+    advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
     yield Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else advice)
 
 
-_LAST_WORDS = {
-    "read-only file system": "readOnly",
-    "permission denied": "denied",
-    "address already in use": "inUse",
-}
-"""What strerror(3) says of an errno, which programs in most languages print as it is → the variant of the advice."""
+_LAST_WORDS = (
+    ("read-only file system", "readOnly"),
+    ("permission denied", "denied"),
+    ("address already in use", "inUse"),
+    (
+        "name or service not known|name resolution|no such host|could not resolve host|ENOTFOUND|EAI_AGAIN",
+        "unknownName",
+    ),
+    ("bad address '|could not translate host name|unknown ?host ?exception|getaddrinfo failed", "unknownName"),
+    (
+        r"(?:invalid|pars|input string|number|integer|received).*?(?P<value>(?:tcp|udp|sctp)://[\d.]+:\d+)",
+        "serviceLink",
+    ),
+)
+"""What strerror(3) and gai_strerror(3) say, which programs in most languages print as it is, and what the kubelet's
+variables of Services look like (pkg/kubelet/envvars) → the variant of the advice."""
 
 
 def _code(c: ContainerEnding) -> str:
