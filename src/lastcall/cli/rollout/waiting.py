@@ -11,6 +11,7 @@ from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.waiting.not_well import with_ends
 from lastcall.cli.waiting.object_events import events_of, last_events_of
+from lastcall.cli.waiting.siblings import fix_of_old_pod
 from lastcall.cli.waiting.why_not_ready import (
     HOPELESS,
     SURE_SECONDS,
@@ -31,7 +32,7 @@ from lastcall.cli.waiting.why_not_ready import (
 from lastcall.client.api import Client
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
-from lastcall.world.clock import Clock, monotonic
+from lastcall.world.clock import Clock, monotonic, now
 
 LOOK_SECONDS = 0.05
 
@@ -194,7 +195,12 @@ class Waiting:
             for replica_set in await self._replica_sets(owner):
                 more = why_no_pods("", replica_set, 0, 1, await events_of(self.client(), replica_set))[1:]
                 lines += told_once(more, lines)
-        return [*lines, *await self._why_not_ready(late)]
+        told = await self._why_not_ready(late)
+        found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)
+        if in_the_way := next(filter(None, found), ""):
+            # Of a probe that the old Pod answers there is nothing to correct.
+            told = [*(line for line in told if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}"]
+        return [*lines, *told]
 
     async def _why_not_ready(self, pods: Sequence[Object]) -> list[str]:
         lines: list[str] = []

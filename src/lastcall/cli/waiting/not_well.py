@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lastcall.api.meta import Object, uid_of
 from lastcall.cli.waiting.causes import PRINTED_BY_INIT, fix_of, fixes_for
+from lastcall.cli.waiting.siblings import fix_of_peers
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.restarts import RESTARTS
 from lastcall.timeline.ending import build_endings
@@ -37,7 +38,10 @@ def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: i
     last; none for a Pod whose containers are well."""
     own = [record for record in records if record.pod_uid == uid_of(pod)]
     (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version)
-    return [*_lines(ending), *_waited_for(pod, ending, now_ns), *_words(_of_unready(pod, ending))]
+    unready = _of_unready(pod, ending)
+    peers = fix_of_peers(pod, (line for _, lines in unready for line in lines))
+    fixes = [f"  fix: {printable(peers, 1000)}"] if peers else []
+    return [*_lines(ending), *_waited_for(pod, ending, now_ns), *fixes, *_words(unready)]
 
 
 _SECONDS = re.compile(r"\d+(?:\.\d+)? m?s\b")

@@ -157,6 +157,30 @@ WAITING: Mapping[str, Cause] = {
         },
         lint=("limitRangeRefuses", "podSecurityRefuses", "accountMissing"),
     ),
+    "oldPodInTheWay": Cause(
+        title="A new Pod does not become Ready while the old one, which has the same containers, runs.",
+        remedy="strategy Recreate, which ends the old Pod first; or a program that becomes Ready without what the old "
+        "one holds: a lock, a lease, a place among its peers.",
+        fixes={
+            "": "$old has the same containers and was Ready $took s after it was made; $new is not after $waited s, "
+            "while $old runs. If it waits for what $old holds (a lock, a lease): strategy: {type: Recreate} ends the "
+            "old Pod first",
+            "claim": "$old has the same containers and was Ready $took s after it was made; $new is not after $waited "
+            "s, while $old runs, and both have $claims. If it waits for what $old holds (a lock in it, say): strategy: "
+            "{type: Recreate} ends the old Pod first",
+        },
+        lint=("claimBlocksUpdate",),
+    ),
+    "peersNotPublished": Cause(
+        title="A Pod of a StatefulSet becomes Ready only with its peers, and they are made and named by DNS only "
+        "when it is Ready.",
+        remedy="podManagementPolicy: Parallel, and publishNotReadyAddresses: true in the headless Service.",
+        fixes={
+            "": "it looks for $peer, which a StatefulSet makes only when $name is Ready, and DNS names only Pods that "
+            "are Ready: podManagementPolicy: Parallel in the StatefulSet, and publishNotReadyAddresses: true in its "
+            "Service $service",
+        },
+    ),
     "budgetBlocks": Cause(
         title="A PodDisruptionBudget allows no eviction: a drain waits for ever.",
         remedy="The budget's maxUnavailable: 1 in place of minAvailable, or more replicas than it wants healthy.",
