@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.advice_check import why_not
@@ -257,7 +258,19 @@ def _drain(
     replaced = _replaced(lives)
     if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in replaced):
         return _sleep_before_stop(count, lives, owner, port, sleep_hooks, longest_lag)
-    return Advice("cutOff", fix("cutOff"), count)
+    left = _left_behind(replaced)
+    return Advice("cutOff", fix("cutOff", "left", **left) if left else fix("cutOff"), count)
+
+
+def _left_behind(lives: Sequence[PodLife]) -> dict[str, str]:
+    """Programs that had run since before the stop signal, and that the kernel killed when their PID 1 exited on it; {}
+    for none."""
+    for record in (each for life in lives for each in life.records if each.kind == kinds.PROCESSES_LEFT):
+        those = [each for each in record.facts.get("processes") or () if not each.get("afterSignal")]
+        names = dict.fromkeys(str(each.get("name")) for each in those if each.get("state") != "Z")
+        if record.facts.get("when") == "exit" and names:
+            return {"container": record.container, "names": " and ".join(names)}
+    return {}
 
 
 def _sleep_before_stop(

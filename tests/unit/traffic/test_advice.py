@@ -6,6 +6,8 @@ import pytest
 
 from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.api.resources import DEPLOYMENTS
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.advice_check import why_not
@@ -328,3 +330,17 @@ def test_errors_at_the_start_before_the_disruption_are_told_with_their_probe() -
     told = judge(found, lives, deployment({"readinessProbe": {"tcpSocket": {"port": 8080}}}), 8080)
     assert told.verdict == "inconclusive" and "all of them answered with an error by a Pod" in told.sentence
     assert told.patch
+
+
+def test_a_program_that_pid_1_leaves_behind_is_named_when_its_requests_were_cut_off() -> None:
+    def told(when: str, **process: Any) -> str:
+        facts = {"when": when, "signal": "SIGTERM", "processes": [{"pid": 9, "name": "python3", **process}]}
+        record = Record("r", int(10.2e9), 0, "runtime", kinds.PROCESSES_LEFT, "e", "app", facts=facts)
+        ending = PodLife("e", **POD, ready=0.5, routed=1.0, deleted=8.0, term=10.0, exited=10.2, unrouted=9.0)
+        ending.records.append(record)
+        cut = Outcome(2, "fresh", 9.5, 9.5, 10.2, 1, 0.0, 0, "10.244.0.2", "closed before bytes")
+        return judge(account([good(1, 7.0), cut], [ending], [], 8.0), [ending], deployment(), 8080).sentence
+
+    assert "PID 1 of app exited on its stop signal while python3 still ran" in told("exit", state="S")
+    assert "without finishing what it has begun" in told("SIGKILL", state="S")
+    assert "without finishing what it has begun" in told("exit", state="S", afterSignal=True)

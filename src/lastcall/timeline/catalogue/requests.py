@@ -27,6 +27,9 @@ REQUESTS: Mapping[str, Cause] = {
         fixes={
             "": "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer "
             "what is under way, and leave then.",
+            "left": "PID 1 of $container exited on its stop signal while $names still ran, and with PID 1 the kernel "
+            'kills everything in its container. Let PID 1 wait for its program (in a shell: `trap \'kill "$$pid"; wait '
+            '"$$pid"\' TERM`), or begin the program with `exec`, so that it is PID 1.',
             "http2": "No change of the manifest prevents that on a connection of HTTP/2: let the application "
             "send GOAWAY on SIGTERM (first with the highest stream id, a moment later with the last one that it "
             "took), answer the streams that it took, and close then.",
