@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # network_scenario
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 
 from network_scenario import enter_namespaces, in_netns, new_netns, sandbox
