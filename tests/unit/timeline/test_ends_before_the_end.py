@@ -108,6 +108,8 @@ def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_t
         ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "NAME.NAMESPACE"),
         ("dial tcp: lookup orders-db on 10.96.0.10:53: no such host", "NAME.NAMESPACE"),
         ("Error: getaddrinfo ENOTFOUND orders-db", "NAME.NAMESPACE"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "What it connects to refuses"),
+        ("Error: connect ECONNREFUSED 10.96.0.7:5432", "What it connects to refuses"),
         ("invalid literal for int() with base 10: 'tcp://10.96.20.132:80'", "enableServiceLinks: false"),
         ("cannot reach tcp://10.96.20.132:80: timed out", "See what it printed"),
         ("KeyError: 'DB_URL'", "See what it printed"),

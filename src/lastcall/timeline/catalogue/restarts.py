@@ -24,6 +24,8 @@ RESTARTS: Mapping[str, Cause] = {
             "the image for all else.",
             "unknownName": "DNS does not resolve a name that it looked up: correct the name, or add its Service to the "
             "manifests. A Service of another namespace is found by NAME.NAMESPACE.",
+            "refused": "What it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
+            "port. What may start before it is to be tried again, by the program itself or in an init container.",
             "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
             "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
             "in env.",

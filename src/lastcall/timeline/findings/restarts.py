@@ -128,6 +128,7 @@ _LAST_WORDS = (
     ("read-only file system", "readOnly"),
     ("permission denied", "denied"),
     ("address already in use", "inUse"),
+    ("connection refused|ECONNREFUSED", "refused"),
     (
         "name or service not known|name resolution|no such host|could not resolve host|ENOTFOUND|EAI_AGAIN",
         "unknownName",
