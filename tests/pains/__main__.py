@@ -11,11 +11,13 @@ import os
 import subprocess
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 import documents
+from light import load_lights, try_lights
 from pain import load_all
 from trial import MAKE_IMAGES, images_made, summary, told, try_pain
 
@@ -31,14 +33,14 @@ def main() -> int:
         return 0
     names = {name for word in options.only for name in word.split(",") if name}
     chosen = [each for each in load_all() if not names or {each.name, each.area, f"{each.area}/{each.name}"} & names]
-    if not chosen:
+    lights = [each for each in load_lights() if not names or {each.rule, each.name, "predicted"} & names]
+    if not chosen and not lights:
         parser.error(f"no such pain: {', '.join(sorted(names))}")
     missing = {each.image for each in chosen if each.image} - set(images_made())
     if missing:
         subprocess.run([MAKE_IMAGES, *sorted(missing)], env={**os.environ, "PYTHON": sys.executable}, check=True)
     verdicts = []
-    for each in chosen:
-        verdict = try_pain(each)
+    for verdict in chain(map(try_pain, chosen), try_lights(lights)):
         verdicts.append(verdict)
         print(told(verdict), flush=True)
         if verdict.word in ("FAIL", "known"):

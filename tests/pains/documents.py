@@ -1,15 +1,18 @@
 """docs/pains.md, from the directories of the pains. Pure but for reading them."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+from light import Light, exempted, load_lights
 from pain import HERE, Pain, load_all
 
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.timeline.catalogue.lookup import CATALOGUE
 
 PATH = HERE.parents[1] / "docs" / "pains.md"
+LINT = PATH.with_name("lint.md")
 NOT_MADE = HERE / "not-made.yaml"
 """The pains that cannot be made on the kernel, each with the reason."""
 
@@ -55,6 +58,8 @@ def _lines(pains: list[Pain]) -> Iterator[str]:
             yield from ("", f"## {heading}")
         for each in those:
             yield from _pain(each)
+    yield from _table(pains)
+    yield from _lights(load_lights())
     yield from ("", "## Not made", "")
     for what, why in _not_made().items():
         yield f"- **{what}**: {why}"
@@ -76,6 +81,74 @@ def _pain(pain: Pain) -> Iterator[str]:
         yield f"- **Stand-in:** {_line(pain.stand_in)}"
     if pain.known:
         yield f"- **Expected to fail today:** {_line(pain.known)}"
+
+
+# -- lint --------------------------------------------------------------------------------------------------------------
+
+OTHERS = ("kube-linter", "kube-score", "Polaris")
+
+
+def other_linters() -> dict[str, tuple[str, ...]]:
+    """Rule of lastcall → what OTHERS have about it, as docs/lint.md says; `-` for nothing."""
+    table = LINT.read_text().partition("## Beside other linters")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    return {rule: tuple(row[2:]) for row in rows[2:] for rule in re.findall(r"`(\w+)`", row[1]) if rule in RULES}
+
+
+def predicted_by(pain: Pain) -> str:
+    """What `lastcall lint` says of its manifest, and how sure."""
+    if pain.silent:
+        return "nothing, rightly"
+    if not pain.lint:
+        return "- (the manifest does not show it)"
+    return ", ".join(f"`{each}` ({RULES[each].certainty})" for each in pain.lint)
+
+
+def _table(pains: list[Pain]) -> Iterator[str]:
+    seen = [each for each in pains if each.lint]
+    certain = [each for each in seen if any(RULES[rule].certainty == "certain" for rule in each.lint)]
+    beside = other_linters()
+    yield from (
+        "",
+        "## What lint alone sees of them",
+        "",
+        f"Of {len(pains)} pains `lastcall lint` predicts {len(seen)} from the manifest, {len(certain)} of them surely;",
+        "the others it tells with `dependsOnApplication`. The rest no manifest shows: `lastcall run` and",
+        "`lastcall rollout` find those. The columns of other linters are **read, not run**, from",
+        "[their rule lists](lint.md#beside-other-linters): what they have about the rule that lastcall names; `-` for",
+        "nothing.",
+        "",
+        f"| pain | `lastcall lint` | {' | '.join(OTHERS)} |",
+        "|---|---|---|---|---|",
+    )
+    for each in pains:
+        found = [dict.fromkeys(beside.get(rule, ("-",) * len(OTHERS))[at] for rule in each.lint) for at in range(3)]
+        cells = [", ".join(each for each in those if each != "-") or "-" for those in found]
+        yield f"| {each.area}/{each.name} | {predicted_by(each)} | {' | '.join(cells)} |"
+
+
+def _lights(lights: list[Light]) -> Iterator[str]:
+    tried = [each for each in lights if not each.known]
+    yield from (
+        "",
+        "## What follows from the manifest alone",
+        "",
+        "Each of the other rules of `lastcall lint` has a light pain: lint names the rule at this field of the",
+        "broken manifest and not on the fixed one, it happens on a cluster on the kernel, and with the fix it does",
+        "not. They are in `tests/pains/predicted`, share one cluster, and are part of `make pains` (`ONLY=predicted`,",
+        "or a rule's id).",
+        f"{len(lights)} light pains, {len(lights) - len(tried)} of them expected to fail today (marked).",
+        "",
+        "| rule | at | what happens | fix |",
+        "|---|---|---|---|",
+    )
+    for each in lights:
+        stand_in = f" Stand-in: {_line(each.stand_in)}" if each.stand_in else ""
+        expected = f" **Expected to fail today:** {_line(each.known)}" if each.known else ""
+        yield f"| `{each.rule}` | `{each.at}` | {_line(each.what)}{stand_in}{expected} | {_line(each.words)} |"
+    yield from ("", "No pain proves these rules:", "")
+    for rule, why in exempted().items():
+        yield f"- `{rule}`: {why}"
 
 
 def _command(pain: Pain) -> str:

@@ -58,8 +58,8 @@ class Pain:
     """One of them. `words` is the fix as people say it; `stand_in` names what is not the real thing, "" for none.
 
     `image`: which of the images that `tools/make-pains-images` makes it needs. `lint`: ids of the rules of
-    `lastcall lint` that predict it from the manifest. `known` says why it is expected to fail today, "" where it is
-    not: it is counted, and told.
+    `lastcall lint` that predict it from the manifest; `lint_also`: those that find what only the trial needs. `known`
+    says why it is expected to fail today, "" where it is not: it is counted, and told.
     """
 
     symptom: str
@@ -76,6 +76,7 @@ class Pain:
     image: str = ""
     stand_in: str = ""
     lint: tuple[str, ...] = ()
+    lint_also: tuple[str, ...] = ()
     known: str = ""
     expect: Expected = field(default_factory=Expected)
     fixed: Fixed = field(default_factory=Fixed)
@@ -120,11 +121,11 @@ def patched(manifest: Path, patches: Sequence[dict[str, Any]]) -> list[dict[str,
         if patch is None:
             objects.append(each)
         elif patch.get("$patch") != "delete":
-            objects.append(strategic_merge_patch(_resource(each), each, {**patch}))
+            objects.append(strategic_merge_patch(resource_of(each), each, {**patch}))
     return [*objects, *left.values()]
 
 
-def _resource(obj: dict[str, Any]) -> Any:
+def resource_of(obj: dict[str, Any]) -> Any:
     from lastcall.api.schema.checks import resource_for
 
     return resource_for(obj["apiVersion"], obj["kind"])

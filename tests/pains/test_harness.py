@@ -3,7 +3,7 @@
 import documents
 import pytest
 import yaml
-from lint_objects import rules
+from lint_objects import findings
 from pain import Expected, Fixed, Pain, load_all
 from trial import Said, Verdict, judge_broken, judge_fixed, said_of_experiment, summary
 
@@ -100,10 +100,24 @@ def test_what_is_expected_to_fail_is_counted_and_told() -> None:
 
 
 @pytest.mark.parametrize("pain", PAINS, ids=lambda each: each.name)
-def test_lint_predicts_what_a_pain_says_that_it_does_and_is_content_with_the_fix(pain: Pain) -> None:
-    told = {fixed: rules(*yaml.safe_load_all(pain.manifest(fixed=fixed))) for fixed in (False, True)}
-    assert set(pain.lint) <= set(told[False])
+def test_lint_says_exactly_what_a_pain_says_that_it_does_and_is_content_with_the_fix(pain: Pain) -> None:
+    told = {fixed: findings(*yaml.safe_load_all(pain.manifest(fixed=fixed))) for fixed in (False, True)}
+    alarms = {each.rule for each in told[False] if each.severity != "info"}
+    assert alarms <= {*pain.lint, *pain.lint_also}
+    assert {*pain.lint, *pain.lint_also} <= {each.rule for each in told[False]}
     if not pain.fixed.advice:
-        assert not set(pain.lint) & set(told[True])
+        assert not set(pain.lint) & {each.rule for each in told[True]}
     if pain.silent:
         assert not told[False]
+
+
+def test_the_table_of_other_linters_is_read_for_the_rules_that_it_names() -> None:
+    beside = documents.other_linters()
+    assert beside["noReadinessProbe"][1] == "pod-probes"
+    assert set(beside) <= set(RULES)
+
+
+def test_a_pain_without_a_rule_is_told_as_one_that_the_manifest_does_not_show() -> None:
+    assert "the manifest does not show it" in documents.predicted_by(a_pain())
+    assert "dependsOnApplication" in documents.predicted_by(a_pain(lint=("hookEatsGrace",)))
+    assert "certain" in documents.predicted_by(a_pain(lint=("budgetNeverAllows",)))

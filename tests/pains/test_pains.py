@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from light import load_lights, try_lights
 from pain import load_all
 from trial import images_made, told, try_pain
 
@@ -46,6 +47,21 @@ def test_its_cause_is_named_its_fix_is_proposed_and_with_the_fix_it_is_gone(name
         warnings.warn(f"{name} failed at first: {told(verdict)}: {'; '.join(verdict.why)}", stacklevel=1)
         verdict = try_pain(pain)
     assert verdict.word != "FAIL", "\n".join([told(verdict), *verdict.why])
+
+
+@pytest.mark.real_kernel
+@pytest.mark.timeout(3000)
+def test_what_lint_predicts_happens_and_with_the_fix_it_does_not(request: pytest.FixtureRequest) -> None:
+    lights = {each.rule: each for each in load_lights() if not each.known}
+    everything = request.config.getoption("--all-pains", False)
+    names = list(lights) if everything else chosen(list(lights), commit())
+    failed = [each for each in try_lights([lights[name] for name in names]) if not each.passed]
+    if failed:  # a busy machine may be too slow: once more, and the first time is told
+        first = "; ".join(f"{told(each)}: {each.why}" for each in failed)
+        warnings.warn(f"failed at first: {first}", stacklevel=1)
+        again = [lights[each.pain.partition("/")[2]] for each in failed]
+        failed = [each for each in try_lights(again) if not each.passed]
+    assert not failed, "\n".join(line for each in failed for line in (told(each), *each.why))
 
 
 def test_a_commit_chooses_ten_and_another_commit_chooses_others() -> None:

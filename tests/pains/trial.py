@@ -216,7 +216,7 @@ def in_cluster(place: Place, work: Path, pain: Pain, path: Path, fixed: bool) ->
     environment["PAIN"] = str(pain.directory)
     if (pain.directory / "prepare.sh").exists():
         script(work, pain, "prepare.sh", path, environment)
-    facts = json.loads(ok(called(place, "up", "--detach", "--name", name, "-o", "json", *substituted(work, pain))))
+    facts = cluster_facts(called(place, "up", "--detach", "--name", name, "-o", "json", *substituted(work, pain)))
     try:
         place.watch(facts["pid"])
         published = {f"PUBLISHED_{number}": each["address"] for number, each in enumerate(facts.get("published") or ())}
@@ -264,10 +264,10 @@ def called(place: Place, *arguments: str) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def ok(result: tuple[int, str, str]) -> str:
-    """stdout of a command that has to succeed."""
+def cluster_facts(result: tuple[int, str, str]) -> dict[str, Any]:
+    """What `lastcall up -o json` says, which has to succeed."""
     assert result[0] == 0, f"exit status {result[0]}: {result[1]}{result[2]}"
-    return result[1]
+    return dict(json.loads(result[1]))
 
 
 def told(verdict: Verdict) -> str:
