@@ -26,7 +26,7 @@ waiting() {
 }
 
 # until_available SECONDS: waits for `available`.
-until_available() { local n=$(($1 * 4)); until available; do n=$((n - 1)); [ $n -gt 0 ] || return 1; sleep 0.25; done; }
+until_available() { local end=$((SECONDS + $1)); until available; do [ $SECONDS -lt $end ] || return 1; sleep 0.25; done; }
 
 # pod: a Pod of app=web that is not ending.
 pod() { kubectl get pods -l app=web -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' | head -1; }
@@ -45,7 +45,7 @@ for _ in range(int(sys.argv[3])):
 print(failed)' "$@"
 }
 
-# ended_with TEXT: deletes the Pod of app=web, and tells whether its log had this text at its end.
+# log_of_its_end POD: deletes it; $WORK/log has what it said until it was gone.
 log_of_its_end() {
   kubectl logs -f "pod/$1" >"$WORK/log" 2>&1 &
   local reader=$!

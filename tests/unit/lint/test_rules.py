@@ -437,3 +437,11 @@ def test_a_sidecar_is_looked_at_like_a_container():
     slow = {key: value for key, value in slow.items() if key not in ("readinessProbe", "livenessProbe")}
     found = only("hookOutlivesGrace", in_pod(WEB, "initContainers", [slow]))
     assert "proxy" in found.message
+
+
+def test_a_liveness_page_of_its_own_is_also_told_what_an_answer_may_take():
+    quick = {**ALIVE, "periodSeconds": 2, "failureThreshold": 2}
+    same = in_container(in_container(WEB, "readinessProbe", {**ALIVE}), "livenessProbe", quick)
+    own = only("livenessKillsStart", in_container(WEB, "livenessProbe", quick))
+    assert "longer than 1 s (timeoutSeconds)" in own.message
+    assert "timeoutSeconds" not in only("livenessKillsStart", same).message

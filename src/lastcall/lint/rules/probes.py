@@ -112,7 +112,7 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
     if not startup and allowed(liveness) < LEAST_START and container.role == "container":
         text = (
             f"The livenessProbe kills {container.name} when it has not answered {allowed(liveness)} s after its start "
-            "(exit code 137), and there is no startupProbe."
+            f"(exit code 137), and there is no startupProbe.{_slow_page(liveness, readiness)}"
         )
         wanted = {**_handler(liveness), "periodSeconds": 2, "failureThreshold": 30}
         patch = [Op("add", (*container.path, "startupProbe"), wanted)]
@@ -128,6 +128,17 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
                 f"{gives_up} s without an answer, the latter stops requests only after {out} s."
             )
             yield found("livenessNotPatient", workload.subject, path, text)
+
+
+def _slow_page(liveness: Object, readiness: Object | None) -> str:
+    """What no startupProbe mends: a page of its own that does more than the one that readiness asks."""
+    if "httpGet" not in _handler(liveness) or (readiness and _handler(liveness) == _handler(readiness)):
+        return ""
+    return (
+        f" At any time an answer that takes longer than {int(liveness.get('timeoutSeconds') or 1)} s (timeoutSeconds) "
+        "counts as none: if this page asks others, such as a database, it should not, or timeoutSeconds has to be "
+        "above what it takes."
+    )
 
 
 def _patience(probe: Object) -> int:
