@@ -1,4 +1,4 @@
-"""The transitions of the Pod workers as a picture in ARCHITECTURE.md, made of the table in the code.
+"""The transitions of the Pod workers as a picture in docs/architecture/deletion.md, made of the table in the code.
 
 `python tests/support/workers_diagram.py` writes it.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lastcall.node.workers.transitions import TRANSITIONS, State
 
-PAGE = Path(__file__).resolve().parents[2] / "ARCHITECTURE.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture" / "deletion.md"
 BEGIN, END = "<!-- workers: begin -->\n", "<!-- workers: end -->\n"
 
 
@@ -26,10 +26,10 @@ def _name(state: State) -> str:
 
 
 def written(text: str) -> str:
-    """`text` of ARCHITECTURE.md with the picture of now."""
+    """`text` of the page with the picture of now."""
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
-    assert begin and end, f"ARCHITECTURE.md has no lines {BEGIN.strip()} and {END.strip()}"
+    assert begin and end, f"{PAGE} has no lines {BEGIN.strip()} and {END.strip()}"
     return f"{head}{BEGIN}{diagram()}{END}{tail}"
 
 

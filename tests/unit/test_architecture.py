@@ -62,7 +62,7 @@ THROUGH_THE_WALL = {
     "node/logs/rotation.py": {"asyncio.to_thread"},
     "node/static_pods/directory.py": {"asyncio.to_thread"},
     "node/volumes/manager.py": {"asyncio.to_thread"},
-    # The shim is a standard-library program with a loop of its own (ARCHITECTURE.md).
+    # The shim is a standard-library program with a loop of its own (docs/architecture/processes.md).
     "cri/sandbox/cgroups/files.py": {"time.sleep"},  # a killed process is waited for, after the event loops
     "cri/sandbox/shim/__main__.py": {"time.monotonic_ns", "time.time_ns"},
     "cri/sandbox/shim/containers.py": {"time.time_ns", "time.sleep"},

@@ -1,7 +1,7 @@
 """Front's side of an embedded cluster: starts the process tree, follows it, ends it.
 
 `start` is synchronous and answers the cluster that runs; what follows happens inside asyncio, `connect` first.
-Source of the shape: ARCHITECTURE.md, "The picture".
+Source of the shape: docs/architecture/processes.md, "The picture".
 """
 
 import asyncio
