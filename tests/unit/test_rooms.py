@@ -314,12 +314,30 @@ def test_packages_have_no_circles_but_those_listed() -> None:
 
 
 def test_the_paths_in_architecture_are_true() -> None:
-    text = (PROJECT / "ARCHITECTURE.md").read_text()
-    paths = set(re.findall(r"`((?:[\w.-]+/)*[\w-]+\.py)(?::\w+(?:\.\w+)?)?`", text))
-    files = {"/" + path.relative_to(PROJECT).as_posix() for top in ("src", "tests", "bench")
-             for path in (PROJECT / top).rglob("*.py")}  # fmt: skip
-    assert [path for path in sorted(paths) if not any(file.endswith("/" + path) for file in files)] == []
-    assert len(paths) > 100, "the pattern no longer finds them"
+    top = PROJECT
+    pages = [top / "ARCHITECTURE.md", *sorted((top / "docs").glob("architecture/*.md"))]
+    pages += sorted((top / "docs").glob("contributing/*.md"))
+    files = {"/" + path.relative_to(top).as_posix() for each in ("src", "tests", "bench", "tools")
+             for path in (top / each).rglob("*.py")}  # fmt: skip
+    folders = {f"/{path.relative_to(top).as_posix()}/" for each in ("src", "tests", "bench", "tools", "docs")
+               for path in (top / each).rglob("*") if path.is_dir()} | {"/durable/"}  # fmt: skip
+    wrong, found = [], 0
+    for page in pages:
+        for path in sorted(set(re.findall(r"`((?:[\w.-]+/)*[\w-]+(?:\.py|/))(?::\w+(?:\.\w+)?)?`", page.read_text()))):
+            found += 1
+            if not any(each.endswith("/" + path) for each in (files if path.endswith(".py") else folders)):
+                wrong.append(f"{page.name}: {path}")
+    assert wrong == []
+    assert found > 200, "the pattern no longer finds them"
+
+
+def test_the_links_between_documents_lead_somewhere() -> None:
+    top = PROJECT
+    pages = [*top.glob("*.md"), *(top / "docs").rglob("*.md")]
+    links = [(page, link.split("#")[0]) for page in pages for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+             if not link.startswith(("http", "#"))]  # fmt: skip
+    assert [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+    assert len(links) > 20, "the pattern no longer finds them"
 
 
 def test_the_checks_see_what_they_are_for() -> None:
