@@ -366,7 +366,10 @@ class NodeInvariants:
             self._need(phase == pod.terminal_phase, f"{pod.terminal_phase} became {phase} {where}")
         if phase in TERMINAL:
             pod.terminal_phase = phase
-        for each in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+        if not containers:
+            pod.restarts.clear()  # a Pod that a restarted kubelet rejects loses them (kubelet.go:rejectPod)
+        for each in containers:
             self._judge_container(pod, each, where, phase)
 
     def _judge_container(self, pod: PodLife, status: Object, where: str, phase: str) -> None:
