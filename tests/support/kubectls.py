@@ -24,7 +24,7 @@ def find_kubectl(which: str) -> str:
         why = "kubectl is not on PATH"
     else:
         run = subprocess.run([ROOT / "tools" / "get-debian-kubectl"], capture_output=True, text=True, timeout=300)
-        path, why = run.stdout.strip(), f"Debian's kubernetes-client cannot be had: {run.stderr.strip()[-300:]}"
+        path, why = run.stdout.strip(), f"Debian's kubernetes-client is not available: {run.stderr.strip()[-300:]}"
     if not path and os.environ.get("CI") == "true":
         pytest.fail(why)
     if not path:

@@ -18,7 +18,7 @@ class HealthAnswer:
 
 
 def health(path: str, query: Mapping[str, str]) -> HealthAnswer | None:
-    """The answer of a health endpoint; None when `path` is none. `?verbose` lists, `?exclude=name` leaves out."""
+    """The answer of a health endpoint; None when `path` is not one. `?verbose` lists, `?exclude=name` leaves out."""
     endpoint, _, check = path.removeprefix("/").partition("/")
     if endpoint not in ("healthz", "livez", "readyz"):
         return None

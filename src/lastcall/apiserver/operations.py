@@ -109,7 +109,7 @@ class Operations:
         """What is served; without one nothing but Kubernetes's own kinds."""
 
     def served(self, resource: Resource) -> Resource:
-        """A kind as it is served: who only asks need not know what a definition says. Raises the 404 StatusError."""
+        """A kind as it is served: readers need not know what a definition says. Raises the 404 StatusError."""
         if self.catalog is None or resource in self.kinds or isinstance(resource, CustomResource):
             return resource
         found = self.catalog.resource(resource.group, resource.version, resource.plural)
@@ -193,7 +193,7 @@ class Operations:
         return self.present(resource, (await self.kind(resource).entry(namespace, name)).value)
 
     async def check_get_version(self, resource_version: str) -> None:
-        """`?resourceVersion=` of a GET: "not older than". Raises 500 for what is none, 504 for what has not come."""
+        """`?resourceVersion=` of a GET: "not older than". Raises 500 for an invalid one, 504 for what has not come."""
         asked = parse_resource_version(resource_version, for_list=False)
         if asked:
             await wait_for_revision(self._store, self.clock, asked)

@@ -116,7 +116,7 @@ class APIServerConfig:
     `service_account_key_pem` is an EC P-256 private key, made when empty. `root_ca_pem` is what clients trust.
     `hosts` are names and addresses by which clients reach the server besides its own (those of its certificate).
 
-    `storage_classes` are made once, when the store is new: who deletes one is rid of it.
+    `storage_classes` are made once, when the store is new: one that is deleted stays deleted.
     """
 
     kubernetes_version: str = "1.36"
@@ -224,7 +224,7 @@ class APIServer:
             await self._store.compact(await self._store.revision())
 
     async def keep_what_every_cluster_has(self) -> None:
-        """Until cancelled: who deletes the `kubernetes` Service, perhaps by `kubectl delete all --all`, gets it back.
+        """Until cancelled: a deleted `kubernetes` Service comes back, perhaps after `kubectl delete all --all`.
 
         (kubernetesservice/controller.go:UpdateKubernetesService, systemnamespaces_controller.go)
         """

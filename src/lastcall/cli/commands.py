@@ -21,7 +21,7 @@ COMMANDS = {
     "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
     "status": ("lastcall.cli.status:status", "Show the running clusters."),
     "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
-    "logs": ("lastcall.cli.logs:logs", "Show what the processes of a cluster printed."),
+    "logs": ("lastcall.cli.logs:logs", "Show recent logs of a cluster's own processes."),
     "controller-manager": (
         "lastcall.cli.controller_manager:controller_manager",
         "Run the controllers as a process of their own.",

@@ -26,9 +26,9 @@ _STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
     help="How to show the result.",
 )
 def doctor(output: str) -> None:
-    """Try everything a cluster needs of this machine.
+    """Check whether this machine can run a cluster.
 
-    Every need is really tried in a short-lived process: ok, degraded (what you lose) or missing (what to do).
+    Every requirement is tried in a short-lived process: ok, degraded (what you lose) or missing (what to do).
     Exit status 0 when nothing is missing, 1 otherwise.
     """
     found = needs.check(_try_cgroups())

@@ -1,4 +1,4 @@
-"""`lastcall down`: ends clusters that stay."""
+"""`lastcall down`: stops clusters that `lastcall up` started."""
 
 import click
 

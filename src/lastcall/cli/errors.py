@@ -22,7 +22,7 @@ class CommandError(Exception):
 
 
 class UserError(CommandError):
-    """The user's: a manifest or an option. The text names file, field, value and the way out, one problem a line."""
+    """The user's: a manifest or an option. The text names file, field, value and the fix, one problem a line."""
 
     exit_status = USAGE
 
@@ -64,7 +64,7 @@ _HINTS = {
 
 
 def describe_os_error(error: OSError) -> str:
-    """One line: what, where and, for the usual causes, the way out."""
+    """One line: what, where and, for the usual causes, the fix."""
     what = error.strerror or str(error) or type(error).__name__
     where = f"{error.filename}: " if error.filename else ""
     hint = _HINTS.get(error.errno or 0)

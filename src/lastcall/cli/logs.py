@@ -25,13 +25,13 @@ def checked_role(context: click.Context, parameter: click.Parameter, value: str 
     "--role",
     metavar="ROLE",
     callback=checked_role,
-    help="Of this one alone: front, init, control-plane, shim-1, node-1 … Default: all, each line with its name.",
+    help="Only this process: front, init, control-plane, shim-1, node-1 … Default: all, each line with its name.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until the cluster ends, or Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the cluster ends, or Ctrl-C.")
 def logs(name: str, role: str | None, follow: bool) -> None:
-    """Show what the processes of the cluster NAME (default: lastcall) printed, the last of it.
+    """Show recent logs of the processes of the cluster NAME (default: lastcall).
 
-    What containers print is shown by kubectl logs.
+    For logs of containers use kubectl logs.
     """
     with cluster_errors(), ControlClient(name).connect() as connection:
         try:

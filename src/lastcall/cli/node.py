@@ -68,10 +68,10 @@ def shutdown(
 @click.argument("name", metavar="NODE")
 @cluster_option
 def disconnect(name: str, cluster: str) -> None:
-    """Cut NODE off the network: as a cable that is pulled.
+    """Disconnect NODE from the network, as if its cable were pulled.
 
-    Its Pods go on; nobody reaches it, and it reaches nobody. After 50 s the control plane calls it unreachable, and
-    after their tolerationSeconds (300) its Pods are evicted.
+    Its Pods keep running, and nothing gets in or out. After 50 s the control plane calls it unreachable, and after
+    their tolerationSeconds (300) its Pods are evicted.
     """
     with cluster_errors():
         for _ in ask_node(cluster, name, "disconnect"):
@@ -83,7 +83,7 @@ def disconnect(name: str, cluster: str) -> None:
 @click.argument("name", metavar="NODE")
 @cluster_option
 def connect(name: str, cluster: str) -> None:
-    """Mend what `disconnect` cut."""
+    """Reconnect a node cut off with `disconnect`."""
     with cluster_errors():
         for _ in ask_node(cluster, name, "connect"):
             pass

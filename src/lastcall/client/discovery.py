@@ -1,7 +1,7 @@
 """Which kinds an API server serves, by its own word.
 
 One request for each of /api and /apis where the server aggregates, else one for each group and version. A group whose
-word cannot be had is named, and the rest holds.
+word is not available is named, and the rest holds.
 
 Source: client-go discovery (discovery_client.go:ServerPreferredResources, aggregated_discovery.go).
 """

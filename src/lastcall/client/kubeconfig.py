@@ -17,7 +17,7 @@ from lastcall.client.http import HTTPClient
 
 
 class KubeconfigError(Exception):
-    """The kubeconfig cannot be used; the text names file, field and the way out."""
+    """The kubeconfig cannot be used; the text names file, field and the fix."""
 
 
 @dataclass(frozen=True, slots=True)

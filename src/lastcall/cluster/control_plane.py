@@ -88,7 +88,7 @@ async def _run(plan: Plan) -> None:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
         tasks.spawn(walls.guarded("control-plane", "settle", _settle(world, server)), name="apiserver tokens")
         tasks.spawn(walls.guarded("control-plane", "huge pages", keep_in_huge_pages(world)), name="huge pages")
-        # Who makes volumes stays here, beside their directories, also when all controllers are elsewhere.
+        # The provisioner stays here, beside their directories, also when all controllers are elsewhere.
         controllers = partial(
             run_controllers,
             world=world,

@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster as a whole. Every text says what, where, and the way out."""
+"""What can go wrong with a cluster as a whole. Every text says what, where, and the fix."""
 
 from typing import TYPE_CHECKING
 

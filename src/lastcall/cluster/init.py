@@ -116,7 +116,7 @@ class _Init:
         # The terminal's signals are front's business; a pid-namespace init ignores what it does not handle anyway.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        # They outlive the control plane: who connects while it is away waits for the next one.
+        # They outlive the control plane: a client that connects while it is away waits for the next one.
         addresses = [API_INSIDE, API_ENDPOINT, *(each.layout.api_server for each in self._plan.nodes)]
         for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
             self._plan.inside_sockets.append(_listen(address))

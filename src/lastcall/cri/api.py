@@ -383,7 +383,7 @@ class Image:
 
 
 SUBSTITUTE_FOR = "lastcall.dev/substitute-for"
-"""Image annotation: this image was made from the host's own files because the named one could not be had."""
+"""Image annotation: this image was made from the host's own files because the named one is not available."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ class PodImageManager:
         substitute = image.repo_tags[0] if image.repo_tags else image.id
         message = (
             f"Container image {go_quote(name)} is {substitute} on this machine, made from its own files: the "
-            "registry's could not be had"
+            "image of the registry is not available"
         )
         self._event(pod, container, "Normal", "ImageSubstituted", message)
         self._recorder.record(

@@ -109,7 +109,7 @@ class DNSServer:
     # -- questions -----------------------------------------------------------------------------------------------------
 
     async def answer(self, data: bytes, *, limit: int) -> bytes:
-        """The answer to one message, b"" for what is none. `limit`: bytes, for a client that says nothing of it."""
+        """The answer to one message, b"" for an invalid one. `limit`: bytes, for a client that says nothing of it."""
         import dns.exception
         import dns.flags
         import dns.message

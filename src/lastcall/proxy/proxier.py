@@ -255,7 +255,7 @@ class Proxier:
             await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
 
     async def _write_one_by_one(self, fragments: Mapping[ServiceKey, Fragment]) -> None:
-        """First all others, then each of these; who is refused is set aside and tried again. Raises RuleError."""
+        """First all others, then each of these; one that is refused is set aside and tried again. Raises RuleError."""
         self._state.change({key: {} for key in fragments})
         await self._sink.apply(self._state.everything())
         self._set_aside = {}

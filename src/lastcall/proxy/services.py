@@ -81,7 +81,7 @@ def parse_service(obj: Object) -> Service | None:
         ),
         cluster_ips=cluster_ips,
         external_ips=_ipv4(spec.get("externalIPs") or ()),
-        # ipMode Proxy: the balancer hands on to the node's own address, so its address is none of ours.
+        # ipMode Proxy: the balancer hands on to the node's own address, so its address is not ours.
         load_balancer_ips=_ipv4(i.get("ip") or "" for i in ingress if i.get("ipMode") != "Proxy")
         if is_balanced
         else (),

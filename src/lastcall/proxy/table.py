@@ -205,7 +205,7 @@ def _firewall_chain(frontend: Frontend) -> Chain:
 
 
 def _affinity_chains(fragment: Fragment, port: PortRules, target: Target) -> str:
-    """As kube-proxy: each endpoint has a set of the clients it keeps; who is in none gets one by chance.
+    """As kube-proxy: each endpoint has a set of the clients it keeps; a client in none gets a random one.
 
     The work for a packet grows with the number of endpoints, of Services with sessionAffinity only.
     """

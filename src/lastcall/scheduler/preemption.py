@@ -89,7 +89,7 @@ def is_preempted(pod: PodInfo) -> bool:
 def find_candidates(
     pod: PodInfo, cache: Cache, diagnosis: Diagnosis, budgets: Sequence[Object], refusals: dict[str, Refusal]
 ) -> list[Candidate]:
-    """Nodes on which preempting helps; fills `refusals` for those that were looked at in vain (`DryRunPreemption`)."""
+    """Nodes on which preempting helps; fills `refusals` for those on which it does not help (`DryRunPreemption`)."""
     names = [name for name, refusal in diagnosis.refusals.items() if not refusal.unresolvable and name in cache.nodes]
     if not names:
         return []

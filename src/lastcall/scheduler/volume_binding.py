@@ -166,7 +166,7 @@ def _unusable(pod: Object, use: ClaimUse, claim: Object | None) -> str:
 
 
 def not_bound_because(claims: Iterable[tuple[Object, Object | None]], provisions: Iterable[Object], node: str) -> str:
-    """Why waiting for claims is in vain, "" while it is not. `claims`: as decided about and as they are now.
+    """Why waiting for claims cannot succeed, "" while it can. `claims`: as decided about and as they are now.
 
     (`checkBindings`)
     """

@@ -57,7 +57,7 @@ class Compacted(Exception):
 
 
 class StoreError(Exception):
-    """The world's fault: the store cannot be opened, or could not keep a write. The text names the file and a way out.
+    """The world's fault: the store cannot be opened, or could not keep a write. The text names the file and the fix.
 
     A write that raised it is not there and nobody has seen it; the store goes on. (Only where the disk fails while it
     makes a write durable, and the machine dies then, it may be there afterwards, as a write nobody was answered for.)
@@ -133,7 +133,7 @@ class Store(Protocol):
         """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
 
         `after` may lie in the future. With `trigger` only those that concern this value by the trigger of the prefix
-        need to be told: who watches one value of thousands is not woken for the others (cacher.go:triggerValues).
+        need to be told: a watcher of one value of thousands is not woken for the others (cacher.go:triggerValues).
         `remote` watchers, read for another process, are woken before those of this one.
         """
         ...

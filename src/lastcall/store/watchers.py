@@ -85,7 +85,7 @@ class Watcher:
                 try:
                     await waiter
                 finally:
-                    if self._waiter is waiter:  # who follows a cancelled reader may wait already
+                    if self._waiter is waiter:  # the reader after a cancelled one may wait already
                         self._waiter = None
         self._woken = False
 

@@ -173,7 +173,7 @@ class SpdySession:
         """Grows with every read and every write."""
 
     async def run(self) -> None:
-        """Raises SpdyError after it has closed a session that is none. Afterwards every stream is over."""
+        """Raises SpdyError after it has closed an invalid session. Afterwards every stream is over."""
         decoder = Decoder()
         try:
             while not self._closed and (data := await self._transport.read()):

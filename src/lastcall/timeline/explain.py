@@ -197,8 +197,8 @@ RULES: dict[str, str] = {
         "period, at most its group's."
     ),
     "eviction_manager.go:synchronize": (
-        "Under pressure the node ends one Pod at a time: who uses more than it requested first, then the least "
-        "priority, then who is the farthest above its request. At a hard threshold it has one second."
+        "Under pressure the node ends one Pod at a time: those that use more than they requested first, then the least "
+        "priority, then those farthest above their request. At a hard threshold it has one second."
     ),
     "eviction_manager.go:localStorageEviction": (
         "A Pod that writes more than its own limits allow (emptyDir sizeLimit, ephemeral-storage) has one second."

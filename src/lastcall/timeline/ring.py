@@ -67,7 +67,7 @@ class Ring:
     """The shared memory. Inherited over fork as it is, over exec as `fd` (then `Ring(fd, wake_fd)`)."""
 
     def __init__(self, fd: int, wake_fd: int = -1) -> None:
-        """Map an existing ring. Raises ValueError when `fd` is none, OSError when it cannot be mapped."""
+        """Map an existing ring. Raises ValueError when `fd` is not a ring, OSError when it cannot be mapped."""
         size = os.fstat(fd).st_size
         self.fd = fd
         self.wake_fd = wake_fd

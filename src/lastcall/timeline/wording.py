@@ -245,7 +245,7 @@ def _container_start_failed(facts: Facts) -> Words:
 
 
 def _image_substituted(facts: Facts) -> Words:
-    return Words(f"image {facts.get('image')} cannot be had: {facts.get('substitute')} runs in its place", STEP, "bad")
+    return Words(f"image {facts.get('image')} is not available: using {facts.get('substitute')} instead", STEP, "bad")
 
 
 def _process_died(facts: Facts) -> Words:

@@ -431,7 +431,7 @@ def _with_nobody_else(lost: LostRequest, lives: Sequence[PodLife]) -> LostReques
 
 
 def _with_somebody_there(lost: LostRequest, lives: Sequence[PodLife]) -> LostRequest:
-    """A node that names a Pod does not refuse for want of one: what did is not known. Rules of several nodes may
+    """A node that names a Pod does not refuse because it has none: what did is not known. Rules of several nodes may
     differ, and which of them refused is not known either."""
     if lost.cause != "no endpoint" or lost.pod or len({node for life in lives for node in life.nodes}) > 1:
         return lost

@@ -48,7 +48,7 @@ One for each process, None when nobody asks. Components are words of a component
 "informer pods", "scheduler bind", "kubelet pod worker"); a key is `namespace/name`, a uid, or "" where a loop has no
 key. Both are what `caught` counts by. It is called for every turn: it may not block, not raise, and should take less
 than a microsecond. Few turns tell their end, by two empty texts: with one event loop the last note is what runs, or
-what was awaited last. Set it as `walls.on_turn = function`; who calls it reads it from the module each time.
+what was awaited last. Set it as `walls.on_turn = function`; callers read it from the module each time.
 """
 
 REQUEST = "API request"

@@ -352,7 +352,7 @@ TABLE = [
     (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
      "did not accept 6 connections. Nothing shows that more time would help"),
     (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
-    (child_out_of_memory, "childOutOfMemory", "problem", "killed 2 processes of app for want of memory (limit 64Mi)",
+    (child_out_of_memory, "childOutOfMemory", "problem", "2 processes of app because memory ran out (limit 64Mi)",
      "more than 64Mi"),
     (child_out_of_memory_then_sigkill, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),
     (child_out_of_memory_then_sigkill, "childOutOfMemory", "problem", "its end by SIGKILL came after that", "64Mi"),

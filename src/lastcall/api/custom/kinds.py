@@ -54,7 +54,7 @@ def has_rules(schema: object) -> bool:
 
 
 def served_resources(definition: Object) -> list[Resource]:
-    """Its served versions as plain resources, the stored one first: enough for who only asks the API."""
+    """Its served versions as plain resources, the stored one first: enough for callers that only ask the API."""
     spec = definition["spec"]
     names = spec["names"]
     versions = sorted((each for each in spec["versions"] if each.get("served")), key=lambda each: not each["storage"])

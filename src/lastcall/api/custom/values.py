@@ -39,7 +39,7 @@ def is_json_integer(value: float) -> bool:
 
 
 def number_errors(schema: Object, value: float, path: str) -> Iterable[FieldError]:
-    """What is wrong with a number; a limit that is none of the schema's own type is wrong with every number."""
+    """What is wrong with a number; a limit that is not of the schema's own type is wrong with every number."""
     yield from _range("Checked", value, schema, path)
     if (factor := schema.get("multipleOf")) is not None:
         wrong = list(_range("MultipleOf", factor, schema, path))

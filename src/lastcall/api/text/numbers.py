@@ -1,4 +1,4 @@
-"""Numbers in text as Go reads them: plain ASCII digits, bounded, None for what is none.
+"""Numbers in text as Go reads them: plain ASCII digits, bounded, None for invalid text.
 
 What components read from annotations, labels, status and queries goes through here: Python's own `int` takes `1_000`,
 ` 1 `, `٣`, and stops with an error at 4 300 digits. Sources: Go's strconv/atoi.go, time/format.go (ParseDuration),
@@ -51,7 +51,7 @@ def parse_uint(text: str, bits: int = 64) -> int:
 
 
 def int_of(text: str | None, bits: int = 64) -> int | None:
-    """`parse_int`; None for what is none."""
+    """`parse_int`; None for invalid text."""
     if text is None:
         return None
     try:
@@ -122,7 +122,7 @@ def parse_duration(text: str) -> int:
 
 
 def _share(digits: str, unit: int) -> int:
-    """The digits behind the point, as far as 64 bits have them, of a unit. (`leadingFraction`)"""
+    """The digits behind the point, up to 64 bits, of a unit. (`leadingFraction`)"""
     number, scale = 0, 1
     for digit in digits[:400]:
         if (more := number * 10 + int(digit)) > INT64_MAX:

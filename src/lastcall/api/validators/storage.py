@@ -65,7 +65,7 @@ def validate_claim_spec(spec: Object, path: str) -> list[FieldError]:
 
 
 def update_claim(new: Object, old: Object) -> list[FieldError]:
-    """A volume's name comes once, a class to who has none, and a bound claim may ask for more. (`…ClaimUpdate`)"""
+    """A volume's name is set once, a missing class too, and a bound claim may ask for more. (`…ClaimUpdate`)"""
     now, before = dict(new.get("spec") or {}), dict(old.get("spec") or {})
     if not before.get("volumeName"):
         before["volumeName"] = now["volumeName"] = ""

@@ -214,7 +214,7 @@ class NodeRestriction:
 
 
 def _name(obj: Object) -> str:
-    """The name that the client gave; one that the server made of `generateName` is none."""
+    """The name that the client gave; "" when the server made it of `generateName`."""
     meta = obj.get("metadata") or {}
     name, beginning = meta.get("name") or "", meta.get("generateName") or ""
     return "" if beginning and name.startswith(beginning) else name

@@ -1,4 +1,4 @@
-"""Nobody gives what he has not: who writes a role must hold its rules, who binds one too.
+"""Users grant only what they have: a user that writes a role must hold its rules, and so must one that binds it.
 
 Sources: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go,
 pkg/registry/rbac/escalation_check.go.
@@ -32,7 +32,7 @@ class EscalationCheck:
             await self._binding(user, resource, obj, namespace)
 
     async def update(self, user: UserInfo, resource: Resource, new: Object, old: Object) -> None:
-        """As `create`. What the garbage collector does to ownerReferences and finalizers is nobody's gain."""
+        """As `create`. What the garbage collector does to ownerReferences and finalizers gives no rights to anyone."""
         if resource.group != RBAC_GROUP or resource not in _KINDS or may_everything(user) or _only_collected(new, old):
             return
         meta = new["metadata"]

@@ -179,7 +179,7 @@ class Mode:
         if (account := service_account(asked.name)) is not None:
             return of._replace(namespace=account[0], resource="serviceaccounts", name=account[1])
         if self.name and (node := _node(asked.name)) is not None:
-            # The node that a Pod runs on differs by Pod: who may be that node may be any that it is bound to.
+            # The node that a Pod runs on differs by Pod: a user that may be that node may be any node it is bound to.
             return of._replace(resource="nodes", name="*" if self.name == "associated-node" else node)
         return of._replace(resource="users", name=asked.name)
 

@@ -57,7 +57,7 @@ def _url_covers(pattern: str, path: str) -> bool:
 
 
 def subject_of(binding: Object, user: UserInfo) -> Object | None:
-    """The first subject of a binding that `user` is, None when he is none of them (rule.go:appliesTo).
+    """The first subject of a binding that `user` is, None when no subject matches (rule.go:appliesTo).
 
     A ServiceAccount without namespace is one of the binding's own.
     """

@@ -83,7 +83,7 @@ def decoded(entries: Any) -> list[Entry]:
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
-    """Apply before Update, then by time, then by name; who manages nothing is no longer listed."""
+    """Apply before Update, then by time, then by name; managers of nothing are no longer listed."""
     managed = [entry for entry in entries if entry["fieldsV1"]]
     if len(managed) > 1:
         managed.sort(key=_order)

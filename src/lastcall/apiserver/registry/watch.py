@@ -45,7 +45,7 @@ Told = Event | Change
 async def open_watch(
     kind: GenericStore, namespace: str, options: ListOptions, selection: Selection, *, endless: bool = False
 ) -> AsyncIterator["EventStream"]:
-    """Start a watch. Raises the 500 StatusError of a resourceVersion that is none; all later trouble is an ERROR event.
+    """Start a watch. Raises the 500 StatusError of an invalid resourceVersion; all later trouble is an ERROR event.
 
     A version that has not come yet is not an error: the watch is silent until it has. `endless` leaves out the time
     limit; such a watch sets no timer unless it sends bookmarks.

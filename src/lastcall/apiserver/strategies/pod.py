@@ -88,7 +88,7 @@ class PodStrategy(Strategy):
         super().prepare_for_update(new, old, subresource)
         if subresource == "status":
             self.keep(new["metadata"], old["metadata"], "ownerReferences", "deletionTimestamp")
-            # The quality of service class is decided once, at creation; who says another is refused.
+            # The quality of service class is decided once, at creation; a write with another is refused.
             if "qosClass" in old.get("status", {}) and not new.setdefault("status", {}).get("qosClass"):
                 new["status"]["qosClass"] = old["status"]["qosClass"]
 

@@ -166,7 +166,7 @@ class ServiceStrategy(Strategy):
 
 
 def _normalize_cluster_ips(new: Object, old: Object) -> None:
-    """Who changes clusterIP and leaves clusterIPs alone means both. (`normalizeClusterIPs`)"""
+    """A write that changes clusterIP and leaves clusterIPs alone means both. (`normalizeClusterIPs`)"""
     address, had = new.get("clusterIP") or "", old.get("clusterIP") or ""
     if address and had and address != had and new.get("clusterIPs") == old.get("clusterIPs"):
         new["clusterIPs"] = [address, *(old.get("clusterIPs") or [])[1:]]

@@ -152,7 +152,7 @@ def log_container(pod: Object, asked: str) -> str:
 
 
 def parse_log_options(name: str, query: Mapping[str, str]) -> PodLogOptions:
-    """Raises 400 for numbers that are none, 422 for values that make no sense (ValidatePodLogOptions)."""
+    """Raises 400 for invalid numbers, 422 for values that make no sense (ValidatePodLogOptions)."""
     numbers: dict[str, int | None] = {}
     for key in ("tailLines", "sinceSeconds", "limitBytes"):
         text = query.get(key, "")

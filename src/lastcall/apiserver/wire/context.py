@@ -20,7 +20,7 @@ class RequestContext:
     dry_run: bool = False
     field_validation: FieldValidation = "Ignore"
     in_process: bool = False
-    """Who asks is in this process and takes the object of the answer: nobody has asked for JSON yet."""
+    """The client is in this process and takes the object of the answer: nobody has asked for JSON yet."""
     repeated: RepeatedFields | None = None
     """What the body says more than once."""
     warnings: list[str] = field(default_factory=list)

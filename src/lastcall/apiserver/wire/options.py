@@ -47,7 +47,7 @@ class ListOptions:
 
 
 def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
-    """Raises the 400 StatusError of a number that is none, the 422 of options that do not go together."""
+    """Raises the 400 StatusError of an invalid number, the 422 of options that do not go together."""
     options = ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),

@@ -1,7 +1,7 @@
 """Manifests: read, taken apart into objects, and checked, all before anything starts.
 
 Files, directories (`*.yaml`, `*.yml`, `*.json`, not below), `-` for stdin, several documents, `v1` Lists. Every problem
-of every document is told at once, with file, document, line, field, value and the way out.
+of every document is told at once, with file, document, line, field, value and the fix.
 """
 
 import sys

@@ -76,7 +76,7 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
             directory.append(claim(options.name))
             life = _Life(options, teller, report, interrupts, directory[0])
             try:
-                # Who waits for the name is told whom it waits for.
+                # Commands that wait for the name are told which process holds it.
                 directory[0].write(
                     FACTS, encode({"name": options.name, "pid": os.getpid(), "phase": "starting"}).decode()
                 )

@@ -26,7 +26,7 @@ def _columns() -> int:
 
 @dataclass(slots=True)
 class StatusLine:
-    """`write` gets lines for a log. `terminal` is where the line changes in place, None where stderr is none.
+    """`write` gets lines for a log. `terminal` is where the line changes in place, None where stderr is not a terminal.
 
     `clear` before anything else is written to the terminal."""
 

@@ -177,7 +177,7 @@ class ControlClient:
         """A connection. What a killed front left is cleared on the way.
 
         Raises NotRunning; ControlError while the cluster starts or ends, or when front is silent for `timeout` seconds;
-        ClusterUsageError for a name that is none; DirectoryError.
+        ClusterUsageError for an invalid name; DirectoryError.
         """
         sock = self._dial(timeout)
         try:
@@ -377,7 +377,7 @@ def _last_words(log: list[str]) -> str:
     last = log[-1] if log else ""
     if any(words in last for words in _SAYS_WHY):
         return f"the last line of its log: {last}"
-    return "its log does not say why: it was probably killed (SIGKILL, or for want of memory)"
+    return "its log does not say why: it was probably killed (SIGKILL, or out of memory)"
 
 
 def _children(pid: int) -> list[int]:

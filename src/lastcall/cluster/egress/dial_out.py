@@ -1,4 +1,4 @@
-"""Front's way out: a TCP connection from the host, through the host's proxy where the environment names one.
+"""Front's dialing: a TCP connection from the host, through the host's proxy where the environment names one.
 
 Blocking: it runs in a thread of its own. Source of the proxy rules: golang.org/x/net/http/httpproxy.
 """

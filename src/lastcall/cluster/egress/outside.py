@@ -19,9 +19,9 @@ _NETWORKS = tuple(map(IPv4Network, NOT_OUTSIDE))
 
 
 def outside_address(text: str) -> str:
-    """The address as it is to be dialed. Raises ValueError for one that is not outside, and for what is none.
+    """The address as it is to be dialed. Raises ValueError for one that is not outside, and for an invalid one.
 
-    Names are none: who has looked one up says which address it was.
+    Names are refused: callers look them up and pass the address.
     """
     try:
         address = IPv4Address(text)

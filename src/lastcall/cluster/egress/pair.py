@@ -1,4 +1,4 @@
-"""The node's way out: front dials on the host and hands the connected socket in.
+"""How a node reaches the outside: front dials on the host and hands the connected socket in.
 
 The cluster's network namespace has no route to anywhere. Packets over a socket pair that was made before the clone:
 what the node asks has a number (`call`), and the answer has it, too, with an `error`, or with the connected fd

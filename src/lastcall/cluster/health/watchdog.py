@@ -2,9 +2,9 @@
 
 The rule stands in `decide.py`, what is shared with the role in `heartbeat.py`.
 
-A role that hangs by that rule is asked for its stack. Who writes it can run, so nobody stopped or froze it; when its
-heart still does not beat then, it is killed, and its death is that of any other role. Who does not write it is left
-alone, and watched anew.
+A role that hangs by that rule is asked for its stack. A role that writes it can run, so it is not stopped or
+frozen; when its heart still does not beat then, it is killed, and its death is that of any other role. A role that does
+not write it is left alone, and watched anew.
 
 The shim has no event loop of this kind and is never watched: it holds the containers.
 """

@@ -36,7 +36,7 @@ HandOver = Callable[[socket.socket, str, int], bool]
 Log = Callable[[str], None]
 
 _REST_SECONDS = 0.5
-"""After an accept that failed for want of something: it would fail again at once."""
+"""After an accept that failed because a resource ran out: it would fail again at once."""
 _BACKLOG = 1024
 
 

@@ -35,7 +35,7 @@ def needs_scale(budget: Object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Disrupted:
-    """`pods`: name → time, of evicted Pods whose deletion is still awaited. `not_deleted` were waited for in vain.
+    """`pods`: name → time, of evicted Pods whose deletion is still awaited. `not_deleted`: the wait for them timed out.
     `recheck` is when the next one will have been."""
 
     pods: Mapping[str, str]

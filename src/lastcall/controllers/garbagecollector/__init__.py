@@ -1,3 +1,3 @@
-"""The garbage collector: who has no owner left. `graph` knows owners (pure), `controller` deletes; Pods without a
+"""The garbage collector: objects without an owner. `graph` knows owners (pure), `controller` deletes; Pods without a
 node: `pods`.
 """

@@ -93,7 +93,7 @@ class GarbageCollector:
             self._follow(resource)
 
     def _kind_unserved(self, resource: Resource) -> None:
-        """Nothing is said of its objects: who depends on one of them waits, as in Kubernetes."""
+        """Nothing is said of its objects: objects that depend on one of them wait, as in Kubernetes."""
         self._graph.unserve(resource)
         if isinstance(resource, PartialResource):  # other caches are other controllers', too
             self._caches.drop(resource)

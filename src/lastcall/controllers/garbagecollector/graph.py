@@ -138,7 +138,7 @@ class Graph:
             wrong = self._attach(node, delete)
             return _effects(delete, self._transitions(node, obj, delete), wrong)
         if not node.observed or node.resource != resource or node.namespace != namespace_of(obj):
-            # A virtual node turns real; who pointed at other coordinates has no such owner.
+            # A virtual node turns real; objects that pointed at other coordinates have no such owner.
             node.observed, node.resource = True, resource
             node.api_version, node.kind = resource.api_version, resource.kind
             node.namespace, node.name = namespace_of(obj), name_of(obj)

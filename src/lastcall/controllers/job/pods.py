@@ -128,7 +128,7 @@ def _number(pod: Object, key: str) -> int:
 
 
 def index_failures(pod: Object) -> int:
-    """The failures of its index before it, as far as they count."""
+    """The failures of its index before it, those that count."""
     return _number(pod, INDEX_FAILURES)
 
 
@@ -216,7 +216,7 @@ def choose_surplus(job: Object, active: Sequence[Object], at_least: int) -> list
         for pod in active:
             index = valid_index(job, pod)
             if index is None:
-                chosen.append(Surplus(pod, "its completion index is none that the Job asks for"))
+                chosen.append(Surplus(pod, "the Job does not ask for its completion index"))
             else:
                 by_index.setdefault(index, []).append(pod)
         left = []

@@ -1,6 +1,6 @@
 """The node lifecycle controller: notices nodes that give no sign of life, marks them and their Pods, taints them.
 
-Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. Who evicts the Pods of a tainted node is the taint
+Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. The Pods of a tainted node are evicted by the taint
 eviction controller.
 """
 
@@ -143,7 +143,7 @@ class NodeLifecycleController:
             for node in nodes:
                 await self._try_reachable(node)
         elif change == "left":
-            # While nobody was seen nobody's time has run.
+            # While no node was seen, no node's time has run.
             for name, health in self._health.items():
                 self._health[name] = NodeHealth(self._seconds(), health.heartbeat, health.renewed)
         self._to_taint.set()
@@ -181,7 +181,7 @@ class NodeLifecycleController:
         if found.current is None:
             return None
         if found.observed == "Unknown" and name not in self._unknown:
-            # Who wrote that, before us, may have died between the node's status and that of its Pods.
+            # The process that wrote that, before us, may have died between the node's status and that of its Pods.
             self._unknown[name] = self._retry_marking[name] = None
         elif found.observed != "Unknown":
             self._unknown.pop(name, None)
@@ -199,7 +199,7 @@ class NodeLifecycleController:
         return found.current
 
     async def _taint_base_eviction(self, node: Object, ready: str) -> None:
-        """`processTaintBaseEviction`: who was evicted from for one reason goes on to be for the other."""
+        """`processTaintBaseEviction`: a node evicted from for one reason continues for the other."""
         if ready == "True":
             await self._reachable(node)
             return

@@ -124,7 +124,7 @@ async def delete_pod(
     events: EventRecorder | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """As `PodControl.delete`, for who has no owner to speak about. `options` are those of `Client.delete`."""
+    """As `PodControl.delete`, for callers without an owner. `options` are those of `Client.delete`."""
     about = {} if owner is None else owner_facts(owner)
     recorder.record(
         kinds.DELETION_DECIDED,

@@ -58,7 +58,7 @@ def candidate(pod: Object, related: int) -> Candidate:
 
 
 def deletion_cost(pod: Object) -> int:
-    """The annotation as a 32 bit number; what is none counts as 0. (`GetDeletionCostFromPodAnnotations`)"""
+    """The annotation as a 32 bit number; an invalid one counts as 0. (`GetDeletionCostFromPodAnnotations`)"""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "")
     if not text or text.startswith("+") or (text[0] == "0" and len(text) > 1):
         return 0

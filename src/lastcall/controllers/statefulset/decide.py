@@ -89,7 +89,7 @@ class Revisions:
 
 
 def parent_and_ordinal(pod: Object) -> tuple[str, int]:
-    """`("web", 2)` for web-2; ordinal -1 for a name that is none."""
+    """`("web", 2)` for web-2; ordinal -1 for a name without one."""
     match = _NAME.fullmatch(name_of(pod))
     ordinal = int_of(match.group(2), 32) if match else None
     return (match.group(1), ordinal) if match and ordinal is not None else ("", -1)

@@ -67,7 +67,7 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
 async def _write(client: Client, resource: Resource, obj: Object) -> None:
     """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again.
 
-    Only the finalizers are sent: what else is in the object, and may be wrong, is nobody's business here.
+    Only the finalizers are sent: what else is in the object, and may be wrong, does not matter here.
     """
     meta = obj["metadata"]
     patch = {key: meta.get(key) for key in ("uid", "resourceVersion", "finalizers")}

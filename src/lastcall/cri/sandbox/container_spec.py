@@ -127,7 +127,7 @@ def seccomp_filter(config: ContainerConfig, *, single_user_id: bool) -> dict[str
 
 
 def _mount(mount: Mount, *, owners_mapped: bool) -> dict[str, Any]:
-    """The host's own directories stay as they are: in a Pod with user ids of its own they are nobody's."""
+    """The host's own directories stay as they are: in a Pod with user ids of its own they belong to the overflow id."""
     source, target = mount.host_path, mount.container_path
     return {"source": source, "target": target, "readonly": mount.readonly, "ownersMapped": owners_mapped}
 

@@ -253,8 +253,8 @@ Usages = Mapping[str, PodUsage]
 def ranked(pods: Iterable[Object], usages: Usages, resource: str) -> list[Object]:
     """The Pods in the order in which they are evicted for `resource` (helpers.go:rank*Pressure).
 
-    Memory and disk: who uses more than requested first, then the least priority, then who is the farthest above the
-    request. Processes: the least priority, then who has the most.
+    Memory and disk: Pods that use more than requested first, then the least priority, then those farthest above the
+    request. Processes: the least priority, then those with the most.
     """
     rank = _RANKS[resource]
     return sorted(pods, key=lambda pod: rank(pod, usages.get(pod["metadata"]["uid"])))

@@ -51,7 +51,7 @@ def remove_log_directory(path: str) -> None:
 
 
 class LogLinks:
-    """The directory of links; "" keeps none. What goes wrong with a link is nobody's business but the collector's."""
+    """The directory of links; "" keeps none. A link that fails concerns only the collector."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory

@@ -1,1 +1,1 @@
-"""Graceful node shutdown. Who ends when: `decide` (pure). `manager` acts."""
+"""Graceful node shutdown. The order of ends: `decide` (pure). `manager` acts."""

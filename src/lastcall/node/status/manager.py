@@ -258,7 +258,7 @@ class PodStatusManager:
                         return
                     raise
             if uid_of(pod) != uid and not is_mirror_of(pod, entry.pod):
-                # Another Pod took the name; this one's status is nobody's business any more.
+                # Another Pod took the name; this one's status is no longer needed.
                 self._forget(uid)
                 return
             try:

@@ -1,1 +1,1 @@
-"""How a Pod stops. Seconds: `grace` (pure); who after whom: `order`. `kill_pod`, `kill_container` and `hooks` act."""
+"""How a Pod stops. Seconds: `grace` (pure); the order: `order`. `kill_pod`, `kill_container` and `hooks` act."""

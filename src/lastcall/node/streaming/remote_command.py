@@ -223,7 +223,7 @@ def encode_status(status: dict[str, Any], *, as_json: bool) -> bytes:
 
 
 def parse_size(data: bytes) -> tuple[int, int] | None:
-    """(width, height) of a resize message; None for what is none, or what no terminal can have."""
+    """(width, height) of a resize message; None if it is invalid, or no terminal can have that size."""
     try:
         size = orjson.loads(data)
         width, height = int(size["Width"]), int(size["Height"])

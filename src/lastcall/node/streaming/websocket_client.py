@@ -35,7 +35,7 @@ def pack(channel: int, data: bytes, *, as_base64: bool) -> bytes:
 
 
 def unpack(message: bytes, *, as_base64: bool) -> tuple[int, bytes] | None:
-    """(channel, data); None for what is none."""
+    """(channel, data); None for an invalid frame."""
     if not message:
         return None
     if not as_base64:

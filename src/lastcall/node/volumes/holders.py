@@ -20,7 +20,7 @@ _LINKS = (("cwd", "working directory"), ("root", "root directory"), ("exe", "pro
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """`how`: open file, working directory, root directory, program, or mount (then `pid` is 0: it is nobody's)."""
+    """`how`: open file, working directory, root directory, program, or mount (then `pid` is 0: no process owns it)."""
 
     pid: int
     name: str

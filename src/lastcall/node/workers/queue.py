@@ -21,7 +21,7 @@ class WorkQueue:
 
     def enqueue(self, uid: str, delay: float) -> None:
         """Tell of `uid` in `delay` seconds."""
-        # Rounded up: who is told too early, and asks for the rest of a nanosecond, would be told at once for ever.
+        # Rounded up: a worker told too early, which asks for the rest of a nanosecond, would be told at once for ever.
         due = self._world.clock.monotonic_ns() + math.ceil(delay * 1e9)
         self._due[uid] = due
         heapq.heappush(self._heap, (due, uid))

@@ -355,7 +355,7 @@ def complete_sync(status: PodSyncStatus, now: int) -> PodSyncStatus:
 
 
 def complete_terminating(status: PodSyncStatus, now: int) -> tuple[PodSyncStatus, tuple[Callable[[], None], ...]]:
-    """No container runs: who waited for it is told."""
+    """No container runs: those waiting for it are told."""
     moved = move(status, Cause.CONTAINERS_STOPPED, now)
     return replace(moved, notify_post_terminating=(), status_post_terminating=()), status.notify_post_terminating
 

@@ -238,11 +238,11 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={"": "resources: {limits: {memory: more than $limit}}"},
     ),
     "childOutOfMemory": Cause(
-        title="A child of PID 1 was killed for want of memory; the container itself went on.",
+        title="A child of PID 1 was killed because memory ran out; the container itself went on.",
         remedy="A higher resources.limits.memory, or fewer and smaller children.",
         texts={
-            "": "The kernel killed $count of $container for want of memory$limit; PID 1 lived on, and its end by $end "
-            "came after that.",
+            "": "The kernel killed $count of $container because memory ran out$limit; PID 1 lived on, and its end by "
+            "$end came after that.",
         },
         fixes={"": "resources: {limits: {memory: more than $limit}}"},
     ),
@@ -253,7 +253,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container exited with 137 by itself: nobody killed its PID 1; $reporter.$memory",
             "shell": "a shell reports a child that was killed so",
             "program": "programs report a killed child so",
-            "memory": " The counter of its control group says for want of memory.",
+            "memory": " The counter of its control group says that memory ran out.",
         },
     ),
     "listenerClosedBeforeEndpoint": Cause(

@@ -1,1 +1,1 @@
-"""What the records tell of containers, processes and the Pod, and was asked of nobody else. Pure."""
+"""What the records tell of containers, processes and the Pod, without any other source. Pure."""

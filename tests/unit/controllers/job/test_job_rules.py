@@ -184,8 +184,8 @@ SURPLUS = [
     (INDEXED, [active("a", 0), active("b", 0, ready=False), active("c", 1)], 0,
      [("b", "another Pod has its completion index 0")]),
     (INDEXED, [active("a", 3), active("b")], 0,
-     [("a", "its completion index is none that the Job asks for"),
-      ("b", "its completion index is none that the Job asks for")]),
+     [("a", "the Job does not ask for its completion index"),
+      ("b", "the Job does not ask for its completion index")]),
 ]  # fmt: skip
 
 

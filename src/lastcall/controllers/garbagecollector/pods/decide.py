@@ -59,7 +59,7 @@ class Quarantine:
     since: dict[str, float] = field(default_factory=dict)
 
     def look(self, missing: Iterable[str], now: float) -> list[str]:
-        """Those that have been missing for `QUARANTINE_SECONDS`; who is back is forgotten."""
+        """Those that have been missing for `QUARANTINE_SECONDS`; a node that is back is forgotten."""
         names = list(missing)
         self.since = {name: self.since.get(name, now) for name in names}
         return [name for name in names if now - self.since[name] >= QUARANTINE_SECONDS]

@@ -203,7 +203,7 @@ def of_plugin(plugin: Configuration, verb: str, error: CNIError) -> CNIError:
 def addresses(result: Result, ifname: str = IFNAME) -> tuple[str, ...]:
     """The addresses of the Pod's own interface, IPv4 first (containerd sandbox_run.go:selectPodIPs).
 
-    Raises CNIError for an address that is none. Results before 0.3.0 have one of each family.
+    Raises CNIError for an invalid address. Results before 0.3.0 have one of each family.
     """
     found: list[str] = []
     ips = result.get("ips") or []
@@ -218,7 +218,7 @@ def addresses(result: Result, ifname: str = IFNAME) -> tuple[str, ...]:
     try:
         parsed = [ip_interface(each).ip for each in found]
     except ValueError as error:
-        raise CNIError(f"an address of its result is none: {error}", BAD_CONTENT) from error
+        raise CNIError(f"an address of its result is invalid: {error}", BAD_CONTENT) from error
     return tuple(str(each) for each in sorted(parsed, key=lambda ip: ip.version))
 
 

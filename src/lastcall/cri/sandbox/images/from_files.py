@@ -75,7 +75,7 @@ def import_images(
     """Take every image of `source` (a path, or "-" for `stdin`) into the layout.
 
     `name` is for an archive with one image, which then has that name only. Raises ImageError, and RuntimeServiceError
-    with reason InvalidImageName for a name that is none.
+    with reason InvalidImageName for an invalid name.
     """
     shown = "stdin" if source == STDIN else source
     wanted = str(parse_reference(name)) if name else ""

@@ -2,8 +2,8 @@
 
 Images are kept as an OCI layout on disk, by `lastcall image` and by the pulls of clusters; where that cannot be
 written, a cluster keeps what it pulls in its own tmpfs. Layers are unpacked into the tmpfs, each once and shared by
-all images and containers that have it. What stands in for an image that cannot be had (see `substitutes`) is made there
-too.
+all images and containers that have it. What stands in for an image that is not available (see `substitutes`) is made
+there too.
 """
 
 import asyncio
@@ -173,8 +173,8 @@ class ImageStore:
     async def remove_image(self, image: str) -> None:
         """Take an image off this node: its layers, and itself where it was pulled into the cluster's own tmpfs.
 
-        The user's layout is not touched (`remove` does that): who asks again unpacks again. Not to be called for an
-        image that a container has. One that is not there is a success. Raises RuntimeServiceError.
+        The user's layout is not touched (`remove` does that): a Pod that asks again unpacks again. Not to be called for
+        an image that a container has. One that is not there is a success. Raises RuntimeServiceError.
         """
         await asyncio.to_thread(self._remove_from_node, image)
 

@@ -168,7 +168,7 @@ def assume(
     if identity.uid == 0:
         _set_capabilities(capabilities)
     elif own_namespace:
-        # Who made a namespace has them all in it, and no_new_privs would let a file's capabilities be had of those.
+        # The maker of a namespace has them all in it; with no_new_privs a file's capabilities would come from those.
         _set_capabilities(0)
 
 

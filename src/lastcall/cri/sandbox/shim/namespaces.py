@@ -184,7 +184,7 @@ def kill_pause(sandbox: Sandbox) -> None:
 def release(sandbox: Sandbox) -> None:
     """Let go of everything; with the last process and descriptor the kernel ends the namespaces. Idempotent.
 
-    Waits for the first process of a shared PID namespace: who may have an exec in there has seen it end before.
+    Waits for the first process of a shared PID namespace: callers with an exec in there have seen it end before.
     """
     if sandbox.pause_pidfd >= 0:
         kill_pause(sandbox)

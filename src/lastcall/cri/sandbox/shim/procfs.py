@@ -109,7 +109,7 @@ def descendants(root: int) -> list[int]:
 
 
 def wait_status(pidfd: int) -> int | None:
-    """How a process that is nobody's here ended, as wait(2) has it; None while it lives, or when the kernel (before
+    """How a process that is not our child ended, as wait(2) has it; None while it lives, or when the kernel (before
     Linux 6.15) does not tell. The pidfd must be older than its end.
     """
     info = bytearray(_PIDFD_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))

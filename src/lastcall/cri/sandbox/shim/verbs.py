@@ -135,7 +135,7 @@ class Socket(Message, verb="socket"):
 
 
 class Machine(Message):
-    """`uids`, `gids`: how many there are. `cgroups`: the mode, and `cgroups_why` it is none."""
+    """`uids`, `gids`: how many there are. `cgroups`: the mode, and `cgroups_why` there is none."""
 
     uids: int
     gids: int

@@ -89,7 +89,7 @@ class Supervisor:
         try:
             value, error, flags = self._answer(identity, thread, number, arguments)
         except OSError as failure:
-            # The caller is gone, or its memory cannot be had: the kernel shall say.
+            # The caller is gone, or its memory cannot be read: the kernel answers.
             value, error, flags = 0, 0, _CONTINUE
             if number == HELPER_CALL:
                 value, error, flags = 0, -(failure.errno or errno.EPERM), 0
