@@ -257,12 +257,12 @@ def test_ctrl_c_at_every_stage(own: Place, detached: bool, stage: str, times: in
             process.send_signal(signal.SIGINT)
             time.sleep(0.003)
         _, err = process.communicate(timeout=60)
-    if stage == "running" and times == 1:
-        assert process.returncode == 0, err
+    if stage == "running" and (times == 1 or "cluster lastcall is gone" in err):
+        # The second one may come after the first has done its work, and after Python has put its handlers away.
+        assert process.returncode in ((0,) if times == 1 else (0, -signal.SIGINT)), err
     elif stage != "running" and process.returncode == 0:
         assert not detached, "it came after all had been told"
     else:
-        # The second one may come after the first has done its work, and after Python has put its handlers away.
         assert process.returncode in (130, -signal.SIGINT) and (
             "Ctrl-C: the cluster is torn down" in err or "left at once" in err
         ), err
