@@ -15,7 +15,7 @@ EXTRA_SECONDS = 60.0
 
 @click.group()
 def node() -> None:
-    """Cut a node of a cluster that stays (`lastcall up`) off the network, or shut it down."""
+    """Disconnect a node of a running cluster from the network, or shut it down."""
 
 
 @node.command()
