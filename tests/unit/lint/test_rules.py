@@ -207,6 +207,8 @@ CASES = (
     Case("serviceSelectsJob", (WEB, changed(job(worker()), "spec.template.metadata", {"labels": {"app": "web"}}), service()), ("selector",)),
     Case("serviceSelectsStranger", (WEB, WORKER, changed(service(), "spec.ports.0.targetPort", 8080)), ("selector",)),
     Case("unreadyPodsPublished", (WEB, service(publishNotReadyAddresses=True)), ("publishNotReadyAddresses",), True),
+    Case("namesRemembered", (WEB, service(clusterIP="None")), ("clusterIP",)),
+    Case("nodePortLost", (WEB, service(type="NodePort")), ("type",)),
     Case("ingressServiceMissing", (WEB, service("webs"), INGRESS), ("service", "name"), True),
     Case("ingressPortUnknown", (WEB, service(), changed(INGRESS, f"{BACKEND}.port", {"number": 8080})), ("port",), True),
     Case("ingressPortUnknown", (WEB, service(), changed(INGRESS, f"{BACKEND}.port", {"name": "web"})), ("port",), True),

@@ -68,6 +68,25 @@ TOGETHER: tuple[Rule, ...] = (
         "A preStop sleep as long as the load balancer's health checks need.",
     ),
     Rule(
+        "namesRemembered",
+        "info",
+        "dependsOnApplication",
+        "A headless Service is the only one of a Deployment's Pods.",
+        "Its name stands for the Pods' own addresses, which each update changes: clients that remember them (a JVM, a "
+        "connection pool) go on to ask Pods that have gone.",
+        "kubernetes.io/docs/concepts/services-networking/service (headless Services)",
+        "A Service with an address of its own, or clients that ask the name again (networkaddress.cache.ttl of a JVM).",
+    ),
+    Rule(
+        "nodePortLost",
+        "info",
+        "dependsOnCluster",
+        "A Service of type NodePort: clients choose a node.",
+        "When that node goes, nobody answers at its address, although the Pods run on others.",
+        "kubernetes.io/docs/concepts/services-networking/service (type: NodePort)",
+        "A load balancer (type: LoadBalancer), or a virtual address, with health checks in front of the nodes.",
+    ),
+    Rule(
         "ingressServiceMissing",
         "warning",
         "dependsOnCluster",

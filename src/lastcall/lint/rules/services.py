@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lastcall.api.meta import Object
-from lastcall.api.resources import INGRESSES, SERVICES
+from lastcall.api.resources import DEPLOYMENTS, INGRESSES, SERVICES
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest, labels_text, similar_labels
 from lastcall.lint.subject import Finding, Op, Path, Subject, found
@@ -15,6 +15,7 @@ def findings(app: Application) -> Iterator[Finding]:
         if service.spec.get("selector") and service.spec.get("type") != "ExternalName":
             yield from _selects(app, service)
             yield from _ports(app, service)
+            yield from _addresses(app, service)
         if service.spec.get("publishNotReadyAddresses") and service.spec.get("clusterIP") != "None":
             path: Path = ("spec", "publishNotReadyAddresses")
             text = f"Service {service.name} sends to Pods that are not ready, and to those that are ending."
@@ -22,6 +23,22 @@ def findings(app: Application) -> Iterator[Finding]:
     for ingress in app.of(INGRESSES):
         for backend, path in _backends(ingress):
             yield from _backend(app, ingress, backend, path)
+
+
+def _addresses(app: Application, service: Subject) -> Iterator[Finding]:
+    """Addresses that clients may go on to use when nobody answers there any more."""
+    headless = service.spec.get("clusterIP") == "None" and service.spec.get("ports")
+    for workload in app.selected(service) if headless else ():
+        if workload.resource == DEPLOYMENTS and not workload.serving:
+            text = (
+                f"Service {service.name} is headless, and the Pods of {workload} have no other one: each update of "
+                "them changes the addresses that clients may have remembered."
+            )
+            yield found("namesRemembered", service, ("spec", "clusterIP"), text)
+            break
+    if service.spec.get("type") == "NodePort":
+        text = f"Clients of Service {service.name} go to a node's address: those of a node that is lost get no answer."
+        yield found("nodePortLost", service, ("spec", "type"), text)
 
 
 # -- selectors -------------------------------------------------------------------------------------------------------
