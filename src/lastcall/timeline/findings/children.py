@@ -30,7 +30,7 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal, "names": names, "until": until}
     facts["untold"] = told
     if is_shell(c):
-        if c.disposition == "handled" and not killed:
+        if c.disposition == "handled" and not killed and shape_of(script_of(c.argv)) != "loop":
             text = said("shellKeepsSignal", "left", **facts)
             yield Finding("shellKeepsSignal", "warning", text, c.name, fix("shellKeepsSignal", "left"))
             return
