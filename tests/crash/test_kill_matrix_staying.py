@@ -73,7 +73,9 @@ def assert_ended_well(cluster: StayingCluster) -> None:
     assert (terminated["exitCode"], terminated["reason"]) == (0, "Completed")
     assert cluster.container()["restartCount"] == 0
     assert cluster.last()["status"]["phase"] == "Succeeded"
-    sent = [r.facts["signal"] for r in cluster.find("SignalSent", "app") if not r.facts["why"].startswith("caller")]
+    # A probe that a busy machine is too slow for is ended by a signal of its own.
+    others = ("caller", "exec")
+    sent = [r.facts["signal"] for r in cluster.find("SignalSent", "app") if not r.facts["why"].startswith(others)]
     assert sent == ["SIGTERM"], "once in its life"
 
 
