@@ -23,7 +23,7 @@ def with_probe(name: str, script: str, **probes: Any) -> dict[str, Any]:
 
 PODS = [
     pod("well"),
-    pod("crashes", container("app", "echo connecting; echo FATAL no DB_URL >&2; exit 3")),
+    pod("crashes", container("app", "echo connecting; echo FATAL no DB_URL >&2; sleep 1; exit 3")),
     pod("crashes-once", container("app", "echo FATAL no DB_URL >&2; exit 3"), restartPolicy="Never"),
     pod("segfaults", container("app", "echo before; sh -c 'kill -SEGV $$$$'; exit $?"), restartPolicy="Never"),
     pod("completes", container("app", "echo done"), restartPolicy="Never"),

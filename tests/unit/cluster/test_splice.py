@@ -7,7 +7,7 @@ import pytest
 
 from lastcall.cluster.egress.pair import Carried, EgressClient, EgressServer, egress_pair
 from lastcall.cluster.published.carrier import Carrier
-from lastcall.cluster.published.splice import splice
+from lastcall.cluster.splice import splice
 from lastcall.world.tasks import Tasks
 
 

@@ -13,7 +13,7 @@ import struct
 from lastcall.cluster.egress.outside import NOT_OUTSIDE, outside_address
 from lastcall.cluster.egress.pair import EgressClient
 from lastcall.cluster.layout import NodeLayout
-from lastcall.cluster.published.splice import reset, splice
+from lastcall.cluster.splice import reset, splice
 from lastcall.cri.sandbox.images.way_out import DialError
 from lastcall.proxy import nft_encode
 from lastcall.proxy import nft_statements as nft

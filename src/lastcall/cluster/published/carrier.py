@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 
 from lastcall.cluster.egress.pair import Carried, Tell
-from lastcall.cluster.published.splice import reset, splice
+from lastcall.cluster.splice import reset, splice
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 

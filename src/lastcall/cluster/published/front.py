@@ -26,7 +26,7 @@ from lastcall.cluster.published.port import (
     service_target,
     shown_address,
 )
-from lastcall.cluster.published.splice import reset
+from lastcall.cluster.splice import reset
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
