@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lastcall.api.meta import (
+    AnyObject,
     Object,
     annotations_of,
     copy_object,
@@ -47,7 +48,7 @@ class ClaimUse:
     read_only: bool = False
 
 
-def claims_used_by(pod: Object) -> Iterator[ClaimUse]:
+def claims_used_by(pod: AnyObject) -> Iterator[ClaimUse]:
     """The claims that a Pod names, in the order of its volumes."""
     for volume in pod["spec"].get("volumes") or ():
         source = volume.get("persistentVolumeClaim")
@@ -57,7 +58,7 @@ def claims_used_by(pod: Object) -> Iterator[ClaimUse]:
             yield ClaimUse(volume["name"], f"{name_of(pod)}-{volume['name']}", True)
 
 
-def not_made_for(pod: Object, claim: Object) -> str:
+def not_made_for(pod: AnyObject, claim: AnyObject) -> str:
     """Why an ephemeral volume cannot be this claim, "" when it can. (`ephemeral.VolumeIsForPod`)"""
     owners = claim["metadata"].get("ownerReferences") or ()
     if any(owner.get("controller") and owner["uid"] == uid_of(pod) for owner in owners):

@@ -4,12 +4,17 @@ Sources: pkg/controller/disruption (getExpectedPodCount), component-helpers apps
 (UpdateDisruptionAllowedCondition), apimachinery pkg/api/meta/conditions.go:SetStatusCondition.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.meta import Object
 from lastcall.api.selectors import NOTHING, LabelSelector, selector_of_expressions
 from lastcall.api.text.numbers import scaled
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod_status import PodCondition
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 SUFFICIENT_PODS = "SufficientPods"
@@ -49,7 +54,7 @@ def expected_pods(budget: Object, selected: int, scale: int) -> Expected:
     return Expected(0, 0)
 
 
-def disruption_target(reason: str, message: str) -> Object:
+def disruption_target(reason: str, message: str) -> PodCondition:
     """The condition, without its time: `set_condition` of `lastcall.api.pods.spec` adds that."""
     return {"type": DISRUPTION_TARGET, "status": "True", "lastProbeTime": None, "reason": reason, "message": message}
 

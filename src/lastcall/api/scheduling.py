@@ -6,7 +6,7 @@ Sources: component-helpers scheduling/corev1/helpers.go, nodeaffinity/nodeaffini
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from lastcall.api.meta import Object, labels_of, name_of
+from lastcall.api.meta import AnyObject, Object, labels_of, name_of
 from lastcall.api.text.numbers import int_of
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -21,7 +21,7 @@ KEEPS_AWAY = (NO_SCHEDULE, NO_EXECUTE)
 """The effects that keep a new Pod away from a node."""
 
 
-def tolerates(toleration: Object, taint: Object) -> bool:
+def tolerates(toleration: AnyObject, taint: AnyObject) -> bool:
     """The toleration matches the taint: no key means every key, no effect every effect. (`ToleratesTaint`)"""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
@@ -34,8 +34,8 @@ def tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def untolerated(
-    taints: Iterable[Object], tolerations: Collection[Object], effects: Collection[str] = KEEPS_AWAY
-) -> Object | None:
+    taints: Iterable[AnyObject], tolerations: Collection[AnyObject], effects: Collection[str] = KEEPS_AWAY
+) -> AnyObject | None:
     """The first taint with one of `effects` that no toleration matches. (`FindMatchingUntoleratedTaint`)"""
     for taint in taints:
         if taint.get("effect") in effects and not any(tolerates(each, taint) for each in tolerations):
@@ -49,14 +49,14 @@ def taints_of(node: Object) -> list[Object]:
     return taints
 
 
-def required_node_terms(pod_spec: Object) -> list[Object] | None:
+def required_node_terms(pod_spec: AnyObject) -> list[Object] | None:
     """The terms of the required node affinity, one of which must match; None when there is no such affinity."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return None if required is None else list(required.get("nodeSelectorTerms") or ())
 
 
-def matches_node(pod_spec: Object, node: Object) -> bool:
+def matches_node(pod_spec: AnyObject, node: AnyObject) -> bool:
     """`spec.nodeSelector` and the required node affinity. (`GetRequiredNodeAffinity(pod).Match(node)`)"""
     labels = labels_of(node)
     if any(labels.get(key) != value for key, value in (pod_spec.get("nodeSelector") or {}).items()):

@@ -6,10 +6,10 @@ Objects from here are the server's decoded ones, answers to writes included: sha
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of
+from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import Resource
 from lastcall.apiserver.auth.authentication import UserInfo, may_everything
 from lastcall.apiserver.deletion import DeleteOptions
@@ -122,25 +122,26 @@ class InProcessClient:
             yield DecodedEvents(events, self._operations.decoder(resource))
 
     async def create(
-        self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
+        self, resource: Resource, obj: AnyObject, namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> Object:
         resource = self._operations.served(resource)
         if not self._may_everything:
             await self._check("create", resource, namespace, name, subresource)
+        body = cast(Object, obj)  # a TypedDict is a dict
         context = self._context()
         again, key = None, None
         if not (name or subresource):
-            again, key = await self._operations.create_again(context, resource, obj, namespace)
+            again, key = await self._operations.create_again(context, resource, body, namespace)
         if again is not None:
             return again.object
         answer = await self._operations.create(
-            context, resource, obj, namespace, name=name, subresource=subresource, shared=True
+            context, resource, body, namespace, name=name, subresource=subresource, shared=True
         )
         if key is not None:
             await self._operations.remember(key, answer)
         return answer.object
 
-    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
+    async def update(self, resource: Resource, obj: AnyObject, namespace: str = "", *, subresource: str = "") -> Object:
         name = name_of(obj)
         resource = self._operations.served(resource)
         if not self._may_everything:
@@ -148,7 +149,7 @@ class InProcessClient:
         context = self._context()
         known = await self._operations.stored(resource, namespace, name) if subresource == "status" else None
         if known is None or "metadata" not in obj:
-            body = obj
+            body = cast(Object, obj)
         else:
             # Only these two can be changed by it; the rest is what is stored and is neither copied nor looked at.
             given: Object = {key: obj[key] for key in ("kind", "apiVersion", "metadata", "status") if key in obj}

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject, Object
 from lastcall.api.resources import Resource
 
 JSON_PATCH = "application/json-patch+json"
@@ -66,13 +66,13 @@ class Client(Protocol):
         ...
 
     async def create(
-        self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
+        self, resource: Resource, obj: AnyObject, namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> Object:
         """POST. With `subresource` (binding, eviction, token) `name` is the parent object's name."""
         ...
 
     async def update(
-        self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = ""
+        self, resource: Resource, obj: AnyObject, namespace: str = "", *, subresource: str = ""
     ) -> Object: ...
 
     async def patch(

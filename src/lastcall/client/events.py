@@ -10,7 +10,7 @@ from collections import deque
 from typing import Literal, Protocol
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
-from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import AnyObject, Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import EVENTS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.event_correlator import EventCorrelator, Write
@@ -33,10 +33,10 @@ INTERNAL_ERROR = "InternalError"
 class Telling(Protocol):
     """The part of an EventRecorder that is needed to say something."""
 
-    def event(self, obj: Object, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None: ...
+    def event(self, obj: AnyObject, event_type: Literal["Normal", "Warning"], reason: str, message: str) -> None: ...
 
 
-def tell_of_fault(events: Telling, obj: Object, error: BaseException) -> None:
+def tell_of_fault(events: Telling, obj: AnyObject, error: BaseException) -> None:
     """What a wall caught at `obj`, as an Event on it."""
     text = f"An internal error, tried again later: {walls.text_of(error)}"
     with contextlib.suppress(Exception):  # what is wrong with the object may be what an Event needs
@@ -67,7 +67,7 @@ class EventRecorder:
 
     def event(
         self,
-        obj: Object,
+        obj: AnyObject,
         event_type: Literal["Normal", "Warning"],
         reason: str,
         message: str,
@@ -165,7 +165,7 @@ class EventRecorder:
                 return stored  # our own: the answer to the first try got lost
             event["metadata"]["name"] = self._name(event["involvedObject"]["name"])
 
-    def _make_event(self, obj: Object, event_type: str, reason: str, message: str, field_path: str) -> Object:
+    def _make_event(self, obj: AnyObject, event_type: str, reason: str, message: str, field_path: str) -> Object:
         reference: Object = {
             "kind": obj["kind"],
             "namespace": namespace_of(obj),

@@ -17,7 +17,7 @@ from yarl import URL
 
 from lastcall import __version__
 from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.meta import Object, name_of
+from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
 from lastcall.world.aiohttp_inside.client import aiohttp
@@ -118,12 +118,12 @@ class HTTPClient:
             response.close()
 
     async def create(
-        self, resource: Resource, obj: Object, namespace: str = "", *, name: str = "", subresource: str = ""
+        self, resource: Resource, obj: AnyObject, namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> Object:
         path = _path(resource, namespace, name if subresource else "", subresource)
         return await self._json("POST", path, body=obj)
 
-    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
+    async def update(self, resource: Resource, obj: AnyObject, namespace: str = "", *, subresource: str = "") -> Object:
         return await self._json("PUT", _path(resource, namespace, name_of(obj), subresource), body=obj)
 
     async def patch(

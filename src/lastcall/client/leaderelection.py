@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, copy_object
+from lastcall.api.meta import AnyObject, Object, copy_object
 from lastcall.api.resources import LEASES, Resource
 from lastcall.client.api import MERGE_PATCH, Client, ConnectionLost, ListResult, WatchEvent
 from lastcall.world import walls
@@ -245,11 +245,11 @@ class FencedClient:
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
         return self._client.watch(resource, namespace, **options)
 
-    async def create(self, resource: Resource, obj: Object, namespace: str = "", **options: Any) -> Object:
+    async def create(self, resource: Resource, obj: AnyObject, namespace: str = "", **options: Any) -> Object:
         self._check()
         return await self._client.create(resource, obj, namespace, **options)
 
-    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
+    async def update(self, resource: Resource, obj: AnyObject, namespace: str = "", *, subresource: str = "") -> Object:
         self._check()
         return await self._client.update(resource, obj, namespace, subresource=subresource)
 

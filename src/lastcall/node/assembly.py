@@ -4,12 +4,13 @@ Each part gets what it needs by name, so the order below is that of their needs.
 bound to their syncer, which needs the statuses, which ask the workers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.features.gates import TCP_SOCKET_LIFECYCLE_HOOK, FeatureGates, feature_gates
-from lastcall.api.meta import Object
 from lastcall.api.resources import NODES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder
@@ -59,6 +60,10 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -86,9 +91,9 @@ class Callbacks(Protocol):
     def handle_pleg_events(self, events: list[PodLifecycleEvent]) -> None: ...
     def handle_pod_sync(self, uid: str) -> None: ...
     def handle_probe_result(self, kind: ProbeType, uid: str, container_id: str, result: ProbeResult) -> None: ...
-    def active_pods(self) -> list[Object]: ...
+    def active_pods(self) -> list[Pod]: ...
     def names_of_images(self) -> list[str]: ...
-    def own_node(self) -> Object: ...
+    def own_node(self) -> Node: ...
     def made_room(self, uid: str) -> None: ...
     def reported_restarts(self, pod_uid: str, name: str) -> int: ...
     async def reclaim(self, uid: str) -> None: ...
@@ -418,7 +423,7 @@ def _garbage(
     common: _Common, workers: PodWorkers, killer: ContainerKiller, log_links: LogLinks
 ) -> tuple[ContainerGC, ImageGCManager]:
     given, config = common.given, common.given.config
-    node: Object = {
+    node: Node = {
         "kind": "Node",
         "apiVersion": "",
         "metadata": {"name": config.node_name, "uid": config.node_name},

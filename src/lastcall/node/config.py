@@ -4,15 +4,21 @@ Every change of the watch is a new SET of Pods; it is compared by UID with the S
 (MODIFIED with grace 0, then DELETED) and so two SETs: the node acts on the first and loses nothing.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING, cast
 
-from lastcall.api.meta import Object, is_terminating, uid_of
+from lastcall.api.meta import is_terminating, uid_of
 from lastcall.api.resources import PODS
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 KUBELET_LOCAL_ANNOTATIONS = (
     "kubernetes.io/config.source",
@@ -35,13 +41,13 @@ class Operation(StrEnum):
 class PodUpdates:
     """What one SET changed. REMOVE carries the last version known, not that of the DELETED event."""
 
-    pods: dict[Operation, list[Object]] = field(default_factory=lambda: {each: [] for each in Operation})
+    pods: dict[Operation, list[Pod]] = field(default_factory=lambda: {each: [] for each in Operation})
 
     def __bool__(self) -> bool:
         return any(self.pods.values())
 
 
-def semantic_difference(old: Object, new: Object) -> bool:
+def semantic_difference(old: Pod, new: Pod) -> bool:
     """Spec, labels, deletion marks and annotations count; finalizers, owners and resourceVersion alone do not."""
     before, after = old["metadata"], new["metadata"]
     return (
@@ -53,12 +59,12 @@ def semantic_difference(old: Object, new: Object) -> bool:
     )
 
 
-def _annotations(pod: Object) -> dict[str, str]:
+def _annotations(pod: Pod) -> dict[str, str]:
     annotations = pod["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in KUBELET_LOCAL_ANNOTATIONS}
 
 
-def classify(old: Object | None, new: Object | None) -> Operation | None:
+def classify(old: Pod | None, new: Pod | None) -> Operation | None:
     """What one UID's change means; None for nothing (checkAndUpdatePod)."""
     if new is None:
         return Operation.REMOVE if old is not None else None
@@ -71,7 +77,7 @@ def classify(old: Object | None, new: Object | None) -> Operation | None:
     return None
 
 
-def merge(known: Mapping[str, Object], pods: Iterable[Object]) -> tuple[dict[str, Object], PodUpdates]:
+def merge(known: Mapping[str, Pod], pods: Iterable[Pod]) -> tuple[dict[str, Pod], PodUpdates]:
     """The new SET by UID and what it changed."""
     found = {uid_of(pod): pod for pod in pods}
     updates = PodUpdates()
@@ -91,27 +97,27 @@ class PodConfig:
     ) -> None:
         self._informer = Informer(client, PODS, field_selector=f"spec.nodeName={node_name}", world=world)
         self._on_updates = on_updates
-        self._known: dict[str, Object] = {}
+        self._known: dict[str, Pod] = {}
         self.ready = False
         """The first SET was told: what is not in it may be taken for gone."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
         self._informer.add_handler(
-            on_add=lambda new: self._change(None, new),
-            on_update=self._change,
-            on_delete=lambda old: self._change(old, None),
+            on_add=lambda new: self._change(None, cast("Pod", new)),
+            on_update=lambda old, new: self._change(cast("Pod", old), cast("Pod", new)),
+            on_delete=lambda old: self._change(cast("Pod", old), None),
         )
         await self._informer.run()
 
     async def first_set(self) -> None:
         """Wait for the first list and tell it as one SET."""
         await self._informer.synced()
-        self._known, updates = merge({}, self._informer.items())
+        self._known, updates = merge({}, cast("list[Pod]", self._informer.items()))
         self.ready = True
         self._on_updates(updates)
 
-    def _change(self, old: Object | None, new: Object | None) -> None:
+    def _change(self, old: Pod | None, new: Pod | None) -> None:
         if not self.ready:
             return  # part of the first SET
         uid = uid_of(new if new is not None else old or {})

@@ -1,10 +1,13 @@
 """The sweep every two seconds that makes the node agree with what it is told to run
 (kubelet_pods.go:HandlePodCleanups)."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
+from lastcall.api.meta import is_terminating, name_of, namespace_of, uid_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.garbage.manager import ContainerGC
 from lastcall.node.interfaces import PodStatus, ProbeManager, StatusManager, VolumeManager
@@ -19,6 +22,9 @@ from lastcall.node.workers.pod_manager import PodManager
 from lastcall.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.world import walls
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 HOUSEKEEPING_SECONDS = 2.0
 
@@ -108,7 +114,7 @@ class Housekeeping:
             ):
                 self._mirrors.delete_orphan(mirror)
 
-    def _restart_forgotten(self, pod: Object) -> None:
+    def _restart_forgotten(self, pod: Pod) -> None:
         """A Pod that is wanted but has no worker (a UID used again) starts over."""
         uid = uid_of(pod)
         status = self._statuses.get_pod_status(uid) or {}
@@ -116,7 +122,7 @@ class Housekeeping:
         if not ended and not self._is_held(uid) and self._workers.state_of(uid) is State.UNKNOWN:
             self._workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
 
-    def _finish_terminal(self, pod: Object, in_runtime: dict[str, PodStatus]) -> None:
+    def _finish_terminal(self, pod: Pod, in_runtime: dict[str, PodStatus]) -> None:
         """A Pod that never had a worker (a rejected one) needs one to be deleted (filterTerminalPodsToDelete)."""
         uid = uid_of(pod)
         if (

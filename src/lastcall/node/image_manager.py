@@ -1,7 +1,10 @@
 """Image pull policy, back-off and Events. Source: images/image_manager.go."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, namespace_of, uid_of
 from lastcall.api.text.go_notation import go_duration, go_quote
@@ -15,6 +18,10 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
 
 BACKOFF_INITIAL = 10.0
 BACKOFF_MAX = 300.0
@@ -73,7 +80,7 @@ class PodImageManager:
         self._errors: dict[str, str] = {}
         self._serial = asyncio.Lock()
 
-    async def ensure_image_exists(self, pod: Object, container: Object) -> Image:
+    async def ensure_image_exists(self, pod: Pod, container: Container) -> Image:
         """The image a container starts from. Raises ImagePullError with the waiting reason."""
         name = container.get("image", "")
         configs = await self._secrets_of(pod)
@@ -91,7 +98,7 @@ class PodImageManager:
             raise self._failed(pod, container, "ErrImageNeverPull", message)
         return await self._pull(pod, container, name, configs)
 
-    async def _secrets_of(self, pod: Object) -> list[DockerConfig | DockerConfigError]:
+    async def _secrets_of(self, pod: Pod) -> list[DockerConfig | DockerConfigError]:
         """The Pod's imagePullSecrets, which have those of its ServiceAccount (kubelet_pods.go:getPullSecretsForPod)."""
         names = [reference.get("name") or "" for reference in pod["spec"].get("imagePullSecrets") or []]
         if self._pull_secrets is None or not names:
@@ -119,7 +126,7 @@ class PodImageManager:
         return found
 
     async def _pull(
-        self, pod: Object, container: Object, name: str, secrets: list[DockerConfig | DockerConfigError]
+        self, pod: Pod, container: Container, name: str, secrets: list[DockerConfig | DockerConfigError]
     ) -> Image:
         key = f"{uid_of(pod)}_{name}"
         clock = self._world.clock
@@ -175,13 +182,13 @@ class PodImageManager:
         text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         raise RuntimeServiceError(text, errors[-1].reason)
 
-    def _present(self, pod: Object, container: Object, name: str, image: Image) -> None:
+    def _present(self, pod: Pod, container: Container, name: str, image: Image) -> None:
         tail = " and can be accessed by the pod" if self._features.image_present_access_text else ""
         message = f"Container image {go_quote(name)} already present on machine{tail}"
         self._event(pod, container, "Normal", "Pulled", message)
         self._note_substitute(pod, container, name, image)
 
-    def _note_substitute(self, pod: Object, container: Object, name: str, image: Image) -> None:
+    def _note_substitute(self, pod: Pod, container: Container, name: str, image: Image) -> None:
         """Nobody shall take a substitute for the image that was asked for."""
         if SUBSTITUTE_FOR not in image.annotations:
             return
@@ -198,7 +205,7 @@ class PodImageManager:
             facts={"image": name, "substitute": substitute},
         )
 
-    def _inspect_failed(self, pod: Object, container: Object, name: str, error: RuntimeServiceError) -> ImagePullError:
+    def _inspect_failed(self, pod: Pod, container: Container, name: str, error: RuntimeServiceError) -> ImagePullError:
         if error.reason == "InvalidImageName":
             message = f"Failed to apply default image tag {go_quote(name)}: {error}"
             self._event(pod, container, "Warning", "InspectFailed", message)
@@ -208,7 +215,7 @@ class PodImageManager:
         return self._failed(pod, container, "ImageInspectError", message)
 
     def _pull_failed(
-        self, pod: Object, container: Object, name: str, key: str, error: RuntimeServiceError
+        self, pod: Pod, container: Container, name: str, key: str, error: RuntimeServiceError
     ) -> ImagePullError:
         self._event(pod, container, "Warning", "Failed", f"Failed to pull image {go_quote(name)}: {error}")
         self._backoff.next(key, monotonic(self._world.clock))
@@ -218,12 +225,12 @@ class PodImageManager:
         self._errors[key] = f"{reason}: {error}"
         return self._failed(pod, container, reason, str(error))
 
-    def _failed(self, pod: Object, container: Object, reason: str, message: str) -> ImagePullError:
+    def _failed(self, pod: Pod, container: Container, reason: str, message: str) -> ImagePullError:
         """The Event that startContainer adds to every image error, and the error."""
         self._event(pod, container, "Warning", "Failed", f"Error: {reason}")
         return ImagePullError(reason, message)
 
-    def _event(self, pod: Object, container: Object, event_type: str, reason: str, message: str) -> None:
+    def _event(self, pod: Pod, container: Container, event_type: str, reason: str, message: str) -> None:
         path = container_field_path(pod, container["name"])
         self._events.event(pod, "Warning" if event_type == "Warning" else "Normal", reason, message, field_path=path)
 

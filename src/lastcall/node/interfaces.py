@@ -5,11 +5,13 @@ the image manager and the outside world only by these protocols, so that the vir
 place.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject
 from lastcall.cri.api import (
     ContainerState,
     ContainerStatus,
@@ -19,6 +21,11 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 ProbeType = Literal["readiness", "liveness", "startup"]
 ProbeResult = Literal["success", "failure", "unknown"]
@@ -76,13 +83,13 @@ class PodStateProvider(Protocol):
 class StatusManager(Protocol):
     """status/status_manager.go: caches statuses, PATCHes them, deletes finished Pods."""
 
-    def set_pod_status(self, pod: Object, status: Object) -> None: ...
-    def set_pod_sandbox_ready(self, pod: Object) -> None:
+    def set_pod_status(self, pod: Pod, status: APIPodStatus) -> None: ...
+    def set_pod_sandbox_ready(self, pod: Pod) -> None:
         """The sandbox was just created: PodReadyToStartContainers turns True (1.36; kubelet.go:OnPodSandboxReady)."""
         ...
 
-    def terminate_pod(self, pod: Object) -> None: ...
-    def get_pod_status(self, uid: str) -> Object | None: ...
+    def terminate_pod(self, pod: Pod) -> None: ...
+    def get_pod_status(self, uid: str) -> APIPodStatus | None: ...
     def set_container_readiness(self, pod_uid: str, container_id: str, ready: bool) -> None: ...
     def set_container_startup(self, pod_uid: str, container_id: str, started: bool) -> None: ...
     def remove_orphaned_statuses(self, pod_uids: set[str]) -> None: ...
@@ -94,17 +101,17 @@ class StatusManager(Protocol):
 class StatusGenerator(Protocol):
     """kubelet_pods.go:generateAPIPodStatus. Pure but for its collaborators' current answers."""
 
-    def generate_api_pod_status(self, pod: Object, pod_status: PodStatus, pod_is_terminal: bool) -> Object: ...
+    def generate_api_pod_status(self, pod: Pod, pod_status: PodStatus, pod_is_terminal: bool) -> APIPodStatus: ...
 
 
 class ProbeManager(Protocol):
     """prober/prober_manager.go."""
 
-    def add_pod(self, pod: Object) -> None: ...
-    def stop_liveness_and_startup(self, pod: Object) -> None: ...
-    def remove_pod(self, pod: Object) -> None: ...
+    def add_pod(self, pod: Pod) -> None: ...
+    def stop_liveness_and_startup(self, pod: Pod) -> None: ...
+    def remove_pod(self, pod: Pod) -> None: ...
     def cleanup_pods(self, desired_uids: set[str]) -> None: ...
-    def update_pod_status(self, pod: Object, status: Object) -> None:
+    def update_pod_status(self, pod: Pod, status: APIPodStatus) -> None:
         """Fill `ready` and `started` of the container statuses in place."""
         ...
 
@@ -118,11 +125,11 @@ class ProbeManager(Protocol):
 class VolumeManager(Protocol):
     """volumemanager/volume_manager.go."""
 
-    def prepare(self, pod: Object) -> None:
+    def prepare(self, pod: Pod) -> None:
         """Start what the Pod's volumes need from the API (token, ConfigMaps) before its worker asks; never blocks."""
         ...
 
-    async def wait_for_attach_and_mount(self, pod: Object) -> None:
+    async def wait_for_attach_and_mount(self, pod: Pod) -> None:
         """Called at every sync; quick when everything is mounted, and refreshes what has changed meanwhile.
 
         Each failing volume gets its own FailedMount Event. Raises VolumeError after 2 m 3 s with the text that follows
@@ -131,7 +138,7 @@ class VolumeManager(Protocol):
         ...
 
     def mounts(
-        self, pod: Object, container: Object, pod_ips: tuple[str, ...], *, attempt: int = 0
+        self, pod: Pod, container: Container, pod_ips: tuple[str, ...], *, attempt: int = 0
     ) -> tuple[Mount, ...]:
         """Bind mounts for one container: volumeMounts, /etc/hosts, /etc/hostname, resolv.conf, the termination log.
 
@@ -140,19 +147,19 @@ class VolumeManager(Protocol):
         """
         ...
 
-    def dns_config(self, pod: Object) -> DNSConfig:
+    def dns_config(self, pod: Pod) -> DNSConfig:
         """For PodSandboxConfig, by dnsPolicy and dnsConfig (network/dns/dns.go)."""
         ...
 
-    def hostname(self, pod: Object) -> str:
+    def hostname(self, pod: Pod) -> str:
         """For PodSandboxConfig (kubelet_pods.go:GeneratePodHostNameAndDomain)."""
         ...
 
-    def owners_can_be_mapped(self, pod: Object) -> bool:
+    def owners_can_be_mapped(self, pod: Pod) -> bool:
         """Whether all volumes are on the node's own file systems, not the machine's. Only when they are mounted."""
         ...
 
-    async def wait_for_unmount(self, pod: Object) -> None: ...
+    async def wait_for_unmount(self, pod: Pod) -> None: ...
     async def remove_orphans(self, known_uids: set[str]) -> None: ...
     def read_termination_message(self, pod_uid: str, container_name: str, attempt: int) -> str: ...
 
@@ -176,14 +183,20 @@ class ImagePullError(Exception):
 class ImageManager(Protocol):
     """images/image_manager.go; emits all Events of node-semantics 15 itself, `Error: ErrImagePull` included."""
 
-    async def ensure_image_exists(self, pod: Object, container: Object) -> Image: ...
+    async def ensure_image_exists(self, pod: Pod, container: Container) -> Image: ...
 
 
 class EventRecorder(Protocol):
     """client-go record.EventRecorder; `lastcall.client.events.EventRecorder` is the real one."""
 
     def event(
-        self, obj: Object, event_type: Literal["Normal", "Warning"], reason: str, message: str, *, field_path: str = ""
+        self,
+        obj: AnyObject,
+        event_type: Literal["Normal", "Warning"],
+        reason: str,
+        message: str,
+        *,
+        field_path: str = "",
     ) -> None:
         """`obj` needs kind, apiVersion and metadata; never blocks. `field_path` like `spec.containers{web}`."""
         ...

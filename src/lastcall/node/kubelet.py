@@ -3,12 +3,15 @@
 Nothing here waits: every handler tells a worker and returns. The parts that take time are tasks of their own.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, cast
 
-from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
-from lastcall.api.pods.spec import pod_key
+from lastcall.api.meta import is_terminating, resource_version_of, uid_of
+from lastcall.api.pods.spec import StatusField, pod_key
 from lastcall.client.events import tell_of_fault
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.node.admission.decide import (
@@ -30,6 +33,11 @@ from lastcall.node.shutdown.decide import NOT_READY
 from lastcall.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.timeline import kinds
 from lastcall.world import walls
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 RULES = "pkg/kubelet/kubelet.go"
 RUNTIME_RETRY_SECONDS = 1.0
@@ -116,13 +124,13 @@ class Kubelet:
 
     # -- what the server asks ---------------------------------------------------------------------------------------
 
-    def get_pods(self) -> list[Object]:
+    def get_pods(self) -> list[Pod]:
         return self.parts.pods.get_pods()
 
-    def get_pod_by_name(self, namespace: str, name: str) -> Object | None:
+    def get_pod_by_name(self, namespace: str, name: str) -> Pod | None:
         return self.parts.pods.get_pod_by_name(namespace, name)
 
-    def get_pod_status(self, uid: str) -> Object | None:
+    def get_pod_status(self, uid: str) -> APIPodStatus | None:
         return self.parts.statuses.get_pod_status(uid)
 
     def handle_file_updates(self, updates: PodUpdates) -> None:
@@ -144,7 +152,7 @@ class Kubelet:
     # -- the sync loop's handlers -------------------------------------------------------------------------------------
 
     def handle_updates(self, updates: PodUpdates) -> None:
-        handlers: dict[Operation, Callable[[list[Object]], None]] = {
+        handlers: dict[Operation, Callable[[list[Pod]], None]] = {
             Operation.REMOVE: self.handle_pod_removes,
             Operation.ADD: self.handle_pod_additions,
             Operation.UPDATE: self.handle_pod_updates,
@@ -155,12 +163,12 @@ class Kubelet:
             if pods:
                 handlers[operation](pods)
 
-    def handle_pod_additions(self, pods: list[Object]) -> None:
+    def handle_pod_additions(self, pods: list[Pod]) -> None:
         """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
         in_order = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         self._each(in_order, self._handle_pod_addition)
 
-    def _each(self, pods: Iterable[Object], handle: Callable[[Object], None]) -> None:
+    def _each(self, pods: Iterable[Pod], handle: Callable[[Pod], None]) -> None:
         """A turn for each: one that fails is tried again by housekeeping, and keeps no other from its own."""
         for pod in pods:
             with walls.Turn("kubelet pod", pod_key(pod)) as turn:
@@ -168,7 +176,7 @@ class Kubelet:
             if turn.error is not None:
                 tell_of_fault(self.parts.events, pod, turn.error)
 
-    def _handle_pod_addition(self, pod: Object) -> None:
+    def _handle_pod_addition(self, pod: Pod) -> None:
         if is_mirror_pod(pod):
             self._handle_mirror(pod)
             return
@@ -185,7 +193,7 @@ class Kubelet:
             self._admitted(pod)
         self._start(pod)
 
-    def _admitted(self, pod: Object) -> None:
+    def _admitted(self, pod: Pod) -> None:
         self._given.recorder.record(
             kinds.POD_ADMITTED,
             pod_uid=uid_of(pod),
@@ -195,15 +203,15 @@ class Kubelet:
         if not is_terminating(pod):
             self._given.volumes.prepare(pod)
 
-    def _start(self, pod: Object) -> None:
+    def _start(self, pod: Pod) -> None:
         self.parts.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
         self._watch_deadline(pod)
 
-    def handle_pod_updates(self, pods: list[Object]) -> None:
+    def handle_pod_updates(self, pods: list[Pod]) -> None:
         """kubelet.go:HandlePodUpdates: both UPDATE and DELETE."""
         self._each(pods, self._handle_pod_update)
 
-    def _handle_pod_update(self, pod: Object) -> None:
+    def _handle_pod_update(self, pod: Pod) -> None:
         if is_mirror_pod(pod):
             self._handle_mirror(pod)
             return
@@ -213,11 +221,11 @@ class Kubelet:
         self.parts.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
         self._watch_deadline(pod)
 
-    def handle_pod_removes(self, pods: list[Object]) -> None:
+    def handle_pod_removes(self, pods: list[Pod]) -> None:
         """kubelet.go:HandlePodRemoves: the object is gone, so is its right to run."""
         self._each(pods, self._handle_pod_remove)
 
-    def _handle_pod_remove(self, pod: Object) -> None:
+    def _handle_pod_remove(self, pod: Pod) -> None:
         self.parts.pods.remove_pod(pod)
         if is_mirror_pod(pod):
             self._sync_static_pod_of(pod)
@@ -226,23 +234,23 @@ class Kubelet:
         self.parts.deadline_queue.forget(uid_of(pod))
         self.parts.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
-    def handle_pod_reconcile(self, pods: list[Object]) -> None:
+    def handle_pod_reconcile(self, pods: list[Pod]) -> None:
         """kubelet.go:HandlePodReconcile: the status differs. Never kills; readiness gates need another look."""
         self._each(pods, self._handle_pod_reconcile)
 
-    def _handle_pod_reconcile(self, pod: Object) -> None:
+    def _handle_pod_reconcile(self, pod: Pod) -> None:
         self.parts.pods.add_pod(pod)
         if not is_mirror_pod(pod) and pod["spec"].get("readinessGates"):
             self.parts.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
 
-    def _handle_mirror(self, mirror: Object) -> None:
+    def _handle_mirror(self, mirror: Pod) -> None:
         """A mirror is no Pod of its own: its static Pod has another look at it, and its status is written to it."""
         self.parts.pods.add_pod(mirror)
         pod = self._sync_static_pod_of(mirror)
         if pod is not None:
             self.parts.statuses.mirror_changed(uid_of(pod))
 
-    def _sync_static_pod_of(self, mirror: Object) -> Object | None:
+    def _sync_static_pod_of(self, mirror: Pod) -> Pod | None:
         pod = self.parts.pods.static_pod_of(mirror)
         if pod is not None and self.parts.workers.state_of(uid_of(pod)) is not State.UNKNOWN:  # it was not rejected
             self.parts.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
@@ -279,7 +287,7 @@ class Kubelet:
 
     # -- admission ----------------------------------------------------------------------------------------------------
 
-    def active_pods(self) -> list[Object]:
+    def active_pods(self) -> list[Pod]:
         """Pods that hold resources (kubelet_pods.go:filterOutInactivePods)."""
         return [
             pod
@@ -293,11 +301,11 @@ class Kubelet:
         """Of Pods that run or are about to: their images are needed, be there a container of them yet or not."""
         return [container.get("image", "") for pod in self.active_pods() for container in all_containers_of(pod)]
 
-    def own_node(self) -> Object:
+    def own_node(self) -> Node:
         """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""
         config = self._given.config
-        registered: Object = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
-        return self.parts.own_node.get("", config.node_name) or registered
+        registered: Node = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
+        return cast("Node | None", self.parts.own_node.get("", config.node_name)) or registered
 
     def made_room(self, uid: str) -> None:
         """The victims of a critical Pod have ended."""
@@ -306,7 +314,7 @@ class Kubelet:
             self._admitted(current)
             self._start(current)
 
-    def _reject_pod(self, pod: Object, rejection: Rejection) -> None:
+    def _reject_pod(self, pod: Pod, rejection: Rejection) -> None:
         """kubelet.go:rejectPod."""
         self.parts.events.event(pod, "Warning", rejection.reason, rejection.message)
         message = f"Pod was rejected: {rejection.message}"
@@ -323,13 +331,14 @@ class Kubelet:
     def reported_restarts(self, pod_uid: str, name: str) -> int:
         """How often the status says that a container was restarted."""
         status = self.parts.statuses.get_pod_status(pod_uid) or {}
+        field_name: StatusField
         for field_name in ("initContainerStatuses", "containerStatuses"):
             for container in status.get(field_name) or []:
                 if container["name"] == name:
                     return int(container.get("restartCount") or 0)
         return 0
 
-    def _watch_deadline(self, pod: Object) -> None:
+    def _watch_deadline(self, pod: Pod) -> None:
         left = self.parts.deadline.seconds_left(pod)
         if left is not None and left > 0:
             self.parts.deadline_queue.enqueue(uid_of(pod), left)

@@ -3,6 +3,8 @@
 Sources: kubelet_node_status.go, nodestatus/setters.go, component-helpers apimachinery/lease.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import os
@@ -10,6 +12,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from lastcall import __version__
 from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
@@ -21,6 +24,10 @@ from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.meta import OwnerReference
+    from lastcall.api.types.node import Lease, Node, NodeCondition, NodeStatus, NodeSystemInfo
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +94,7 @@ def node_labels(config: NodeConfig) -> dict[str, str]:
     }
 
 
-def node_object(config: NodeConfig, moment: str, not_ready: str, info: dict[str, str]) -> Object:
+def node_object(config: NodeConfig, moment: str, not_ready: str, info: NodeSystemInfo) -> Node:
     """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
     return {
         "apiVersion": "v1",
@@ -129,10 +136,10 @@ def node_status(
     config: NodeConfig,
     moment: str,
     not_ready: str,
-    info: dict[str, str],
-    old: Object,
+    info: NodeSystemInfo,
+    old: NodeStatus,
     pressures: Collection[str] = (),
-) -> Object:
+) -> NodeStatus:
     """The Node's status; transition times are kept from `old` where a condition has not changed."""
     conditions = [
         *((name, str(name in pressures), *words[name in pressures][:2]) for name, words in PRESSURES.items()),
@@ -140,9 +147,9 @@ def node_status(
         if not_ready
         else ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     ]
-    before = {condition.get("type"): condition for condition in old.get("conditions") or []}
+    before = {condition["type"]: condition for condition in old.get("conditions") or []}
     own = {type_ for type_, *_ in conditions}
-    made: list[Object] = [condition for type_, condition in before.items() if type_ not in own]
+    made: list[NodeCondition] = [condition for type_, condition in before.items() if type_ not in own]
     for type_, status, reason, message in conditions:
         same = before.get(type_, {}).get("status") == status
         made.append(
@@ -168,7 +175,7 @@ def node_status(
     }
 
 
-def node_info(config: NodeConfig, system_uuid: str) -> dict[str, str]:
+def node_info(config: NodeConfig, system_uuid: str) -> NodeSystemInfo:
     """`status.nodeInfo` of this machine. Identities of the machine itself are not given away."""
     uname = os.uname()
     version = f"v{config.kubernetes_version.removeprefix('v')}"
@@ -235,16 +242,16 @@ class NodeStatusManager:
         self._pressures = pressures
         self._events = events
         self._info = node_info(config, config.system_uuid or world.new_uid())
-        self._node: Object = {}
+        self._node: Node = {}
         self._reported_ns = 0
         self._wanted = asyncio.Event()
 
     @property
-    def node(self) -> Object:
+    def node(self) -> Node:
         """The Node as last seen; `{}` before `register`."""
         return self._node
 
-    async def register(self) -> Object:
+    async def register(self) -> Node:
         """Create or take over the Node object; tries until it works. Ready at once when `not_ready()` is ""."""
         delay = RETRY_SECONDS
         while True:
@@ -269,13 +276,14 @@ class NodeStatusManager:
         Asked each time, for others write it, too: a node that was thought lost says that it is Ready.
         Source: kubelet_node_status.go:tryUpdateNodeStatus.
         """
-        self._node = await self._client.get(NODES, self._config.name)
-        old: Object = self._node.get("status") or {}
+        self._node = cast("Node", await self._client.get(NODES, self._config.name))
+        old: NodeStatus = self._node.get("status") or {}
         fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old, self._pressures())
         self._tell_changes(old, fresh)
         if not force and _without_heartbeats(fresh) == _without_heartbeats(old):
             return
-        self._node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
+        answer = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
+        self._node = cast("Node", answer)
         self._reported_ns = self._world.clock.monotonic_ns()
 
     def update_soon(self) -> None:
@@ -293,7 +301,7 @@ class NodeStatusManager:
                 raise
             await self._client.create(LEASES, self._lease(renewed), LEASE_NAMESPACE)
 
-    async def _try_register(self) -> Object:
+    async def _try_register(self) -> Node:
         wanted = node_object(self._config, self._now(), self._not_ready(), self._info)
         try:
             node = await self._client.create(NODES, wanted)
@@ -304,19 +312,19 @@ class NodeStatusManager:
             labels = wanted["metadata"]["labels"]
             if any(node["metadata"].get("labels", {}).get(key) != value for key, value in labels.items()):
                 node = await self._client.patch(NODES, self._config.name, {"metadata": {"labels": labels}})
-        old: Object = node.get("status") or {}
+        old: NodeStatus = node.get("status") or {}
         before: str = (old.get("nodeInfo") or {}).get("bootID", "")
         fresh = node_status(self._config, self._now(), self._not_ready(), self._info, old)
         if _without_heartbeats(fresh) != _without_heartbeats(old):
             node = await self._client.patch(NODES, self._config.name, {"status": fresh}, subresource="status")
             self._notice_reboot(before)
-        return node
+        return cast("Node", node)
 
-    def _tell_changes(self, old: Object, fresh: Object) -> None:
+    def _tell_changes(self, old: NodeStatus, fresh: NodeStatus) -> None:
         """kubelet_node_status.go:recordNodeStatusEvent, when a pressure or Ready came or went."""
-        before = {each.get("type"): each.get("status") for each in old.get("conditions") or []}
+        before = {each["type"]: each.get("status") for each in old.get("conditions") or []}
         for condition in fresh["conditions"]:
-            type_, status = condition.get("type"), condition.get("status")
+            type_, status = condition["type"], condition["status"]
             reasons = _EVENTS.get(type_)
             if reasons and before.get(type_, status) != status and self._events is not None:
                 name, reason = self._config.name, reasons[status == "True"]
@@ -367,8 +375,13 @@ class NodeStatusManager:
                 lost = True
             await self._world.clock.sleep(RENEW_INTERVAL)
 
-    def _lease(self, renewed: str) -> Object:
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(self._node), "uid": uid_of(self._node)}
+    def _lease(self, renewed: str) -> Lease:
+        owner: OwnerReference = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": name_of(self._node),
+            "uid": uid_of(self._node),
+        }
         return {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
@@ -384,7 +397,7 @@ class NodeStatusManager:
         return rfc3339(now(self._world.clock))
 
 
-def _without_heartbeats(status: Object) -> Object:
+def _without_heartbeats(status: NodeStatus) -> Object:
     plain = copy_object(status)
     for condition in plain.get("conditions") or []:
         condition.pop("lastHeartbeatTime", None)

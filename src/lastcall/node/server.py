@@ -4,6 +4,8 @@ Whoever connects needs a client certificate of the cluster's authority (the TLS 
 allowed organizations: the API server's `kube-apiserver-kubelet-client`, not a node's own.
 """
 
+from __future__ import annotations
+
 import asyncio
 import socket
 import ssl
@@ -12,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.api.text.go_notation import go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.api.text.times import later, parse_rfc3339
@@ -27,13 +29,16 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
 
 class ServedPods(Protocol):
     """What the endpoint may know of the node's Pods."""
 
-    def get_pod_by_name(self, namespace: str, name: str) -> Object | None: ...
-    def get_pods(self) -> Sequence[Object]: ...
-    def get_pod_status(self, uid: str) -> Object | None: ...
+    def get_pod_by_name(self, namespace: str, name: str) -> Pod | None: ...
+    def get_pods(self) -> Sequence[Pod]: ...
+    def get_pod_status(self, uid: str) -> APIPodStatus | None: ...
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -66,7 +71,7 @@ class KubeletServer:
         self._healthy = healthy
         self._names = names
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> "web.AppRunner":
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> web.AppRunner:
         """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
 
         Without `tls` (tests on loopback) nobody is authenticated.
@@ -88,7 +93,7 @@ class KubeletServer:
         finally:
             await runner.cleanup()
 
-    async def _serve(self, listening: socket.socket, tls: ssl.SSLContext | None) -> "web.AppRunner":
+    async def _serve(self, listening: socket.socket, tls: ssl.SSLContext | None) -> web.AppRunner:
         from aiohttp import web
 
         from lastcall.streaming.upgrade import LONGEST_HEADER
@@ -102,7 +107,7 @@ class KubeletServer:
         await web.SockSite(runner, listening, ssl_context=tls).start()
         return runner
 
-    def _application(self, *, authenticate: bool) -> "web.Application":
+    def _application(self, *, authenticate: bool) -> web.Application:
         from aiohttp import web
 
         from lastcall.node.streaming.endpoints import StreamingEndpoints
@@ -126,18 +131,18 @@ class KubeletServer:
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._container_logs)
         return app
 
-    def _is_allowed(self, request: "web.Request") -> bool:
+    def _is_allowed(self, request: web.Request) -> bool:
         certificate = request.transport.get_extra_info("peercert") if request.transport else None
         subject = [pair for group in (certificate or {}).get("subject", ()) for pair in group]
         return any(key == "organizationName" and value in self._allowed for key, value in subject)
 
-    async def _healthz(self, request: "web.Request") -> "web.Response":
+    async def _healthz(self, request: web.Request) -> web.Response:
         from aiohttp import web
 
         problem = await self._healthy() if self._healthy else ""
         return web.Response(text=problem or "ok", status=500 if problem else 200)
 
-    async def _list_pods(self, request: "web.Request") -> "web.Response":
+    async def _list_pods(self, request: web.Request) -> web.Response:
         import orjson
         from aiohttp import web
 
@@ -148,7 +153,7 @@ class KubeletServer:
         body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
         return web.Response(body=orjson.dumps(body), content_type="application/json")
 
-    async def _container_logs(self, request: "web.Request") -> "web.StreamResponse":
+    async def _container_logs(self, request: web.Request) -> web.StreamResponse:
         """Source: server.go:getContainerLogs."""
         from aiohttp import web
 
@@ -193,7 +198,7 @@ class KubeletServer:
             await response.write_eof()
         return response
 
-    def _log_options(self, request: "web.Request") -> tuple[LogOptions, bool]:
+    def _log_options(self, request: web.Request) -> tuple[LogOptions, bool]:
         """Raises ValueError with a text that names the parameter."""
         query = request.query
         numbers: dict[str, int | None] = {}

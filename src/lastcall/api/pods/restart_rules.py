@@ -3,12 +3,12 @@
 Source: pkg/api/v1/pod/util.go (ContainerShouldRestart, IsContainerRestartable, AllContainersCouldRestart).
 """
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject, Object
 
 RESTART_ALL = "RestartAllContainers"
 
 
-def matching_rule(container: Object, exit_code: int) -> Object | None:
+def matching_rule(container: AnyObject, exit_code: int) -> Object | None:
     """The first of the container's rules that this exit matches; they count only beside a policy of its own."""
     if not container.get("restartPolicy"):
         return None
@@ -21,12 +21,12 @@ def matching_rule(container: Object, exit_code: int) -> Object | None:
     return None
 
 
-def restarts_by_rule(container: Object, exit_code: int) -> bool:
+def restarts_by_rule(container: AnyObject, exit_code: int) -> bool:
     """Whether it is one of the container's own rules that starts it again after this exit, or all containers."""
     return (matching_rule(container, exit_code) or {}).get("action") in ("Restart", RESTART_ALL)
 
 
-def container_should_restart(container: Object, pod: Object, exit_code: int) -> bool:
+def container_should_restart(container: AnyObject, pod: AnyObject, exit_code: int) -> bool:
     """Whether the restart policies want a new instance after this exit (ContainerShouldRestart)."""
     rule = matching_rule(container, exit_code)
     if rule is not None:
@@ -35,7 +35,7 @@ def container_should_restart(container: Object, pod: Object, exit_code: int) -> 
     return bool(policy == "Always" or (policy == "OnFailure" and exit_code != 0))
 
 
-def is_container_restartable(container: Object, pod: Object) -> bool:
+def is_container_restartable(container: AnyObject, pod: AnyObject) -> bool:
     """Whether there is an exit after which it is started again (IsContainerRestartable)."""
     policy = container.get("restartPolicy")
     if not policy:
@@ -44,7 +44,7 @@ def is_container_restartable(container: Object, pod: Object) -> bool:
     return policy != "Never" or any(rule.get("action") == "Restart" for rule in rules)
 
 
-def all_containers_could_restart(pod: Object) -> bool:
+def all_containers_could_restart(pod: AnyObject) -> bool:
     """Whether an exit of some container may restart all of them (AllContainersCouldRestart)."""
     spec = pod["spec"]
     return any(

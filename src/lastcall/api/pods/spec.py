@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.meta import AnyObject, Object, name_of, namespace_of, uid_of
 
 QOSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 ContainerGroup = Literal["initContainers", "containers", "ephemeralContainers"]
+StatusField = Literal["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
 _COMPUTE = ("cpu", "memory")
 
 
-def all_containers(pod: Object, *, ephemeral: bool = True) -> Iterator[tuple[ContainerGroup, Object]]:
+def all_containers(pod: AnyObject, *, ephemeral: bool = True) -> Iterator[tuple[ContainerGroup, Object]]:
     """Every container of the spec with the list it stands in: init, then application, then ephemeral ones."""
     spec = pod.get("spec") or {}
     groups: tuple[ContainerGroup, ...] = ("initContainers", "containers", "ephemeralContainers")
@@ -19,22 +20,22 @@ def all_containers(pod: Object, *, ephemeral: bool = True) -> Iterator[tuple[Con
             yield group, container
 
 
-def is_restartable_init(container: Object) -> bool:
+def is_restartable_init(container: AnyObject) -> bool:
     """True for a sidecar: an init container with restartPolicy Always. (`podutil.IsRestartableInitContainer`)"""
     return container.get("restartPolicy") == "Always"
 
 
-def pod_key(pod: Object) -> str:
+def pod_key(pod: AnyObject) -> str:
     """`namespace/name`."""
     return f"{namespace_of(pod)}/{name_of(pod)}"
 
 
-def pod_ref_text(pod: Object) -> str:
+def pod_ref_text(pod: AnyObject) -> str:
     """`name_namespace(uid)`, as the kubelet's messages name a Pod. (`format.Pod`)"""
     return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
 
 
-def qos_class(pod: Object) -> QOSClass:
+def qos_class(pod: AnyObject) -> QOSClass:
     """Computed from the resources of the (defaulted) spec. (`pkg/apis/core/v1/helper/qos:ComputePodQOS`)"""
     from lastcall.api.quantity import is_positive, parse_quantity  # front does without
 
@@ -68,7 +69,7 @@ def qos_class(pod: Object) -> QOSClass:
     return "Burstable"
 
 
-def get_condition(status: Object, condition_type: str) -> Object | None:
+def get_condition(status: AnyObject, condition_type: str) -> Object | None:
     """The entry of `status.conditions` with this type."""
     condition: Object
     for condition in status.get("conditions") or ():
@@ -77,7 +78,7 @@ def get_condition(status: Object, condition_type: str) -> Object | None:
     return None
 
 
-def set_condition(status: Object, condition: Object, now: str) -> bool:
+def set_condition(status: Object, condition: AnyObject, now: str) -> bool:
     """Put `condition` into `status.conditions`, in place; True when something changed.
 
     `now` (RFC 3339) becomes `lastTransitionTime` when the condition is new or its `status` changed, otherwise the old
@@ -96,16 +97,16 @@ def set_condition(status: Object, condition: Object, now: str) -> bool:
     return True
 
 
-def is_pod_ready(pod: Object) -> bool:
+def is_pod_ready(pod: AnyObject) -> bool:
     """The Ready condition is True."""
     condition = get_condition(pod.get("status") or {}, "Ready")
     return condition is not None and condition.get("status") == "True"
 
 
-def is_pod_terminal(pod: Object) -> bool:
+def is_pod_terminal(pod: AnyObject) -> bool:
     """The phase is Succeeded or Failed. (`podutil.IsPodTerminal`)"""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def is_mirror_pod(pod: Object) -> bool:
+def is_mirror_pod(pod: AnyObject) -> bool:
     return "kubernetes.io/config.mirror" in ((pod.get("metadata") or {}).get("annotations") or {})

@@ -5,14 +5,20 @@ as few Guaranteed Pods as possible, then as few Burstable ones; within a class t
 two equally near the one that asks for less.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.disruption import disruption_target
-from lastcall.api.meta import Object
 from lastcall.node.admission.decide import Shortage, request_of
 from lastcall.node.pods.spec import get_pod_qos, is_mirror_pod, is_static_pod
 from lastcall.node.status.conditions import set_pod_condition
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 TERMINATION_BY_KUBELET = "TerminationByKubelet"
@@ -32,28 +38,28 @@ class NoVictims(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    best_effort: list[Object]
-    burstable: list[Object]
-    guaranteed: list[Object]
+    best_effort: list[Pod]
+    burstable: list[Pod]
+    guaranteed: list[Pod]
 
 
-def priority_of(pod: Object) -> int:
+def priority_of(pod: Pod) -> int:
     return int(pod["spec"].get("priority") or 0)
 
 
-def is_critical_pod(pod: Object) -> bool:
+def is_critical_pod(pod: Pod) -> bool:
     """Static Pods, mirrors, and Pods of a system-critical priority."""
     return is_static_pod(pod) or is_mirror_pod(pod) or priority_of(pod) >= SYSTEM_CRITICAL_PRIORITY
 
 
-def is_preemptable(preemptor: Object, preemptee: Object) -> bool:
+def is_preemptable(preemptor: Pod, preemptee: Pod) -> bool:
     if is_critical_pod(preemptor) and not is_critical_pod(preemptee):
         return True
-    priorities = [pod["spec"].get("priority") for pod in (preemptor, preemptee)]
-    return None not in priorities and priorities[0] > priorities[1]
+    own, other = preemptor["spec"].get("priority"), preemptee["spec"].get("priority")
+    return own is not None and other is not None and own > other
 
 
-def pods_to_preempt(preemptor: Object, pods: Iterable[Object], shortages: Sequence[Shortage]) -> list[Object]:
+def pods_to_preempt(preemptor: Pod, pods: Iterable[Pod], shortages: Sequence[Shortage]) -> list[Pod]:
     """The victims in the order in which they end (getPodsToPreempt). Raises NoVictims."""
     needs = {shortage.resource: shortage.missing for shortage in shortages}
     classes = _by_qos([pod for pod in pods if is_preemptable(preemptor, pod)])
@@ -67,27 +73,27 @@ def pods_to_preempt(preemptor: Object, pods: Iterable[Object], shortages: Sequen
     return [*of_best_effort, *of_burstable, *of_guaranteed]
 
 
-def preempted_status(status: Object) -> None:
+def preempted_status(status: APIPodStatus) -> None:
     """What a victim's status says, in place."""
     status["phase"], status["reason"], status["message"] = "Failed", PREEMPTING, EVENT_MESSAGE
     set_pod_condition(status, disruption_target(TERMINATION_BY_KUBELET, CONDITION_MESSAGE))
 
 
-def _by_qos(pods: list[Object]) -> _Classes:
-    found: dict[str, list[Object]] = {"BestEffort": [], "Burstable": [], "Guaranteed": []}
+def _by_qos(pods: list[Pod]) -> _Classes:
+    found: dict[str, list[Pod]] = {"BestEffort": [], "Burstable": [], "Guaranteed": []}
     for pod in pods:
         found[get_pod_qos(pod)].append(pod)
     return _Classes(found["BestEffort"], found["Burstable"], found["Guaranteed"])
 
 
-def _without(needs: Needs, pods: Iterable[Object]) -> Needs:
+def _without(needs: Needs, pods: Iterable[Pod]) -> Needs:
     """What is still missing when those Pods are gone (admissionRequirementList.subtract)."""
     gone = list(pods)
     left = {resource: amount - sum(request_of(pod, resource) for pod in gone) for resource, amount in needs.items()}
     return {resource: amount for resource, amount in left.items() if amount > 0}
 
 
-def _nearest(pods: Sequence[Object], needs: Needs) -> list[Object]:
+def _nearest(pods: Sequence[Pod], needs: Needs) -> list[Pod]:
     """getPodsToPreemptByDistance."""
     left, chosen = list(pods), []
     while needs and left:
@@ -98,7 +104,7 @@ def _nearest(pods: Sequence[Object], needs: Needs) -> list[Object]:
     return chosen
 
 
-def _distance(pod: Object, needs: Needs) -> float:
+def _distance(pod: Pod, needs: Needs) -> float:
     """0: the Pod alone is enough; each resource it leaves wanting adds up to 1."""
     missing = ((amount, amount - request_of(pod, resource)) for resource, amount in needs.items())
     return sum((left / amount) ** 2 for amount, left in missing if left > 0)

@@ -1,13 +1,21 @@
 """Whether a Pod that was bound to this node may start on it (kubelet lifecycle/predicate.go:Admit)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api import scheduling
-from lastcall.api.meta import Object, annotations_of, labels_of
+from lastcall.api.meta import annotations_of, labels_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.node.pods.resources import pod_resources
 from lastcall.node.pods.spec import all_containers_of
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +26,17 @@ class Rejection:
     message: str
 
 
-AdmitHandler = Callable[[Object, list[Object]], Rejection | None]
+AdmitHandler = Callable[["Pod", "list[Pod]"], Rejection | None]
 """(pod, the other active Pods of the node) → why not, or None."""
 
 
-def matches_node(node: Callable[[], Object]) -> AdmitHandler:
+def matches_node(node: Callable[[], Node]) -> AdmitHandler:
     """The Pod's nodeSelector and required node affinity must match the node as it is now.
 
     `node()` answers the Node; one without labels is not known here, and the scheduler's word counts.
     """
 
-    def admit(pod: Object, others: list[Object]) -> Rejection | None:
+    def admit(pod: Pod, others: list[Pod]) -> Rejection | None:
         own = node()
         if not labels_of(own) or scheduling.matches_node(pod["spec"], own):
             return None
@@ -39,7 +47,7 @@ def matches_node(node: Callable[[], Object]) -> AdmitHandler:
     return admit
 
 
-def matches_os(pod: Object, others: list[Object]) -> Rejection | None:
+def matches_os(pod: Pod, others: list[Pod]) -> Rejection | None:
     """This is a Linux node (kubelet lifecycle/handlers.go:NewPodAdmitHandler … PodOSNotSupported)."""
     if ((pod["spec"].get("os") or {}).get("name") or "linux") == "linux":
         return None
@@ -55,7 +63,7 @@ def enforces_app_armor(host_has_it: bool) -> AdmitHandler:
     Source: kubelet lifecycle/handlers.go:NewAppArmorAdmitHandler, security/apparmor/validate.go, helpers.go:GetProfile.
     """
 
-    def admit(pod: Object, others: list[Object]) -> Rejection | None:
+    def admit(pod: Pod, others: list[Pod]) -> Rejection | None:
         running = (pod.get("status") or {}).get("phase", "Pending") != "Pending"
         if running or all(_app_armor(pod, each) in ("", "Unconfined") for each in all_containers_of(pod)):
             return None
@@ -65,7 +73,7 @@ def enforces_app_armor(host_has_it: bool) -> AdmitHandler:
     return admit
 
 
-def _app_armor(pod: Object, container: Object) -> str:
+def _app_armor(pod: Pod, container: Container) -> str:
     """The profile's type, "" for none: the container's, an older API's annotation, the Pod's."""
     for context in (container.get("securityContext") or {}, pod["spec"].get("securityContext") or {}):
         if profile := context.get("appArmorProfile"):
@@ -94,7 +102,7 @@ class Shortage:
         return _out_of(self.resource, self.wanted, self.used, self.capacity)
 
 
-def shortages(pod: Object, others: list[Object], allocatable: dict[str, str]) -> list[Shortage]:
+def shortages(pod: Pod, others: list[Pod], allocatable: dict[str, str]) -> list[Shortage]:
     """Every resource of which there is not enough for `pod` beside `others`."""
     found: list[Shortage] = []
     for resource in ("pods", "cpu", "memory"):
@@ -110,13 +118,13 @@ def shortages(pod: Object, others: list[Object], allocatable: dict[str, str]) ->
 def fits_node(allocatable: dict[str, str]) -> AdmitHandler:
     """CPU (millicores), memory (bytes) and the number of Pods must fit (`OutOfcpu`, `OutOfmemory`, `OutOfpods`)."""
 
-    def admit(pod: Object, others: list[Object]) -> Rejection | None:
+    def admit(pod: Pod, others: list[Pod]) -> Rejection | None:
         return next((shortage.rejection for shortage in shortages(pod, others, allocatable)), None)
 
     return admit
 
 
-def request_of(pod: Object, resource: str) -> int:
+def request_of(pod: Pod, resource: str) -> int:
     """What a Pod asks for: millicores of cpu, bytes of memory; each is one of the `pods`."""
     if resource == "pods":
         return 1

@@ -1,9 +1,12 @@
 """May a Pod run here? And if it is critical and does not fit: who ends for it? (kubelet.go:HandlePodAdditions)"""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, resource_version_of, uid_of
+from lastcall.api.meta import resource_version_of, uid_of
 from lastcall.node.admission.critical_pods import (
     EVENT_MESSAGE,
     NoVictims,
@@ -18,6 +21,9 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 
 class PodAdmission:
@@ -49,14 +55,14 @@ class PodAdmission:
         """It is not to start yet: its victims have not ended."""
         return uid in self._preempting
 
-    def decide(self, pod: Object, others: list[Object]) -> Rejection | None:
+    def decide(self, pod: Pod, others: list[Pod]) -> Rejection | None:
         """None: it may run, at once or, when `is_held`, later."""
         rejection = next((no for handler in self._handlers if (no := handler(pod, others)) is not None), None)
         if rejection is not None and is_critical_pod(pod) and rejection.reason.startswith("OutOf"):
             return self._make_room(pod, others)
         return rejection
 
-    def _make_room(self, pod: Object, others: list[Object]) -> Rejection | None:
+    def _make_room(self, pod: Pod, others: list[Pod]) -> Rejection | None:
         """A critical Pod does not fit: others are ended for it (preemption.go:HandleAdmissionFailure). Nothing waits.
 
         None: it is started once they have ended.
@@ -74,7 +80,7 @@ class PodAdmission:
         self._tasks.spawn(preempt, name=f"preempt for {uid_of(pod)}")
         return None
 
-    async def _preempt(self, pod: Object, victims: list[Object]) -> None:
+    async def _preempt(self, pod: Pod, victims: list[Pod]) -> None:
         uid = uid_of(pod)
         for victim in victims:
             self._recorder.record(

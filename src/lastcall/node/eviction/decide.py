@@ -3,12 +3,14 @@
 Source: pkg/kubelet/eviction/helpers.go and eviction_manager.go. Amounts are bytes, inodes or processes; times seconds.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from lastcall.api.disruption import disruption_target
-from lastcall.api.meta import Object
 from lastcall.api.quantity import Quantity, parse_quantity
 from lastcall.api.scheduling import NO_SCHEDULE, untolerated
 from lastcall.node.admission.critical_pods import TERMINATION_BY_KUBELET, is_critical_pod, priority_of
@@ -16,6 +18,10 @@ from lastcall.node.admission.decide import Rejection
 from lastcall.node.pods.resources import pod_resources
 from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_of, is_restartable_init_container
 from lastcall.node.status.conditions import set_pod_condition
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 REASON = "Evicted"
 IMMEDIATE_GRACE_SECONDS = 1
@@ -183,7 +189,7 @@ def _is_fresher(threshold: Threshold, seen: Observations, before: Observations) 
     return threshold.signal not in before or seen[threshold.signal].at > before[threshold.signal].at
 
 
-def admit_under_pressure(pod: Object, conditions: Sequence[str]) -> Rejection | None:
+def admit_under_pressure(pod: Pod, conditions: Sequence[str]) -> Rejection | None:
     """eviction_manager.go:Admit."""
     if not conditions or is_critical_pod(pod):
         return None
@@ -204,7 +210,7 @@ class FileUsage:
     bytes: int = 0
     inodes: int = 0
 
-    def __add__(self, other: "FileUsage") -> "FileUsage":
+    def __add__(self, other: FileUsage) -> FileUsage:
         return FileUsage(self.bytes + other.bytes, self.inodes + other.inodes)
 
 
@@ -250,7 +256,7 @@ Usages = Mapping[str, PodUsage]
 """By Pod UID."""
 
 
-def ranked(pods: Iterable[Object], usages: Usages, resource: str) -> list[Object]:
+def ranked(pods: Iterable[Pod], usages: Usages, resource: str) -> list[Pod]:
     """The Pods in the order in which they are evicted for `resource` (helpers.go:rank*Pressure).
 
     Memory and disk: Pods that use more than requested first, then the least priority, then those farthest above the
@@ -263,8 +269,8 @@ def ranked(pods: Iterable[Object], usages: Usages, resource: str) -> list[Object
 _Rank = tuple[int, ...]
 
 
-def _by_usage(resource: str, amount: Callable[[PodUsage], int | None]) -> Callable[[Object, PodUsage | None], _Rank]:
-    def rank(pod: Object, usage: PodUsage | None) -> _Rank:
+def _by_usage(resource: str, amount: Callable[[PodUsage], int | None]) -> Callable[[Pod, PodUsage | None], _Rank]:
+    def rank(pod: Pod, usage: PodUsage | None) -> _Rank:
         used = amount(usage) if usage is not None else None
         if used is None:  # what nobody knows anything of goes first
             return (0, 0, priority_of(pod), 0)
@@ -274,11 +280,11 @@ def _by_usage(resource: str, amount: Callable[[PodUsage], int | None]) -> Callab
     return rank
 
 
-def _by_processes(pod: Object, usage: PodUsage | None) -> _Rank:
+def _by_processes(pod: Pod, usage: PodUsage | None) -> _Rank:
     return (priority_of(pod), -usage.processes if usage is not None else 0)
 
 
-_RANKS: dict[str, Callable[[Object, PodUsage | None], _Rank]] = {
+_RANKS: dict[str, Callable[[Pod, PodUsage | None], _Rank]] = {
     "memory": _by_usage("memory", lambda usage: usage.memory),
     "ephemeral-storage": _by_usage("ephemeral-storage", lambda usage: usage.files.bytes),
     "inodes": _by_usage("inodes", lambda usage: usage.files.inodes),
@@ -286,7 +292,7 @@ _RANKS: dict[str, Callable[[Object, PodUsage | None], _Rank]] = {
 }
 
 
-def eviction_grace(threshold: Threshold, pod: Object, config: EvictionConfig) -> int:
+def eviction_grace(threshold: Threshold, pod: Pod, config: EvictionConfig) -> int:
     """Seconds."""
     if threshold.hard:
         return IMMEDIATE_GRACE_SECONDS
@@ -298,7 +304,7 @@ def eviction_grace(threshold: Threshold, pod: Object, config: EvictionConfig) ->
 
 
 def eviction_message(
-    pod: Object, usage: PodUsage | None, threshold: Threshold, met: Iterable[Threshold], seen: Observations
+    pod: Pod, usage: PodUsage | None, threshold: Threshold, met: Iterable[Threshold], seen: Observations
 ) -> str:
     """helpers.go:evictionMessage."""
     resource = SIGNALS[threshold.signal].resource
@@ -320,10 +326,10 @@ def eviction_message(
     return message
 
 
-def evicted_status(message: str, *, disruption: bool) -> Callable[[Object], None]:
+def evicted_status(message: str, *, disruption: bool) -> Callable[[APIPodStatus], None]:
     """Changes a status in place (eviction_manager.go:evictPod)."""
 
-    def change(status: Object) -> None:
+    def change(status: APIPodStatus) -> None:
         status["phase"], status["reason"], status["message"] = "Failed", REASON, message
         if disruption:
             set_pod_condition(status, disruption_target(TERMINATION_BY_KUBELET, message))
@@ -331,7 +337,7 @@ def evicted_status(message: str, *, disruption: bool) -> Callable[[Object], None
     return change
 
 
-def storage_violation(pod: Object, usage: PodUsage) -> str:
+def storage_violation(pod: Pod, usage: PodUsage) -> str:
     """What a Pod has exceeded of its own local storage, as its message says it; "" for nothing.
 
     Source: eviction_manager.go: emptyDirLimitEviction, podEphemeralStorageLimitEviction,
@@ -356,7 +362,7 @@ def storage_violation(pod: Object, usage: PodUsage) -> str:
     return ""
 
 
-def has_storage_limits(pod: Object) -> bool:
+def has_storage_limits(pod: Pod) -> bool:
     """Whether `storage_violation` could ever find something."""
     volumes = pod["spec"].get("volumes") or []
     if any((volume.get("emptyDir") or {}).get("sizeLimit") is not None for volume in volumes):
@@ -376,7 +382,7 @@ def _container_usage(usage: PodUsage | None, name: str, resource: str) -> int | 
     return (own.rootfs + own.logs).bytes if resource == "ephemeral-storage" else None
 
 
-def _request(pod: Object, resource: str) -> int:
+def _request(pod: Pod, resource: str) -> int:
     requests = pod_resources(pod).get("requests") or {}
     return parse_quantity(requests[resource]).whole if resource in requests else 0
 

@@ -4,17 +4,23 @@ Memory and processes of Pods come from control groups and so need a cluster that
 what is written is counted by walking the directories.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.cri.api import ContainerState, ContainerStatus, RuntimeService, RuntimeServiceError
 from lastcall.node.eviction.decide import ContainerUsage, FileUsage, Observation, Observations, PodUsage
 from lastcall.node.runtime.container_config import pod_log_directory
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 MAX_ENTRIES = 200_000
 """Of one tree; what is beyond them is not counted."""
@@ -47,7 +53,7 @@ class HostStats:
             seen["nodefs.inodesFree"] = seen["imagefs.inodesFree"] = inodes
         return seen
 
-    async def pod_usage(self, pods: Sequence[Object]) -> dict[str, PodUsage]:
+    async def pod_usage(self, pods: Sequence[Pod]) -> dict[str, PodUsage]:
         usages = {}
         for pod in pods:
             try:
@@ -56,7 +62,7 @@ class HostStats:
                 continue
         return usages
 
-    async def _usage_of(self, pod: Object) -> PodUsage:
+    async def _usage_of(self, pod: Pod) -> PodUsage:
         uid = uid_of(pod)
         newest: dict[str, ContainerStatus] = {}
         for container in await self._runtime.list_containers(uid):

@@ -3,11 +3,13 @@
 What the node and its Pods use comes through `NodeStats`, so that it can be simulated.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lastcall.api.meta import Object, resource_version_of, uid_of
+from lastcall.api.meta import resource_version_of, uid_of
 from lastcall.node.admission.critical_pods import is_critical_pod, priority_of
 from lastcall.node.admission.decide import Rejection
 from lastcall.node.eviction.decide import (
@@ -38,6 +40,9 @@ from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+
 log = logging.getLogger(__name__)
 
 MONITORING_SECONDS = 10.0
@@ -57,7 +62,7 @@ class NodeStats(Protocol):
         """By signal."""
         ...
 
-    async def pod_usage(self, pods: Sequence[Object]) -> dict[str, PodUsage]:
+    async def pod_usage(self, pods: Sequence[Pod]) -> dict[str, PodUsage]:
         """By UID."""
         ...
 
@@ -75,7 +80,7 @@ class EvictionManager:
         node_name: str,
         config: EvictionConfig,
         stats: NodeStats | None,
-        active_pods: Callable[[], Sequence[Object]],
+        active_pods: Callable[[], Sequence[Pod]],
         behaviour: Behaviour,
         reclaim: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
@@ -98,14 +103,14 @@ class EvictionManager:
         """MemoryPressure, DiskPressure, PIDPressure: those that hold."""
         return self._state.conditions
 
-    def admit(self, pod: Object, others: list[Object]) -> Rejection | None:
+    def admit(self, pod: Pod, others: list[Pod]) -> Rejection | None:
         """An `AdmitHandler`."""
         return admit_under_pressure(pod, self.conditions)
 
     async def run(self) -> None:
         """Look every 10 s; after an eviction as soon as its Pod is gone."""
         while self._stats is not None:
-            evicted: list[Object] = []
+            evicted: list[Pod] = []
             try:
                 evicted = await self.synchronize(self._stats)
             except Exception as error:
@@ -115,7 +120,7 @@ class EvictionManager:
             else:
                 await self._world.clock.sleep(MONITORING_SECONDS)
 
-    async def synchronize(self, stats: NodeStats) -> list[Object]:
+    async def synchronize(self, stats: NodeStats) -> list[Pod]:
         """One pass; answers the evicted Pods: any number for their own storage limits, else at most one."""
         seen = await stats.observe()
         before = self.conditions
@@ -152,9 +157,9 @@ class EvictionManager:
         stats: NodeStats,
         thresholds: Sequence[Threshold],
         seen: Observations,
-        pods: list[Object],
+        pods: list[Pod],
         usages: dict[str, PodUsage],
-    ) -> list[Object]:
+    ) -> list[Pod]:
         threshold = thresholds[0]
         resource = SIGNALS[threshold.signal].resource
         node = {"kind": "Node", "apiVersion": "", "metadata": {"name": self._node_name, "uid": self._node_name}}
@@ -173,7 +178,7 @@ class EvictionManager:
         return []
 
     async def _evict(
-        self, pod: Object, grace: int, message: str, rule: str, facts: dict[str, object], *, disruption: bool
+        self, pod: Pod, grace: int, message: str, rule: str, facts: dict[str, object], *, disruption: bool
     ) -> bool:
         """Whether it was; returns when its containers have stopped, or should have."""
         if is_critical_pod(pod):
@@ -202,7 +207,7 @@ class EvictionManager:
             log.warning("eviction manager: %s does not end in time", pod["metadata"]["name"])
         return True
 
-    async def _wait_for_cleanup(self, pods: Sequence[Object]) -> None:
+    async def _wait_for_cleanup(self, pods: Sequence[Pod]) -> None:
         deadline = monotonic(self._world.clock) + CLEANUP_SECONDS
         while monotonic(self._world.clock) < deadline:
             await self._world.clock.sleep(CLEANUP_LOOK_SECONDS)

@@ -3,12 +3,13 @@
 An image on the node is what the runtime has unpacked there: `ImageService.remove_image` gives that memory back.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.cri.api import Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder
 from lastcall.world import walls
@@ -16,6 +17,7 @@ from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
     from lastcall.node.eviction.manager import NodeStats
 
 PERIOD_SECONDS = 300.0
@@ -121,8 +123,8 @@ class ImageGCManager:
         runtime: RuntimeService,
         images: ImageService,
         events: EventRecorder,
-        node: Object,
-        stats: "NodeStats | None",
+        node: Node,
+        stats: NodeStats | None,
         policy: ImageGCPolicy = ImageGCPolicy(),
         names_in_use: Callable[[], Iterable[str]] = tuple,
         attempted: bool = True,
@@ -159,7 +161,7 @@ class ImageGCManager:
                 walls.caught("kubelet image garbage collection", "", error)
             await self._world.clock.sleep(PERIOD_SECONDS)
 
-    async def garbage_collect(self, stats: "NodeStats") -> None:
+    async def garbage_collect(self, stats: NodeStats) -> None:
         """One pass. Raises ImageGCError, RuntimeServiceError."""
         now = monotonic(self._world.clock)
         order = await self._in_eviction_order(now)

@@ -4,11 +4,13 @@ Every 60 s, as the kubelet does it; `collect_gone`, from housekeeping, removes w
 seconds after them instead: a container's files take memory here, not disk.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.node.garbage.decide import (
     GC_PERIOD_SECONDS,
@@ -23,6 +25,9 @@ from lastcall.node.logs.files import LogLinks, remove_log, remove_log_directory
 from lastcall.node.pods.runtime_pod import POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL
 from lastcall.world import walls
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
 
 UNKNOWN_STATE = "Container is in unknown state, try killing it before removal"
 
@@ -40,7 +45,7 @@ class ContainerGC:
         world: World,
         runtime: RuntimeService,
         events: EventRecorder,
-        node: Object,
+        node: Node,
         may_remove: Removable,
         has_ended: Removable,
         kill_unknown: Callable[[ContainerStatus, str], Awaitable[None]],

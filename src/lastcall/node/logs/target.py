@@ -1,22 +1,32 @@
 """Which container instance a log request means. Source: kubelet_pods.go:validateContainerLogStatus."""
 
-from lastcall.api.meta import Object, name_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import name_of
+from lastcall.api.pods.spec import StatusField
 from lastcall.api.text.go_notation import go_quote
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerState, ContainerStatus, PodStatus
 
 
 class LogsNotAvailable(Exception):
     """There is nothing to read; the text is for the user."""
 
 
-def log_container_id(pod: Object, status: Object, container: str, previous: bool) -> str:
+def log_container_id(pod: Pod, status: PodStatus, container: str, previous: bool) -> str:
     """The API's containerID whose log to read. Raises LogsNotAvailable."""
     where = f"{go_quote(container)} in pod {go_quote(name_of(pod))}"
-    found: Object | None = None
+    found: ContainerStatus | None = None
+    field: StatusField
     for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         found = found or next((c for c in status.get(field) or [] if c["name"] == container), None)
     if found is None:
         raise LogsNotAvailable(f"container {where} is not available")
-    state: Object = found.get("state") or {}
+    state: ContainerState = found.get("state") or {}
     last_id = str(((found.get("lastState") or {}).get("terminated") or {}).get("containerID") or "")
     if previous:
         if not last_id:

@@ -3,11 +3,18 @@
 Sources: pkg/kubelet/cm/pod_container_manager_linux.go, helpers_linux.go:ResourceConfigForPod.
 """
 
-from lastcall.api.meta import Object, uid_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.cri.api import LinuxContainerResources
 from lastcall.node.pods.resources import pod_resources
 from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_of
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 CPU_PERIOD = 100_000
 MIN_CPU_QUOTA = 1_000
@@ -18,7 +25,7 @@ DEFAULT_POD_PIDS_LIMIT = 4096
 """Processes and threads of one Pod. Kubernetes sets none by default; here a fork bomb would be on somebody's laptop."""
 
 
-def cgroup_parent(pod: Object) -> str:
+def cgroup_parent(pod: Pod) -> str:
     """`/kubepods/burstable/pod<uid>`; a Guaranteed Pod's has no level of its own (GetPodContainerName, cgroupfs)."""
     qos = get_pod_qos(pod)
     level = "" if qos == "Guaranteed" else f"/{qos.lower()}"
@@ -35,7 +42,7 @@ def cpu_quota(milli: int) -> int:
     return max(milli * CPU_PERIOD // 1000, MIN_CPU_QUOTA) if milli else 0
 
 
-def resource_config_for_pod(pod: Object, pod_pids_limit: int = 0) -> LinuxContainerResources:
+def resource_config_for_pod(pod: Pod, pod_pids_limit: int = 0) -> LinuxContainerResources:
     """Limits of the whole Pod: the sum, where every container has one. `pod_pids_limit` 0 is none."""
     qos = get_pod_qos(pod)
     unified = {"pids.max": str(pod_pids_limit)} if pod_pids_limit > 0 else {}
@@ -55,7 +62,7 @@ def resource_config_for_pod(pod: Object, pod_pids_limit: int = 0) -> LinuxContai
     )
 
 
-def declares_limits(pod: Object) -> bool:
+def declares_limits(pod: Pod) -> bool:
     """Whether any container asks for a CPU or memory limit."""
     return any(
         resource in ((container.get("resources") or {}).get("limits") or {})
@@ -64,7 +71,7 @@ def declares_limits(pod: Object) -> bool:
     )
 
 
-def _all_declare(pod: Object, resource: str) -> bool:
+def _all_declare(pod: Pod, resource: str) -> bool:
     containers = [*init_containers_of(pod), *containers_of(pod)]
     return all(
         parse_quantity(((container.get("resources") or {}).get("limits") or {}).get(resource, "0")).milli > 0

@@ -3,18 +3,32 @@
 Plain init containers run one after the other, so the greatest counts; sidecars run beside everything that follows.
 """
 
-from lastcall.api.meta import Object
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
 from lastcall.api.quantity import Quantity, parse_quantity
 from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, ResourceRequirements
+    from lastcall.api.types.pod import Pod
 
-def pod_resources(pod: Object) -> Object:
+
+Kind = Literal["limits", "requests"]
+
+
+def pod_resources(pod: Pod) -> ResourceRequirements:
     """`status.resources`: `requests` and `limits`, each only when not empty."""
-    resources = {kind: _aggregate(pod, kind) for kind in ("limits", "requests")}
-    return {kind: value for kind, value in resources.items() if value}
+    resources: ResourceRequirements = {}
+    kind: Kind
+    for kind in ("limits", "requests"):
+        if amounts := _aggregate(pod, kind):
+            resources[kind] = amounts
+    return resources
 
 
-def _aggregate(pod: Object, kind: str) -> dict[str, str]:
+def _aggregate(pod: Pod, kind: Kind) -> dict[str, str]:
     total: dict[str, Quantity] = {}
     for container in containers_of(pod):
         _add(total, container, kind)
@@ -35,7 +49,7 @@ def _aggregate(pod: Object, kind: str) -> dict[str, str]:
     return {name: str(value) for name, value in sorted(total.items())}
 
 
-def _add(total: dict[str, Quantity], container: Object, kind: str) -> None:
+def _add(total: dict[str, Quantity], container: Container, kind: Kind) -> None:
     for name, quantity in ((container.get("resources") or {}).get(kind) or {}).items():
         amount = parse_quantity(quantity)
         total[name] = total[name] + amount if name in total else amount

@@ -7,11 +7,20 @@ Sources: container/helpers.go (ShouldAllContainersRestart, AllContainersRestartC
 kuberuntime_manager.go:getContainersToReset, status/generate.go:GenerateAllContainersRestartingCondition.
 """
 
-from lastcall.api.meta import Object, is_terminating
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import is_terminating
 from lastcall.api.pods.restart_rules import RESTART_ALL, matching_rule
 from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.spec import containers_of, init_containers_of
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 CONDITION = "AllContainersRestarting"
 REASON = "RestartAllContainersStarted"
@@ -21,13 +30,13 @@ RESTARTING = "RestartingAllContainers"
 REMOVED = "The container is removed because RestartAllContainers in place"
 
 
-def is_restarting(status: Object) -> bool:
+def is_restarting(status: APIPodStatus) -> bool:
     """Whether a status of the API says that it is under way."""
     conditions = status.get("conditions") or []
     return any(each.get("type") == CONDITION and each.get("status") == "True" for each in conditions)
 
 
-def should_restart_all(pod: Object, pod_status: PodStatus, api_status: Object) -> bool:
+def should_restart_all(pod: Pod, pod_status: PodStatus, api_status: APIPodStatus) -> bool:
     """Under way already, or a container's exit asks for it. Nothing is restarted in a Pod that is being deleted."""
     if is_terminating(pod):
         return False
@@ -35,8 +44,8 @@ def should_restart_all(pod: Object, pod_status: PodStatus, api_status: Object) -
         return True
     reported = {
         status["name"]: status
-        for field in ("initContainerStatuses", "containerStatuses")
-        for status in api_status.get(field) or []
+        for statuses in (api_status.get("initContainerStatuses"), api_status.get("containerStatuses"))
+        for status in statuses or []
     }
     for container in (*init_containers_of(pod), *containers_of(pod)):
         if (found := pod_status.find(container["name"])) is not None:
@@ -49,17 +58,17 @@ def should_restart_all(pod: Object, pod_status: PodStatus, api_status: Object) -
     return False
 
 
-def _asks_for_all(container: Object, exit_code: int) -> bool:
+def _asks_for_all(container: Container, exit_code: int) -> bool:
     rule = matching_rule(container, exit_code)
     return rule is not None and rule.get("action") == RESTART_ALL
 
 
-def is_cleaned_up(pod: Object, pod_status: PodStatus) -> bool:
+def is_cleaned_up(pod: Pod, pod_status: PodStatus) -> bool:
     """The runtime has no record of an init or regular container any more."""
     return all(pod_status.find(each["name"]) is None for each in (*init_containers_of(pod), *containers_of(pod)))
 
 
-def containers_to_reset(pod: Object, pod_status: PodStatus) -> list[ContainerStatus]:
+def containers_to_reset(pod: Pod, pod_status: PodStatus) -> list[ContainerStatus]:
     """What has to go: regular, then init containers in the order of the spec (getContainersToReset).
 
     Those that asked for it come last, so that they still do if we die on the way.

@@ -1,11 +1,17 @@
 """A Pod as the runtime alone knows it (kubelet container/runtime.go:Pod), and the names a Pod has there."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from lastcall.api.meta import Object, name_of, namespace_of
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import name_of, namespace_of
 from lastcall.cri.api import ContainerStatus, PodSandboxState, PodSandboxStatus
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.spec import init_containers_of, is_restartable_init_container, is_terminal_phase
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 POD_NAME_LABEL = "io.kubernetes.pod.name"
 POD_NAMESPACE_LABEL = "io.kubernetes.pod.namespace"
@@ -32,7 +38,7 @@ class RunningPod:
     containers: tuple[ContainerStatus, ...] = ()
     sandboxes: tuple[PodSandboxStatus, ...] = ()
 
-    def to_api_pod(self) -> Object:
+    def to_api_pod(self) -> Pod:
         """A Pod object with names and images only (container/runtime.go:Pod.ToAPIPod)."""
         return {
             "apiVersion": "v1",
@@ -42,7 +48,7 @@ class RunningPod:
         }
 
 
-def pod_of_container(container: ContainerStatus) -> Object:
+def pod_of_container(container: ContainerStatus) -> Pod:
     """The Pod of a container as the runtime knows it, with this container alone."""
     labels = container.labels
     return RunningPod(
@@ -102,21 +108,21 @@ def make_pod_status(
     )
 
 
-def pod_full_name(pod: Object) -> str:
+def pod_full_name(pod: Pod) -> str:
     """`<name>_<namespace>`."""
     return f"{name_of(pod)}_{namespace_of(pod)}"
 
 
-def pod_phase(pod: Object) -> str:
+def pod_phase(pod: Pod) -> str:
     """`status.phase`, "" when there is none."""
     phase: str = (pod.get("status") or {}).get("phase", "")
     return phase
 
 
-def is_terminal(pod: Object) -> bool:
+def is_terminal(pod: Pod) -> bool:
     """True for phase Succeeded or Failed."""
     return is_terminal_phase(pod_phase(pod))
 
 
-def has_restartable_init_container(pod: Object) -> bool:
+def has_restartable_init_container(pod: Pod) -> bool:
     return any(is_restartable_init_container(c) for c in init_containers_of(pod))

@@ -3,50 +3,57 @@
 Sources: pkg/api/v1/pod/util.go, pkg/kubelet/types/pod_update.go.
 """
 
-from collections.abc import Iterator
-from typing import cast
+from __future__ import annotations
 
-from lastcall.api.meta import Object, annotations_of
-from lastcall.api.pods.spec import qos_class
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from lastcall.api.meta import annotations_of
+from lastcall.api.pods.spec import QOSClass, qos_class
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, ResourceRequirements
+    from lastcall.api.types.pod import Pod, PodSpec
+    from lastcall.api.types.scalars import Quantity
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
-def containers_of(pod: Object) -> list[Object]:
-    return cast(list[Object], pod["spec"].get("containers") or [])
+def containers_of(pod: Pod) -> list[Container]:
+    return pod["spec"].get("containers") or []
 
 
-def init_containers_of(pod: Object) -> list[Object]:
-    return cast(list[Object], pod["spec"].get("initContainers") or [])
+def init_containers_of(pod: Pod) -> list[Container]:
+    return pod["spec"].get("initContainers") or []
 
 
-def all_containers_of(pod: Object) -> Iterator[Object]:
+def all_containers_of(pod: Pod) -> Iterator[Container]:
     """Init, regular, then ephemeral containers."""
     yield from init_containers_of(pod)
     yield from containers_of(pod)
     yield from pod["spec"].get("ephemeralContainers") or []
 
 
-def find_container(pod: Object, name: str) -> Object | None:
+def find_container(pod: Pod, name: str) -> Container | None:
     return next((c for c in all_containers_of(pod) if c["name"] == name), None)
 
 
-def is_restartable_init_container(container: Object) -> bool:
+def is_restartable_init_container(container: Container) -> bool:
     """A native sidecar. Only meaningful for a member of `initContainers`."""
     return bool(container.get("restartPolicy") == "Always")
 
 
-def is_static_pod(pod: Object) -> bool:
+def is_static_pod(pod: Pod) -> bool:
     """The Pod came from a file or URL, not from the API server."""
     source = annotations_of(pod).get("kubernetes.io/config.source", "api")
     return source != "api"
 
 
-def is_mirror_pod(pod: Object) -> bool:
+def is_mirror_pod(pod: Pod) -> bool:
     return "kubernetes.io/config.mirror" in annotations_of(pod)
 
 
-def is_host_network_pod(pod: Object) -> bool:
+def is_host_network_pod(pod: Pod) -> bool:
     return bool(pod["spec"].get("hostNetwork"))
 
 
@@ -54,7 +61,7 @@ def is_terminal_phase(phase: str | None) -> bool:
     return phase in TERMINAL_PHASES
 
 
-def container_field_path(pod: Object, name: str) -> str:
+def container_field_path(pod: Pod, name: str) -> str:
     """`fieldPath` of Events about one container: `spec.containers{web}`. Source: container/ref.go:fieldPath."""
     for field, items in (
         ("spec.containers", containers_of(pod)),
@@ -66,15 +73,16 @@ def container_field_path(pod: Object, name: str) -> str:
     return ""
 
 
-def get_pod_qos(pod: Object) -> str:
+def get_pod_qos(pod: Pod) -> QOSClass:
     """Guaranteed, Burstable or BestEffort; a missing request is the limit, as the API's defaulting makes it."""
-    spec: Object = {**pod["spec"]}
+    spec: PodSpec = {**pod["spec"]}
+    field: Literal["initContainers", "containers"]
     for field in ("initContainers", "containers"):
         spec[field] = [_with_default_requests(container) for container in spec.get(field) or []]
     return qos_class({"spec": spec})
 
 
-def _with_default_requests(container: Object) -> Object:
-    resources: Object = container.get("resources") or {}
-    limits: Object = resources.get("limits") or {}
+def _with_default_requests(container: Container) -> Container:
+    resources: ResourceRequirements = container.get("resources") or {}
+    limits: dict[str, Quantity] = resources.get("limits") or {}
     return {**container, "resources": {**resources, "requests": {**limits, **(resources.get("requests") or {})}}}

@@ -4,12 +4,17 @@ A container writes it to a file of its own that the kubelet mounted at `terminat
 FallbackToLogsOnError the end of its log takes the place of an empty file after a failure.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.cri.api import ContainerStatus
 from lastcall.node.logs.reader import tail_log_text
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
 
 MAX_FILE_BYTES = 4096
 MAX_LOG_BYTES = 2048
@@ -31,7 +36,7 @@ def read_at_most(path: Path, limit: int) -> bytes:
         return b""
 
 
-def termination_message(container: Object, status: ContainerStatus, file_text: str) -> str:
+def termination_message(container: Container, status: ContainerStatus, file_text: str) -> str:
     """The message of an exited container: the runtime's own, then the file's or the log's.
 
     `container` is the spec; `file_text` what stands in the file. Reads the log only when the policy asks for it.
@@ -61,7 +66,7 @@ class TerminationMessages:
         self._read = read
         self._messages: dict[str, dict[str, str]] = {}
 
-    def get(self, pod_uid: str, container: Object, status: ContainerStatus) -> str:
+    def get(self, pod_uid: str, container: Container, status: ContainerStatus) -> str:
         known = self._messages.setdefault(pod_uid, {})
         message = known.get(status.id)
         if message is None:
@@ -75,7 +80,7 @@ class TerminationMessages:
         for uid in [uid for uid in self._messages if uid not in pod_uids]:
             del self._messages[uid]
 
-    def _file_text(self, pod_uid: str, container: Object, status: ContainerStatus) -> str:
+    def _file_text(self, pod_uid: str, container: Container, status: ContainerStatus) -> str:
         wanted = container.get("terminationMessagePath") or DEFAULT_PATH
         for mount in status.mounts:
             if mount.container_path == wanted:

@@ -4,16 +4,22 @@ Kubernetes gives one to who asks for it (`hostUsers: false`). As root, where a c
 this node also gives one to every Pod that shows no difference: `why_not_by_default` is the rule.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from __future__ import annotations
 
-from lastcall.api.meta import Object, uid_of
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.cri.api import IDMapping, PodSandboxState, PodSandboxStatus, RuntimeServiceError, UserNamespace
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pods.spec import all_containers_of
 from lastcall.node.pods.user_ids import IDS_PER_POD, UserIDs
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
-def why_not_by_default(pod: Object) -> str:
+
+def why_not_by_default(pod: Pod) -> str:
     """What in a Pod that does not say `hostUsers` would not work, or not be the same, with ids of its own; "" nothing.
 
     Volumes that are claims depend on where they are: `VolumeManager.owners_can_be_mapped`.
@@ -31,13 +37,12 @@ def why_not_by_default(pod: Object) -> str:
     return next((f"id {number}" for number in _ids_of(pod) if number >= IDS_PER_POD), "")
 
 
-def _ids_of(pod: Object) -> Iterator[int]:
+def _ids_of(pod: Pod) -> Iterator[int]:
     """Every user and group id that the Pod names."""
     of_pod = pod["spec"].get("securityContext") or {}
-    for context in (of_pod, *(container.get("securityContext") or {} for container in all_containers_of(pod))):
-        for name in ("runAsUser", "runAsGroup", "fsGroup"):
-            if isinstance(context.get(name), int):
-                yield context[name]
+    contexts = (of_pod, *(container.get("securityContext") or {} for container in all_containers_of(pod)))
+    ids = [each for context in contexts for each in (context.get("runAsUser"), context.get("runAsGroup"))]
+    yield from (each for each in (*ids, of_pod.get("fsGroup")) if isinstance(each, int))
     yield from of_pod.get("supplementalGroups") or ()
 
 
@@ -53,7 +58,7 @@ class UserNamespaces:
         ids: UserIDs,
         events: EventRecorder,
         why_not: Callable[[], str],
-        owners_can_be_mapped: Callable[[Object], bool],
+        owners_can_be_mapped: Callable[[Pod], bool],
     ) -> None:
         self._ids = ids
         self._events = events
@@ -77,7 +82,7 @@ class UserNamespaces:
                 self._decided[uid] = options
                 self._taken.update(dict.fromkeys(numbers, uid))
 
-    def options(self, pod: Object) -> UserNamespace:
+    def options(self, pod: Pod) -> UserNamespace:
         """For the Pod's sandbox. Raises RuntimeServiceError for a Pod that asks for what cannot be."""
         uid = uid_of(pod)
         decided = self._decided.get(uid)
@@ -85,7 +90,7 @@ class UserNamespaces:
             decided = self._decided[uid] = self._decide(pod)
         return decided
 
-    def _decide(self, pod: Object) -> UserNamespace:
+    def _decide(self, pod: Pod) -> UserNamespace:
         if pod["spec"].get("hostUsers") is False:
             if why := self._why_not():
                 raise RuntimeServiceError(f"can't set `spec.hostUsers: false`, runtime does not support it: {why}")

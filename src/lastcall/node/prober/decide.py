@@ -1,13 +1,20 @@
 """Whether a probe worker probes now, and what a result changes. Source: prober/worker.go:doProbe. Pure."""
 
-from dataclasses import dataclass
-from typing import Literal
+from __future__ import annotations
 
-from lastcall.api.meta import Object
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
 from lastcall.api.pods.restart_rules import all_containers_could_restart, is_container_restartable
+from lastcall.api.pods.spec import StatusField
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.node.interfaces import ProbeResult, ProbeType
 from lastcall.node.pods.spec import containers_of, is_terminal_phase
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, Probe
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerState, ContainerStatus, PodStatus
 
 Step = Literal["probe", "skip", "end"]
 
@@ -34,22 +41,29 @@ class Decision:
     set_result: ProbeResult | None = None
 
 
-def find_container_status(status: Object, name: str) -> Object | None:
+def probe_of(container: Container, probe_type: ProbeType) -> Probe | None:
+    """The container's probe of this type."""
+    if probe_type == "startup":
+        return container.get("startupProbe")
+    return container.get("livenessProbe") if probe_type == "liveness" else container.get("readinessProbe")
+
+
+def find_container_status(status: PodStatus, name: str) -> ContainerStatus | None:
     """The status of a created container, regular before init."""
+    field: StatusField
     for field in ("containerStatuses", "initContainerStatuses"):
         for container in status.get(field) or []:
             if container["name"] == name and container.get("containerID"):
-                found: Object = container
-                return found
+                return container
     return None
 
 
 def decide(
     probe_type: ProbeType,
-    probe: Object,
-    pod: Object,
-    status: Object,
-    container: Object,
+    probe: Probe,
+    pod: Pod,
+    status: PodStatus,
+    container: ContainerStatus,
     state: WorkerState,
     now_seconds: float,
     *,
@@ -63,7 +77,7 @@ def decide(
         return Decision("end")
     if state.on_hold:
         return Decision("skip")
-    container_state: Object = container.get("state") or {}
+    container_state: ContainerState = container.get("state") or {}
     running = container_state.get("running")
     if running is None:
         may_run_again = is_sidecar or "terminated" not in container_state or _restartable(pod, container["name"])
@@ -79,14 +93,14 @@ def decide(
     return Decision("probe")
 
 
-def _restartable(pod: Object, name: str) -> bool:
+def _restartable(pod: Pod, name: str) -> bool:
     if all_containers_could_restart(pod):
         return True
     container = next((each for each in containers_of(pod) if each["name"] == name), None)
     return container is not None and is_container_restartable(container, pod)
 
 
-def take_result(probe_type: ProbeType, probe: Object, state: WorkerState, result: ProbeResult) -> bool:
+def take_result(probe_type: ProbeType, probe: Probe, state: WorkerState, result: ProbeResult) -> bool:
     """Count one result; True when it has reached its threshold and becomes the container's result."""
     if state.last_result == result:
         state.result_run += 1

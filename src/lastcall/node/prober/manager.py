@@ -1,13 +1,16 @@
 """The probe workers of all Pods, and what their results mean for a status. Source: prober/prober_manager.go."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-from lastcall.api.meta import Object, uid_of
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.cri.api import RuntimeService
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
 from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
-from lastcall.node.prober.decide import find_container_status
+from lastcall.node.prober.decide import find_container_status, probe_of
 from lastcall.node.prober.results import Changed, Results
 from lastcall.node.prober.worker import ProbeContext, ProbeWorker, Statuses
 from lastcall.node.status.containers import runtime_id
@@ -16,6 +19,11 @@ from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 PROBE_TYPES: tuple[ProbeType, ...] = ("startup", "readiness", "liveness")
 
@@ -43,26 +51,26 @@ class PodProbeManager:
         self._results: dict[ProbeType, Results] = {kind: Results(kind, self._changed) for kind in PROBE_TYPES}
         self._workers: dict[tuple[str, str, ProbeType], ProbeWorker] = {}
 
-    def add_pod(self, pod: Object) -> None:
+    def add_pod(self, pod: Pod) -> None:
         """A worker for every probe that has none yet."""
         sidecars = [c for c in init_containers_of(pod) if is_restartable_init_container(c)]
         for container in (*containers_of(pod), *sidecars):
             for kind in PROBE_TYPES:
                 key = (uid_of(pod), container["name"], kind)
-                if not container.get(f"{kind}Probe") or key in self._workers:
+                if not probe_of(container, kind) or key in self._workers:
                     continue
                 worker = ProbeWorker(self._context, kind, pod, container, container in sidecars, self._results[kind])
                 self._workers[key] = worker
                 run = walls.guarded("kubelet prober", "/".join(key), worker.run(self._ended))
                 self._tasks.spawn(run, name=f"probe-{kind}-{key[0]}-{key[1]}")
 
-    def stop_liveness_and_startup(self, pod: Object) -> None:
+    def stop_liveness_and_startup(self, pod: Pod) -> None:
         """The Pod's end has begun; readiness goes on. Sidecars' liveness goes on too."""
         for container in containers_of(pod):
             for kind in ("liveness", "startup"):
                 self._stop((uid_of(pod), container["name"], kind))
 
-    def remove_pod(self, pod: Object) -> None:
+    def remove_pod(self, pod: Pod) -> None:
         self._remove(uid_of(pod))
 
     def cleanup_pods(self, desired_uids: set[str]) -> None:
@@ -70,7 +78,7 @@ class PodProbeManager:
             if uid not in desired_uids:
                 self._remove(uid)
 
-    def update_pod_status(self, pod: Object, status: Object) -> None:
+    def update_pod_status(self, pod: Pod, status: APIPodStatus) -> None:
         """Fill `started` and `ready`; a started container whose readiness is unknown is probed at once."""
         sidecars = {c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)}
         for container in status.get("containerStatuses") or []:
@@ -100,7 +108,7 @@ class PodProbeManager:
             with walls.Turn("kubelet prober", pod_uid):
                 callback(kind, pod_uid, container_id, result)
 
-    def _is_started(self, pod: Object, container: Object) -> bool:
+    def _is_started(self, pod: Pod, container: APIContainerStatus) -> bool:
         """Source: prober_manager.go:isContainerStarted."""
         if "running" not in (container.get("state") or {}):
             return False
@@ -112,7 +120,7 @@ class PodProbeManager:
             return bool(before.get("started"))
         return (uid_of(pod), container["name"], "startup") not in self._workers
 
-    def _is_ready(self, pod: Object, container: Object) -> bool:
+    def _is_ready(self, pod: Pod, container: APIContainerStatus) -> bool:
         result = self._results["readiness"].get(runtime_id(container["containerID"]))
         if result == "success" or not _has_readiness_probe(pod, container["name"]):
             return True
@@ -127,7 +135,7 @@ class PodProbeManager:
         worker.kick()
         return False
 
-    def _before_restart(self, pod: Object, container: Object) -> Object | None:
+    def _before_restart(self, pod: Pod, container: APIContainerStatus) -> APIContainerStatus | None:
         """What the API said of a container that ran before this kubelet, else None (since 1.35).
 
         Kubernetes takes only those that were started 10 s before it, because nothing else tells them apart. That
@@ -156,6 +164,6 @@ class PodProbeManager:
             del self._workers[key]
 
 
-def _has_readiness_probe(pod: Object, name: str) -> bool:
+def _has_readiness_probe(pod: Pod, name: str) -> bool:
     every = (*containers_of(pod), *init_containers_of(pod))
     return any(each["name"] == name and each.get("readinessProbe") for each in every)

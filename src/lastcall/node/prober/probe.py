@@ -1,14 +1,18 @@
 """One probe: run its handler and say what came of it. Sources: prober/prober.go, pkg/probe/{exec,http,tcp}."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from __future__ import annotations
 
-from lastcall.api.meta import Object
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
 from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import Dialer, DialError, RPCError
 from lastcall.node.status.features import StatusFeatures
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 
 MAX_OUTPUT_BYTES = 10 * 1024
 
@@ -26,8 +30,8 @@ class Probed:
 
 
 async def run_probe(
-    probe: Object,
-    container: Object,
+    probe: Probe,
+    container: Container,
     container_id: str,
     pod_ip: str,
     *,
@@ -49,8 +53,8 @@ async def run_probe(
 
 
 async def _exec(
-    action: Object,
-    container: Object,
+    action: ExecAction,
+    container: Container,
     container_id: str,
     timeout: float,
     runtime: RuntimeService,
@@ -69,7 +73,7 @@ async def _exec(
 
 
 async def _http_get(
-    action: Object, container: Object, pod_ip: str, timeout: float, dialer: Dialer, features: StatusFeatures
+    action: HTTPGetAction, container: Container, pod_ip: str, timeout: float, dialer: Dialer, features: StatusFeatures
 ) -> Probed:
     scheme = str(action.get("scheme") or "HTTP").lower()
     host = action.get("host") or pod_ip
@@ -92,11 +96,10 @@ async def _http_get(
     return Probed("failure", f"HTTP probe failed with statuscode: {response.status}")
 
 
-def asked_port(probe: Object, container: Object) -> int | None:
+def asked_port(probe: Probe, container: Container) -> int | None:
     """The port of its own container that a probe connects to; None for a command, another host, or a name that the
     container does not declare."""
-    for handler in ("httpGet", "tcpSocket", "grpc"):
-        action = probe.get(handler)
+    for action in (probe.get("httpGet"), probe.get("tcpSocket"), probe.get("grpc")):
         if action and not action.get("host"):
             try:
                 return resolve_port(action["port"], container)
@@ -105,7 +108,9 @@ def asked_port(probe: Object, container: Object) -> int | None:
     return None
 
 
-async def _tcp_socket(action: Object, container: Object, pod_ip: str, timeout: float, dialer: Dialer) -> Probed:
+async def _tcp_socket(
+    action: TCPSocketAction, container: Container, pod_ip: str, timeout: float, dialer: Dialer
+) -> Probed:
     try:
         await dialer.tcp_connect(action.get("host") or pod_ip, resolve_port(action["port"], container), timeout)
     except DialError as error:
@@ -113,7 +118,7 @@ async def _tcp_socket(action: Object, container: Object, pod_ip: str, timeout: f
     return Probed("success", "")
 
 
-async def _grpc(action: Object, pod_ip: str, timeout: float, dialer: Dialer, features: StatusFeatures) -> Probed:
+async def _grpc(action: GRPCAction, pod_ip: str, timeout: float, dialer: Dialer, features: StatusFeatures) -> Probed:
     """Source: pkg/probe/grpc/grpc.go:Probe."""
     port, service = int(action["port"]), str(action.get("service") or "")
     agent = f"kube-probe/{features.short_version}"
@@ -139,7 +144,7 @@ SERVING = 1
 _SERVING_STATUS = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
 
-def probe_headers(action: Object, features: StatusFeatures) -> list[tuple[str, str]]:
+def probe_headers(action: HTTPGetAction, features: StatusFeatures) -> list[tuple[str, str]]:
     """Request headers in wire order. An empty custom `Accept` or `User-Agent` removes the default."""
     custom = [(str(h["name"]), str(h.get("value", ""))) for h in action.get("httpHeaders") or []]
     headers: list[tuple[str, str]] = []
@@ -149,7 +154,7 @@ def probe_headers(action: Object, features: StatusFeatures) -> list[tuple[str, s
     return headers + [(name, value) for name, value in custom if value or name.lower() not in ("accept", "user-agent")]
 
 
-def resolve_port(port: Any, container: Object) -> int:
+def resolve_port(port: Any, container: Container) -> int:
     """A port by number or by the container's port name. Raises ProbeError. Source: pkg/probe/util.go."""
     number = int_of(port) if isinstance(port, str) else int(port)
     if number is None:
@@ -162,7 +167,7 @@ def resolve_port(port: Any, container: Object) -> int:
     return number
 
 
-def expand_static(text: str, container: Object) -> str:
+def expand_static(text: str, container: Container) -> str:
     """`$(NAME)` by the container's literal env values; `$$` is `$`. Source: third_party/forked/golang/expansion."""
     env = {e["name"]: str(e["value"]) for e in container.get("env") or [] if "value" in e}
     out: list[str] = []

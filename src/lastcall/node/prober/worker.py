@@ -1,11 +1,13 @@
 """One probe of one container, again and again. Source: prober/worker.go."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.cri.api import RuntimeService
 from lastcall.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
 from lastcall.node.pods.spec import container_field_path
@@ -15,6 +17,7 @@ from lastcall.node.prober.decide import (
     WorkerState,
     decide,
     find_container_status,
+    probe_of,
     take_result,
 )
 from lastcall.node.prober.probe import Probed, ProbeError, asked_port, run_probe
@@ -27,13 +30,19 @@ from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, Probe
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
 MAX_TRIES = 3
 """Tries per probe when it cannot be carried out."""
 _RULE = "pkg/kubelet/prober/worker.go:doProbe"
 
 
 class Statuses(Protocol):
-    def get_pod_status(self, uid: str) -> Object | None: ...
+    def get_pod_status(self, uid: str) -> APIPodStatus | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +66,8 @@ class ProbeWorker:
 
     context: ProbeContext
     probe_type: ProbeType
-    pod: Object
-    container: Object
+    pod: Pod
+    container: Container
     is_sidecar: bool
     results: Results
     state: WorkerState = field(default_factory=WorkerState)
@@ -67,9 +76,8 @@ class ProbeWorker:
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def probe(self) -> Object:
-        spec: Object = self.container[f"{self.probe_type}Probe"]
-        return spec
+    def probe(self) -> Probe:
+        return probe_of(self.container, self.probe_type) or {}
 
     @property
     def period(self) -> float:
@@ -84,7 +92,7 @@ class ProbeWorker:
         self._stopped.set()
         self._kicked.set()
 
-    async def run(self, done: Callable[["ProbeWorker"], None]) -> None:
+    async def run(self, done: Callable[[ProbeWorker], None]) -> None:
         """Probe every period until stopped or there is nothing left to probe."""
         clock = self.context.world.clock
         try:
@@ -155,13 +163,13 @@ class ProbeWorker:
             self._set(result)
         return True
 
-    def _decide(self, status: Object, container: Object) -> Decision:
+    def _decide(self, status: APIPodStatus, container: APIContainerStatus) -> Decision:
         wall = self.context.world.clock.wall_ns() / 1e9
         return decide(
             self.probe_type, self.probe, self.pod, status, container, self.state, wall, is_sidecar=self.is_sidecar
         )
 
-    def _notice_container(self, container: Object, uid: str) -> None:
+    def _notice_container(self, container: APIContainerStatus, uid: str) -> None:
         """A new container starts from the initial result and may be probed again."""
         api_id = container["containerID"]
         if api_id == self.state.container_id:
@@ -177,7 +185,7 @@ class ProbeWorker:
         elif self.probe_type == "startup" and before.get("started"):
             self.results.set(runtime_id(api_id), "success", uid)  # it is not probed again: nobody else would say so
 
-    def _kept_from_before(self, container: Object) -> Object | None:
+    def _kept_from_before(self, container: APIContainerStatus) -> APIContainerStatus | None:
         """The API's status of a container that ran before this kubelet: since 1.35 it counts until it is probed."""
         before = find_container_status(self.pod.get("status") or {}, self.container["name"])
         if not self.context.features.preserve_on_restart or before is None:

@@ -4,9 +4,13 @@ kuberuntime_sandbox.go).
 All of it is pure; the environment, which needs other objects, is made in `environment`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
 import orjson
 
-from lastcall.api.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import annotations_of, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import pod_ref_text
 from lastcall.api.quantity import Quantity, QuantityError, parse_quantity
 from lastcall.api.text.go_notation import go_quote
@@ -37,6 +41,10 @@ from lastcall.node.runtime.decide import hash_container
 from lastcall.node.runtime.environment import ContainerConfigError
 from lastcall.node.runtime.expansion import expand
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+
 DEFAULT_TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 OOM_SCORE_GUARANTEED = -997
 OOM_SCORE_BEST_EFFORT = 1000
@@ -45,12 +53,12 @@ SECCOMP_PROFILE_ROOT = "/var/lib/kubelet/seccomp"
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
-def pod_log_directory(root: str, pod: Object) -> str:
+def pod_log_directory(root: str, pod: Pod) -> str:
     """`<root>/<namespace>_<name>_<uid>` (kuberuntime/helpers.go:BuildPodLogsDirectory)."""
     return f"{root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
 
 
-def namespace_options(pod: Object, users: UserNamespace | None = None) -> NamespaceOption:
+def namespace_options(pod: Pod, users: UserNamespace | None = None) -> NamespaceOption:
     """Which namespaces are the node's, the Pod's or each container's own (util.go:namespacesForPod)."""
     spec = pod["spec"]
     pid: NamespaceMode = "CONTAINER"
@@ -66,7 +74,7 @@ def namespace_options(pod: Object, users: UserNamespace | None = None) -> Namesp
     )
 
 
-def pod_labels(pod: Object) -> dict[str, str]:
+def pod_labels(pod: Pod) -> dict[str, str]:
     return {
         runtime_pod.POD_NAME_LABEL: name_of(pod),
         runtime_pod.POD_NAMESPACE_LABEL: namespace_of(pod),
@@ -74,7 +82,7 @@ def pod_labels(pod: Object) -> dict[str, str]:
     }
 
 
-def host_ports(pod: Object) -> tuple[PortMapping, ...]:
+def host_ports(pod: Pod) -> tuple[PortMapping, ...]:
     """What the Pod wants of the node's ports, sidecars' too (kubecontainer/helpers.go:MakePortMappings)."""
     sidecars = [each for each in init_containers_of(pod) if is_restartable_init_container(each)]
     return tuple(
@@ -86,7 +94,7 @@ def host_ports(pod: Object) -> tuple[PortMapping, ...]:
 
 
 def generate_pod_sandbox_config(
-    pod: Object,
+    pod: Pod,
     attempt: int,
     *,
     hostname: str,
@@ -113,8 +121,8 @@ def generate_pod_sandbox_config(
 
 
 def generate_container_config(
-    pod: Object,
-    container: Object,
+    pod: Pod,
+    container: Container,
     image: Image,
     *,
     attempt: int,
@@ -153,7 +161,7 @@ def generate_container_config(
     )
 
 
-def container_annotations(pod: Object, container: Object, attempt: int) -> dict[str, str]:
+def container_annotations(pod: Pod, container: Container, attempt: int) -> dict[str, str]:
     """What a later kubelet must know without the Pod (kuberuntime/labels.go:newContainerAnnotations)."""
     annotations = {
         runtime_pod.CONTAINER_HASH_ANNOTATION: hash_container(container),
@@ -182,16 +190,14 @@ def container_annotations(pod: Object, container: Object, attempt: int) -> dict[
     return annotations
 
 
-def _effective(pod: Object, container: Object, field: str) -> object:
+def _effective(pod: Pod, container: Container, field: Literal["runAsUser", "runAsGroup", "runAsNonRoot"]) -> int | None:
     """A field of the container's security context, else of the Pod's."""
-    for context in (container.get("securityContext") or {}, pod["spec"].get("securityContext") or {}):
-        if context.get(field) is not None:
-            return context[field]
-    return None
+    value = (container.get("securityContext") or {}).get(field)
+    return value if value is not None else (pod["spec"].get("securityContext") or {}).get(field)
 
 
 def security_context(
-    pod: Object, container: Object, target_id: str = "", *, seccomp_default: bool = True
+    pod: Pod, container: Container, target_id: str = "", *, seccomp_default: bool = True
 ) -> LinuxContainerSecurityContext:
     """kuberuntime/security_context.go:determineEffectiveSecurityContext."""
     own = container.get("securityContext") or {}
@@ -222,13 +228,15 @@ def security_context(
     )
 
 
-def seccomp_profile(pod: Object, container: Object, *, seccomp_default: bool = True) -> SecurityProfile:
+def seccomp_profile(pod: Pod, container: Container, *, seccomp_default: bool = True) -> SecurityProfile:
     """The container's, else the Pod's, else RuntimeDefault or Unconfined (kuberuntime/helpers.go:getSeccompProfile).
 
     Raises ContainerConfigError.
     """
-    profile = _effective(pod, container, "seccompProfile")
-    if not isinstance(profile, dict):
+    profile = (container.get("securityContext") or {}).get("seccompProfile")
+    if profile is None:
+        profile = (pod["spec"].get("securityContext") or {}).get("seccompProfile")
+    if profile is None:
         return SecurityProfile("RuntimeDefault") if seccomp_default else SecurityProfile()
     kind = profile.get("type")
     if kind == "RuntimeDefault":
@@ -241,7 +249,7 @@ def seccomp_profile(pod: Object, container: Object, *, seccomp_default: bool = T
     return SecurityProfile("Localhost", f"{SECCOMP_PROFILE_ROOT}/{name}")
 
 
-def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None:
+def verify_run_as_non_root(pod: Pod, container: Container, image: Image) -> None:
     """Raises ContainerConfigError when runAsNonRoot forbids the user (security_context_others.go)."""
     if not _effective(pod, container, "runAsNonRoot"):
         return
@@ -261,7 +269,7 @@ def verify_run_as_non_root(pod: Object, container: Object, image: Image) -> None
         raise ContainerConfigError(f"container has runAsNonRoot and image will run as root {where}")
 
 
-def linux_resources(pod: Object, container: Object, memory_capacity: int = 0) -> LinuxContainerResources:
+def linux_resources(pod: Pod, container: Container, memory_capacity: int = 0) -> LinuxContainerResources:
     """CFS shares and quota, memory limit, OOM score (kuberuntime_container_linux.go:calculateLinuxResources)."""
 
     limits = _amounts(container, "limits")
@@ -280,14 +288,14 @@ def linux_resources(pod: Object, container: Object, memory_capacity: int = 0) ->
     )
 
 
-def _is_node_critical(pod: Object) -> bool:
+def _is_node_critical(pod: Pod) -> bool:
     """kubelet types/pod_update.go:IsNodeCriticalPod."""
     spec = pod["spec"]
     critical = (spec.get("priority") or 0) >= SYSTEM_CRITICAL_PRIORITY
     return critical and spec.get("priorityClassName") == "system-node-critical"
 
 
-def _amounts(container: Object, kind: str) -> dict[str, Quantity]:
+def _amounts(container: Container, kind: Literal["limits", "requests"]) -> dict[str, Quantity]:
     resources = (container.get("resources") or {}).get(kind) or {}
     try:
         return {name: parse_quantity(value) for name, value in resources.items()}
@@ -303,7 +311,7 @@ def _whole(amounts: dict[str, Quantity], resource: str) -> int:
     return amounts[resource].whole if resource in amounts else 0
 
 
-def oom_score_adjust(pod: Object, memory_request: int, memory_capacity: int, container: Object | None = None) -> int:
+def oom_score_adjust(pod: Pod, memory_request: int, memory_capacity: int, container: Container | None = None) -> int:
     """kubelet qos/policy.go:GetContainerOOMScoreAdjust. A sidecar is not killed before the containers it serves."""
     qos = get_pod_qos(pod)
     if qos == "Guaranteed" or _is_node_critical(pod):

@@ -1,10 +1,12 @@
 """The CRI configuration of a container, from its Pod, the node and what other objects say."""
 
+from __future__ import annotations
+
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.features.gates import CONTAINER_STOP_SIGNALS, FeatureGates
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.resources import SERVICES
 from lastcall.client.api import Client
@@ -18,6 +20,9 @@ from lastcall.node.runtime.pleg import PodLifecycleEventGenerator
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, EphemeralContainer
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.service import Service
     from lastcall.node.kubelet_config import KubeletConfig
 
 SERVICES_TIMEOUT_SECONDS = 5.0
@@ -31,7 +36,7 @@ class ContainerConfigs:
         *,
         world: World,
         client: Client,
-        config: "KubeletConfig",
+        config: KubeletConfig,
         volumes: VolumeManager,
         pleg: PodLifecycleEventGenerator,
         gates: FeatureGates,
@@ -42,14 +47,14 @@ class ContainerConfigs:
         self._gates = gates
         self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
         self._services = Informer(client, SERVICES, world=world)
-        self.sources = APISources(client, self._services.items)
+        self.sources = APISources(client, lambda: cast("list[Service]", self._services.items()))
 
     async def run(self) -> None:
         """Until cancelled."""
         await self._services.run()
 
     async def make(
-        self, pod: Object, container: Object, image: Image, attempt: int, pod_ips: tuple[str, ...]
+        self, pod: Pod, container: Container, image: Image, attempt: int, pod_ips: tuple[str, ...]
     ) -> ContainerConfig:
         if is_host_network_pod(pod):
             pod_ips = (self._config.node_ip,)
@@ -81,9 +86,9 @@ class ContainerConfigs:
             seccomp_default=self._config.seccomp_default,
         )
 
-    def _target_container_id(self, pod: Object, container: Object) -> str:
+    def _target_container_id(self, pod: Pod, container: Container) -> str:
         """The running container whose processes an ephemeral container sees. Raises ContainerConfigError."""
-        name = container.get("targetContainerName")
+        name = cast("EphemeralContainer", container).get("targetContainerName")  # others have no such key
         if not name:
             return ""
         status = self._pleg.get(uid_of(pod))

@@ -5,13 +5,16 @@ Source: kubelet kuberuntime/kuberuntime_manager.go:computePodActions, computeIni
 kuberuntime_container.go, container/helpers.go:ShouldContainerBeRestarted.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import orjson
 
-from lastcall.api.meta import Object, is_terminating
+from lastcall.api.meta import is_terminating
 from lastcall.api.pods.restart_rules import container_should_restart, is_container_restartable
 from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState
@@ -25,6 +28,10 @@ from lastcall.node.pods.spec import (
     is_restartable_init_container,
 )
 from lastcall.node.stopping.grace import KillReason
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
 
 ProbeAnswer = Callable[[str], ProbeResult]
 """container id → result of its probe; "unknown" while there is none."""
@@ -68,34 +75,34 @@ class PodActions:
         )
 
 
-def hash_container(container: Object) -> str:
+def hash_container(container: Container) -> str:
     """Changes when the container has to be replaced: name and image (container/helpers.go:HashContainer)."""
     chosen = {"image": container.get("image", ""), "name": container.get("name", "")}
     return hashlib.sha256(orjson.dumps(chosen, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
 
 
-def container_changed(container: Object, status: ContainerStatus) -> bool:
+def container_changed(container: Container, status: ContainerStatus) -> bool:
     return status.annotations.get(CONTAINER_HASH_ANNOTATION, hash_container(container)) != hash_container(container)
 
 
-def container_succeeded(container: Object, pod_status: PodStatus) -> bool:
+def container_succeeded(container: Container, pod_status: PodStatus) -> bool:
     status = pod_status.find(container["name"])
     return status is not None and status.state == ContainerState.CONTAINER_EXITED and status.exit_code == 0
 
 
-def should_restart_on_failure(pod: Object) -> bool:
+def should_restart_on_failure(pod: Pod) -> bool:
     """Whether anything of the Pod may be started again after a failure."""
     never = pod["spec"].get("restartPolicy", "Always") == "Never"
     return not never or any(is_container_restartable(container, pod) for container in containers_of(pod))
 
 
-def policy_restarts_after_kill(container: Object, pod: Object) -> bool:
+def policy_restarts_after_kill(container: Container, pod: Pod) -> bool:
     """A container that the kubelet kills (liveness, startup): the policies decide, rules do not (no exit code yet)."""
     policy = container.get("restartPolicy") or pod["spec"].get("restartPolicy", "Always")
     return bool(policy != "Never")
 
 
-def should_container_be_restarted(container: Object, pod: Object, pod_status: PodStatus) -> bool:
+def should_container_be_restarted(container: Container, pod: Pod, pod_status: PodStatus) -> bool:
     """May a container that does not run be started (again)? A Pod that is being deleted restarts nothing."""
     if is_terminating(pod):
         return False
@@ -109,7 +116,7 @@ def should_container_be_restarted(container: Object, pod: Object, pod_status: Po
     return container_should_restart(container, pod, status.exit_code)
 
 
-def pod_sandbox_changed(pod: Object, pod_status: PodStatus) -> tuple[bool, int, str]:
+def pod_sandbox_changed(pod: Pod, pod_status: PodStatus) -> tuple[bool, int, str]:
     """Is a new sandbox needed, its attempt number, and the id of the newest one (util/util.go:PodSandboxChanged)."""
     sandboxes = pod_status.sandbox_statuses
     if not sandboxes:
@@ -128,7 +135,7 @@ def pod_sandbox_changed(pod: Object, pod_status: PodStatus) -> tuple[bool, int, 
     return False, newest.metadata.attempt, newest.id
 
 
-def has_any_regular_container_created(pod: Object, pod_status: PodStatus) -> bool:
+def has_any_regular_container_created(pod: Pod, pod_status: PodStatus) -> bool:
     """Has a regular container been created in the newest sandbox? Then initialisation is behind the Pod."""
     newest = pod_status.sandbox_statuses[0].id if pod_status.sandbox_statuses else ""
     names = {container["name"] for container in containers_of(pod)}
@@ -138,7 +145,7 @@ def has_any_regular_container_created(pod: Object, pod_status: PodStatus) -> boo
 
 
 def compute_pod_actions(
-    pod: Object,
+    pod: Pod,
     pod_status: PodStatus,
     *,
     liveness: ProbeAnswer,
@@ -157,8 +164,8 @@ def compute_pod_actions(
         _start_from_the_beginning(actions, pod, pod_status)
         return actions
 
-    for index, container in enumerate(pod["spec"].get("ephemeralContainers") or ()):
-        if pod_status.find(container["name"]) is None:
+    for index, ephemeral in enumerate(pod["spec"].get("ephemeralContainers") or ()):
+        if pod_status.find(ephemeral["name"]) is None:
             actions.ephemeral_containers_to_start.append(index)
 
     initialised = compute_init_container_actions(actions, pod, pod_status, liveness=liveness, startup=startup)
@@ -192,7 +199,7 @@ def compute_pod_actions(
     return actions
 
 
-def _start_from_the_beginning(actions: PodActions, pod: Object, pod_status: PodStatus) -> None:
+def _start_from_the_beginning(actions: PodActions, pod: Pod, pod_status: PodStatus) -> None:
     """A new sandbox: every container is made anew, init containers run again."""
     if not should_restart_on_failure(pod) and actions.attempt != 0 and pod_status.container_statuses:
         actions.create_sandbox = False
@@ -213,7 +220,7 @@ def _start_from_the_beginning(actions: PodActions, pod: Object, pod_status: PodS
 
 
 def _why_kill(
-    container: Object, pod: Object, status: ContainerStatus, liveness: ProbeAnswer, startup: ProbeAnswer
+    container: Container, pod: Pod, status: ContainerStatus, liveness: ProbeAnswer, startup: ProbeAnswer
 ) -> tuple[str, KillReason | None, bool] | None:
     """Message, reason and "will be restarted" for a running container that has to go; None to keep it."""
     name = container["name"]
@@ -234,7 +241,7 @@ def is_init_container_failed(status: ContainerStatus) -> bool:
     return status.state == ContainerState.CONTAINER_UNKNOWN
 
 
-def _init_restarts(container: Object, pod: Object, status: ContainerStatus) -> bool:
+def _init_restarts(container: Container, pod: Pod, status: ContainerStatus) -> bool:
     """Whether a failed init container is run again: by its own policy and rules, else by the Pod's policy."""
     if not container.get("restartPolicy"):
         return bool(pod["spec"].get("restartPolicy", "Always") != "Never")
@@ -244,7 +251,7 @@ def _init_restarts(container: Object, pod: Object, status: ContainerStatus) -> b
 
 
 def compute_init_container_actions(
-    actions: PodActions, pod: Object, pod_status: PodStatus, *, liveness: ProbeAnswer, startup: ProbeAnswer
+    actions: PodActions, pod: Pod, pod_status: PodStatus, *, liveness: ProbeAnswer, startup: ProbeAnswer
 ) -> bool:
     """Decide over the init containers; True when the regular containers may start.
 
@@ -307,7 +314,7 @@ def _running_sidecar(
     actions: PodActions,
     to_start: list[int],
     index: int,
-    container: Object,
+    container: Container,
     status: ContainerStatus,
     liveness: ProbeAnswer,
     startup: ProbeAnswer,

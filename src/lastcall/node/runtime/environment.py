@@ -1,8 +1,10 @@
 """The environment of a container (kubelet kubelet_pods.go:makeEnvironmentVariables, envvars/envvars.go)."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of
@@ -10,6 +12,21 @@ from lastcall.api.resources import CONFIGMAPS, SECRETS, Resource
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.runtime.expansion import expand
 from lastcall.node.volumes.downward import field_value, resource_value
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import (
+        ConfigMapEnvSource,
+        ConfigMapKeySelector,
+        Container,
+        EnvFromSource,
+        EnvVarSource,
+        ResourceFieldSelector,
+        SecretEnvSource,
+        SecretKeySelector,
+    )
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus
+    from lastcall.api.types.service import Service
 
 MASTER_SERVICE_NAMESPACE = "default"
 MASTER_SERVICES = ("kubernetes",)
@@ -24,13 +41,13 @@ class Sources(Protocol):
 
     async def config_map(self, namespace: str, name: str) -> Object | None: ...
     async def secret(self, namespace: str, name: str) -> Object | None: ...
-    def services(self) -> Iterable[Object]: ...
+    def services(self) -> Iterable[Service]: ...
 
 
 class APISources:
     """`Sources` that asks the API server; `services` is a cache that somebody keeps."""
 
-    def __init__(self, client: Client, services: Callable[[], Iterable[Object]]) -> None:
+    def __init__(self, client: Client, services: Callable[[], Iterable[Service]]) -> None:
         self._client = client
         self._services = services
 
@@ -40,7 +57,7 @@ class APISources:
     async def secret(self, namespace: str, name: str) -> Object | None:
         return await self._get(SECRETS, namespace, name)
 
-    def services(self) -> Iterable[Object]:
+    def services(self) -> Iterable[Service]:
         return self._services()
 
     async def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -55,8 +72,8 @@ class APISources:
 
 
 async def make_environment(
-    pod: Object,
-    container: Object,
+    pod: Pod,
+    container: Container,
     *,
     sources: Sources,
     pod_ips: tuple[str, ...],
@@ -83,13 +100,15 @@ async def make_environment(
     return (*env.items(), *((name, value) for name, value in service_env.items() if name not in env))
 
 
-async def _env_from(source: Object, namespace: str, sources: Sources) -> dict[str, str]:
-    getters: tuple[tuple[str, str, Callable[[str, str], Awaitable[Object | None]]], ...] = (
-        ("configMapRef", "configmap", sources.config_map),
-        ("secretRef", "secret", sources.secret),
+_Get = Callable[[str, str], Awaitable[Object | None]]
+
+
+async def _env_from(source: EnvFromSource, namespace: str, sources: Sources) -> dict[str, str]:
+    getters: tuple[tuple[ConfigMapEnvSource | SecretEnvSource | None, str, _Get], ...] = (
+        (source.get("configMapRef"), "configmap", sources.config_map),
+        (source.get("secretRef"), "secret", sources.secret),
     )
-    for field, kind, get in getters:
-        reference = source.get(field)
+    for reference, kind, get in getters:
         if not reference:
             continue
         obj = await get(namespace, reference["name"])
@@ -102,28 +121,31 @@ async def _env_from(source: Object, namespace: str, sources: Sources) -> dict[st
 
 
 async def _value_from(
-    source: Object,
-    pod: Object,
-    container: Object,
+    source: EnvVarSource,
+    pod: Pod,
+    container: Container,
     sources: Sources,
     pod_ips: tuple[str, ...],
     host_ip: str,
     node_allocatable: Object,
 ) -> str | None:
     """The value; None when an optional source has none."""
-    if reference := source.get("fieldRef"):
-        return pod_field_value(reference["fieldPath"], pod, pod_ips, host_ip)
-    if reference := source.get("resourceFieldRef"):
+    if field := source.get("fieldRef"):
+        return pod_field_value(field["fieldPath"], pod, pod_ips, host_ip)
+    if resource := source.get("resourceFieldRef"):
         try:
-            own = {**reference, "containerName": reference.get("containerName") or container["name"]}
+            own: ResourceFieldSelector = {
+                **resource,
+                "containerName": resource.get("containerName") or container["name"],
+            }
             return resource_value(pod, own, node_allocatable)
         except ValueError as error:
             raise ContainerConfigError(str(error)) from error
-    for field, kind, title, get in (
-        ("configMapKeyRef", "configmap", "ConfigMap", sources.config_map),
-        ("secretKeyRef", "secret", "Secret", sources.secret),
-    ):
-        reference = source.get(field)
+    keys: tuple[tuple[ConfigMapKeySelector | SecretKeySelector | None, str, str, _Get], ...] = (
+        (source.get("configMapKeyRef"), "configmap", "ConfigMap", sources.config_map),
+        (source.get("secretKeyRef"), "secret", "Secret", sources.secret),
+    )
+    for reference, kind, title, get in keys:
         if not reference:
             continue
         namespace, name, key = namespace_of(pod), reference["name"], reference["key"]
@@ -148,12 +170,12 @@ def _data_of(obj: Object, kind: str) -> dict[str, str]:
     return {key: base64.b64decode(value).decode("utf-8", "surrogateescape") for key, value in data.items()}
 
 
-def pod_field_value(path: str, pod: Object, pod_ips: tuple[str, ...], host_ip: str) -> str:
+def pod_field_value(path: str, pod: Pod, pod_ips: tuple[str, ...], host_ip: str) -> str:
     """A `fieldRef` with the addresses of now (kubelet_pods.go:podFieldSelectorRuntimeValue).
 
     Raises ContainerConfigError.
     """
-    status = {
+    status: PodStatus = {
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
         "podIP": pod_ips[0] if pod_ips else "",
@@ -165,10 +187,10 @@ def pod_field_value(path: str, pod: Object, pod_ips: tuple[str, ...], host_ip: s
         raise ContainerConfigError(str(error)) from error
 
 
-def service_variables(pod: Object, services: Iterable[Object]) -> dict[str, str]:
+def service_variables(pod: Pod, services: Iterable[Service]) -> dict[str, str]:
     """Variables for the Services of the Pod's namespace and for `kubernetes` (kubelet_pods.go:getServiceEnvVarMap)."""
     enabled = pod.get("spec", {}).get("enableServiceLinks", True) is not False
-    chosen: dict[str, Object] = {}
+    chosen: dict[str, Service] = {}
     for service in services:
         if not _has_cluster_ip(service):
             continue
@@ -183,11 +205,11 @@ def service_variables(pod: Object, services: Iterable[Object]) -> dict[str, str]
     return variables
 
 
-def _has_cluster_ip(service: Object) -> bool:
+def _has_cluster_ip(service: Service) -> bool:
     return service.get("spec", {}).get("clusterIP", "") not in ("", "None")
 
 
-def _variables_of(service: Object) -> dict[str, str]:
+def _variables_of(service: Service) -> dict[str, str]:
     """Kubernetes's and Docker-link variables of one Service (envvars/envvars.go:FromServices)."""
     prefix = name_of(service).replace("-", "_").upper()
     ip = service["spec"]["clusterIP"]

@@ -1,9 +1,12 @@
 """Bring a Pod's sandbox and containers to what the spec wants (kuberuntime/kuberuntime_manager.go:SyncPod)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.meta import name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import pod_ref_text
 from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxConfig, RuntimeService, RuntimeServiceError
@@ -28,9 +31,13 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:SyncPod"
 
-MakeSandboxConfig = Callable[[Object, int], PodSandboxConfig]
+MakeSandboxConfig = Callable[["Pod", int], PodSandboxConfig]
 """(pod, attempt) → config."""
 
 
@@ -52,7 +59,7 @@ class RuntimeManager:
         backoff: Backoff,
         make_sandbox_config: MakeSandboxConfig,
         is_termination_requested: Callable[[str], bool],
-        on_pod_sandbox_ready: Callable[[Object], None],
+        on_pod_sandbox_ready: Callable[[Pod], None],
         notices: RuntimeNotices,
         events: EventRecorder,
         recorder: Recorder,
@@ -74,7 +81,7 @@ class RuntimeManager:
         self._reset_for: dict[str, str] = {}
         """Pod uid → the container that asked for the restart of all, while a reset that may go on has not ended."""
 
-    async def sync_pod(self, pod: Object, pod_status: PodStatus, *, restart_all: bool = False) -> bool:
+    async def sync_pod(self, pod: Pod, pod_status: PodStatus, *, restart_all: bool = False) -> bool:
         """One pass; True when something was done. With `restart_all` nothing is started in it.
 
         Raises BackoffError when only back-offs are in the way, else KillPodError, SyncPodError.
@@ -118,7 +125,7 @@ class RuntimeManager:
             await self._start_containers(pod, pod_status, actions, *sandbox)
         return True
 
-    async def _reset(self, pod: Object, pod_status: PodStatus, statuses: list[ContainerStatus]) -> None:
+    async def _reset(self, pod: Pod, pod_status: PodStatus, statuses: list[ContainerStatus]) -> None:
         """Kill without hooks, with the least grace, and remove, one after the other; logs stay.
 
         Exits that ask for it too often are held back like those of one container. Raises BackoffError, SyncPodError.
@@ -156,7 +163,7 @@ class RuntimeManager:
     # -- the sandbox ----------------------------------------------------------------------------------------------
 
     async def _sandbox(
-        self, pod: Object, pod_status: PodStatus, actions: PodActions
+        self, pod: Pod, pod_status: PodStatus, actions: PodActions
     ) -> tuple[str, PodSandboxConfig, tuple[str, ...]] | None:
         """Id, config and addresses of the sandbox to start containers in; None when there is nothing to start."""
         if not actions.create_sandbox:
@@ -199,7 +206,7 @@ class RuntimeManager:
 
     async def _start_containers(
         self,
-        pod: Object,
+        pod: Pod,
         pod_status: PodStatus,
         actions: PodActions,
         sandbox_id: str,
@@ -209,7 +216,7 @@ class RuntimeManager:
         """Ephemeral, init, then regular containers, one after the other in the order of the spec."""
         failures: list[StartContainerError] = []
 
-        async def start(container: Object) -> bool:
+        async def start(container: Container) -> bool:
             name = container["name"]
             try:
                 self._do_back_off(pod, container, pod_status)
@@ -235,7 +242,7 @@ class RuntimeManager:
         if failures:
             _raise(failures)
 
-    def _do_back_off(self, pod: Object, container: Object, pod_status: PodStatus) -> None:
+    def _do_back_off(self, pod: Pod, container: Container, pod_status: PodStatus) -> None:
         """Refuse a restart that comes too soon after the last exit (kuberuntime_manager.go:doBackOff).
 
         The last exit that is known: of a container that was just ended for its probe, the one before.
@@ -262,7 +269,7 @@ class RuntimeManager:
             raise StartContainerError("CrashLoopBackOff", message, finished + window)
         self._backoff.next(key, finished, now)
 
-    async def _remove_init_containers(self, pod: Object, pod_status: PodStatus, *, keep: int) -> None:
+    async def _remove_init_containers(self, pod: Pod, pod_status: PodStatus, *, keep: int) -> None:
         """Remove ended init containers but the newest `keep` of each name (purge-/pruneInitContainersBeforeStart)."""
         for container in init_containers_of(pod):
             ended = [
@@ -278,7 +285,7 @@ class RuntimeManager:
                     raise SyncPodError(f"failed to remove init container {container['name']}: {error}") from error
 
 
-def back_off_key(pod: Object, container: Object) -> str:
+def back_off_key(pod: Pod, container: Container) -> str:
     """Pod, container, image and resources: a change of the latter two starts the back-off anew (getBackoffKey)."""
     resources = container.get("resources") or {}
     return "_".join(
@@ -286,7 +293,7 @@ def back_off_key(pod: Object, container: Object) -> str:
     )
 
 
-def _without_init(pod: Object, pod_status: PodStatus) -> tuple[ContainerStatus, ...]:
+def _without_init(pod: Pod, pod_status: PodStatus) -> tuple[ContainerStatus, ...]:
     names = {container["name"] for container in init_containers_of(pod)}
     return tuple(status for status in pod_status.container_statuses if status.metadata.name not in names)
 

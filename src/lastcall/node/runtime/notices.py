@@ -1,10 +1,17 @@
 """Warning Events for what this machine's runtime cannot do as a Pod asks for it: each once per Pod."""
 
-from lastcall.api.meta import Object, uid_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.cri.api import LIMITS_ENFORCED, MISSING_GROUPS, SINGLE_USER_ID, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder, PodStatus
 from lastcall.node.pods.cgroups import declares_limits
 from lastcall.node.pods.spec import container_field_path
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 _MOST_REMEMBERED = 10_000
 
@@ -19,7 +26,7 @@ class RuntimeNotices:
         self._events = events
         self._told: dict[tuple[str, str], None] = {}
 
-    async def sandbox_ready(self, pod: Object) -> None:
+    async def sandbox_ready(self, pod: Pod) -> None:
         """Limits that nobody enforces."""
         if not declares_limits(pod):
             return
@@ -31,7 +38,7 @@ class RuntimeNotices:
             message = f"CPU and memory limits are not enforced ({condition.message}); {HELP}"
             self._warn(pod, "LimitsNotEnforced", message)
 
-    def look(self, pod: Object, status: PodStatus) -> None:
+    def look(self, pod: Pod, status: PodStatus) -> None:
         """Users and groups that a container could not really have."""
         for container in reversed(status.container_statuses):
             name = container.metadata.name
@@ -48,7 +55,7 @@ class RuntimeNotices:
                 )
                 self._warn(pod, "GroupsNotMapped", message, container_field_path(pod, name))
 
-    def _warn(self, pod: Object, reason: str, message: str, field_path: str = "") -> None:
+    def _warn(self, pod: Pod, reason: str, message: str, field_path: str = "") -> None:
         key = (uid_of(pod), reason)
         if key in self._told:
             return

@@ -1,11 +1,13 @@
 """Start one container: image, configuration, create, start, postStart (kuberuntime_container.go:startContainer)."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.meta import name_of, namespace_of, uid_of
 from lastcall.cri.api import ContainerConfig, Image, PodSandboxConfig, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder, ImageManager, ImagePullError, PodStatus, VolumeError
 from lastcall.node.logs.files import LogLinks
@@ -18,6 +20,10 @@ from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, LifecycleHandler
+    from lastcall.api.types.pod import Pod
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go:startContainer"
 
@@ -38,7 +44,7 @@ class MakeContainerConfig(Protocol):
     """Makes the config of one container. Raises ContainerConfigError or VolumeError."""
 
     def __call__(
-        self, pod: Object, container: Object, image: Image, attempt: int, pod_ips: tuple[str, ...]
+        self, pod: Pod, container: Container, image: Image, attempt: int, pod_ips: tuple[str, ...]
     ) -> Awaitable[ContainerConfig]: ...
 
 
@@ -96,8 +102,8 @@ class ContainerStarter:
 
     async def start_container(
         self,
-        pod: Object,
-        container: Object,
+        pod: Pod,
+        container: Container,
         pod_status: PodStatus,
         sandbox_id: str,
         sandbox_config: PodSandboxConfig,
@@ -122,8 +128,8 @@ class ContainerStarter:
 
     async def _create(
         self,
-        pod: Object,
-        container: Object,
+        pod: Pod,
+        container: Container,
         image: Image,
         attempt: int,
         sandbox_id: str,
@@ -148,7 +154,7 @@ class ContainerStarter:
         self._event(pod, name, "Created", "created")
         return container_id
 
-    async def _start(self, pod: Object, container: Object, container_id: str, attempt: int) -> None:
+    async def _start(self, pod: Pod, container: Container, container_id: str, attempt: int) -> None:
         name = container["name"]
         try:
             await self._runtime.start_container(container_id)
@@ -158,7 +164,7 @@ class ContainerStarter:
         self._record(kinds.CONTAINER_STARTED, pod, name, {"containerId": container_id, "attempt": attempt})
         self._event(pod, name, "Started", "started")
 
-    async def _post_start(self, pod: Object, container: Object, handler: Object, container_id: str) -> None:
+    async def _post_start(self, pod: Pod, container: Container, handler: LifecycleHandler, container_id: str) -> None:
         """Run to the end, without a time limit; a failure kills the container."""
         name, kind = container["name"], handler_name(handler)
         cause_id = self._record(kinds.POST_START_STARTED, pod, name, {"handler": kind})
@@ -193,21 +199,21 @@ class ContainerStarter:
             pass  # the next sync sees what the container really does
         raise StartContainerError("PostStartHookError", str(failure)) from failure
 
-    def _failed(self, pod: Object, name: str, reason: str, message: str) -> StartContainerError:
+    def _failed(self, pod: Pod, name: str, reason: str, message: str) -> StartContainerError:
         path = container_field_path(pod, name)
         self._events.event(pod, "Warning", "Failed", f"Error: {message}", field_path=path)
         self._note_failure(pod, name, reason, message)
         return StartContainerError(reason, message)
 
-    def _note_failure(self, pod: Object, name: str, reason: str, message: str) -> None:
+    def _note_failure(self, pod: Pod, name: str, reason: str, message: str) -> None:
         self._record(kinds.CONTAINER_START_FAILED, pod, name, {"reason": reason, "message": message})
 
-    def _event(self, pod: Object, name: str, reason: str, verb: str) -> None:
+    def _event(self, pod: Pod, name: str, reason: str, verb: str) -> None:
         named = self._behaviour.container_names_in_start_events
         message = f"{verb.capitalize()} container {name}" if named else f"Container {verb}"
         self._events.event(pod, "Normal", reason, message, field_path=container_field_path(pod, name))
 
-    def _record(self, kind: str, pod: Object, name: str, facts: dict[str, object], cause_id: str = "") -> str:
+    def _record(self, kind: str, pod: Pod, name: str, facts: dict[str, object], cause_id: str = "") -> str:
         return self._recorder.record(
             kind, pod_uid=uid_of(pod), container=name, rule=RULES, facts=facts, cause_id=cause_id
         )

@@ -4,15 +4,21 @@ Source: nodeshutdown/nodeshutdown_manager.go. Groups end one after the other, th
 all Pods at once, each with its own grace period, at most the group's.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.disruption import disruption_target
-from lastcall.api.meta import Object
 from lastcall.node.admission.critical_pods import SYSTEM_CRITICAL_PRIORITY, TERMINATION_BY_KUBELET, priority_of
 from lastcall.node.admission.decide import Rejection
 from lastcall.node.status.conditions import set_pod_condition
 from lastcall.node.versions import Behaviour
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 REASON = "Terminated"
 MESSAGE = "Pod was terminated in response to imminent node shutdown."
@@ -65,10 +71,10 @@ def check_supported(behaviour: Behaviour, periods: Iterable[ShutdownGracePeriod]
 
 
 def group_by_priority(
-    periods: Sequence[ShutdownGracePeriod], pods: Iterable[Object]
-) -> list[tuple[ShutdownGracePeriod, list[Object]]]:
+    periods: Sequence[ShutdownGracePeriod], pods: Iterable[Pod]
+) -> list[tuple[ShutdownGracePeriod, list[Pod]]]:
     """(group, its Pods), least priority first; each Pod is in the highest group not above it, or in the lowest."""
-    groups: list[tuple[ShutdownGracePeriod, list[Object]]]
+    groups: list[tuple[ShutdownGracePeriod, list[Pod]]]
     groups = [(period, []) for period in sorted(periods, key=lambda each: each.priority)]
     for pod in pods:
         below = [group for group in groups if group[0].priority <= priority_of(pod)]
@@ -76,13 +82,13 @@ def group_by_priority(
     return groups
 
 
-def grace_override(period: ShutdownGracePeriod, pod: Object) -> int:
+def grace_override(period: ShutdownGracePeriod, pod: Pod) -> int:
     """Seconds."""
     own = pod["spec"].get("terminationGracePeriodSeconds")
     return period.seconds if own is None else min(int(own), period.seconds)
 
 
-def shutdown_status(status: Object) -> None:
+def shutdown_status(status: APIPodStatus) -> None:
     """What the status of a Pod says that the shutdown ends, in place. One that has succeeded, has."""
     if status.get("phase") != "Succeeded":
         status["phase"] = "Failed"

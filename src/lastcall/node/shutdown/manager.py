@@ -3,11 +3,14 @@
 Whoever asks stands for logind: `lastcall node shutdown`, or SIGTERM to the node's process.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, name_of, uid_of
+from lastcall.api.meta import name_of, uid_of
 from lastcall.node.admission.critical_pods import priority_of
 from lastcall.node.admission.decide import Rejection
 from lastcall.node.interfaces import EventRecorder
@@ -30,6 +33,9 @@ from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.05
@@ -50,7 +56,7 @@ class NodeShutdown:
         events: EventRecorder,
         recorder: Recorder,
         node_name: str,
-        active_pods: Callable[[], Sequence[Object]],
+        active_pods: Callable[[], Sequence[Pod]],
         behaviour: Behaviour,
     ) -> None:
         self._world = world
@@ -66,7 +72,7 @@ class NodeShutdown:
         self.shutting_down = False
         """From the request until it is cancelled: the node is not Ready and takes no Pod."""
 
-    def admit(self, pod: Object, others: list[Object]) -> Rejection | None:
+    def admit(self, pod: Pod, others: list[Pod]) -> Rejection | None:
         """An `AdmitHandler`."""
         return REJECTION if self.shutting_down else None
 
@@ -108,7 +114,7 @@ class NodeShutdown:
             self._events.event(self._node, "Normal", "Shutdown", CANCELLED)
             self.on_change()
 
-    async def _kill(self, pod: Object, period: ShutdownGracePeriod) -> None:
+    async def _kill(self, pod: Pod, period: ShutdownGracePeriod) -> None:
         override = grace_override(period, pod)
         self._recorder.record(
             kinds.DELETION_DECIDED,

@@ -4,11 +4,13 @@ Sources: pkg/kubelet/config/common.go (tryDecodeSinglePod, applyDefaults), confi
 hostile: its size, its depth and its types are checked before anything reads it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.features.disabled_fields import drop_disabled_fields
@@ -18,6 +20,10 @@ from lastcall.api.pods.references import api_reference
 from lastcall.api.resources import PODS
 from lastcall.api.schema.checks import DecodeError, check_fields
 from lastcall.api.validation import validate_create
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
 
 CONFIG_SOURCE = "kubernetes.io/config.source"
 CONFIG_HASH = "kubernetes.io/config.hash"
@@ -47,7 +53,7 @@ class ManifestError(ValueError):
     """The file is no static Pod; the text says why."""
 
 
-def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: FeatureGates | None = None) -> Object:
+def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: FeatureGates | None = None) -> Pod:
     """The static Pod of one file. `seen` is RFC 3339, `path` goes into the UID. Raises ManifestError.
 
     Its UID is a hash of what it says unless the manifest has one, its name gets the node's as a suffix.
@@ -84,14 +90,14 @@ def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: F
         raise ManifestError("; ".join(str(problem) for problem in problems))
     if found := api_reference(pod):
         raise ManifestError(f"static pods may not reference {found}")
-    return pod
+    return cast("Pod", pod)  # all its fields were checked above
 
 
-def without_duplicates(pods: Iterable[Object]) -> tuple[list[Object], list[Object]]:
+def without_duplicates(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
     """(the first Pod of each name, the others), in the order given (config.go:filterInvalidPods)."""
     names: dict[tuple[str, str], None] = {}
-    kept: list[Object] = []
-    dropped: list[Object] = []
+    kept: list[Pod] = []
+    dropped: list[Pod] = []
     for pod in pods:
         key = (namespace_of(pod), name_of(pod))
         (dropped if key in names else kept).append(pod)
@@ -99,14 +105,14 @@ def without_duplicates(pods: Iterable[Object]) -> tuple[list[Object], list[Objec
     return kept, dropped
 
 
-def duplicate_message(pod: Object) -> str:
+def duplicate_message(pod: Pod) -> str:
     """Of the Event FailedValidation."""
     name, namespace = name_of(pod), namespace_of(pod)
     reference = f"{name}_{namespace}({uid_of(pod)})"
     return f'Error validating pod {reference} from file due to duplicate pod name "{name}_{namespace}", ignoring'
 
 
-def mirror_pod(pod: Object, node: Object) -> Object:
+def mirror_pod(pod: Pod, node: Node) -> Pod:
     """The API object that stands for a static Pod (pod/mirror_client.go:CreateMirrorPod). `node` is its owner."""
     mirror = copy_object(pod)
     metadata = mirror["metadata"]
@@ -125,7 +131,7 @@ def mirror_pod(pod: Object, node: Object) -> Object:
     return mirror
 
 
-def is_mirror_of(mirror: Object, pod: Object) -> bool:
+def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
     """The mirror was made of this very static Pod (pod/mirror_client.go:IsMirrorPodOf)."""
     if (namespace_of(mirror), name_of(mirror)) != (namespace_of(pod), name_of(pod)):
         return False

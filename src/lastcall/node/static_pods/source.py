@@ -4,19 +4,23 @@ A changed file is another Pod (its UID is a hash): the old one is REMOVEd, the n
 unreadable keeps its Pod for `FILE_CHECK_SECONDS`, for somebody may be just writing it.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.features.gates import FeatureGates
-from lastcall.api.meta import Object
 from lastcall.node.config import PodUpdates, merge
 from lastcall.node.static_pods.decide import ManifestError, duplicate_message, read_manifest, without_duplicates
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339_micro
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +38,7 @@ class ManifestDirectory(Protocol):
 @dataclass(slots=True)
 class _File:
     content: bytes | str
-    pod: Object | None = None
+    pod: Pod | None = None
     bad_since: float | None = None
 
 
@@ -48,7 +52,7 @@ class FileConfig:
         on_updates: Callable[[PodUpdates], None],
         *,
         world: World,
-        on_duplicate: Callable[[Object, str], None] = lambda pod, message: None,
+        on_duplicate: Callable[[Pod, str], None] = lambda pod, message: None,
         gates: FeatureGates | None = None,
     ) -> None:
         self._directory = directory
@@ -58,7 +62,7 @@ class FileConfig:
         self._gates = gates
         self._world = world
         self._files: dict[str, _File] = {}
-        self._known: dict[str, Object] = {}
+        self._known: dict[str, Pod] = {}
         self._reported: dict[str, None] = {}
         self._trouble = ""
         self._first = asyncio.Event()
@@ -118,7 +122,7 @@ class FileConfig:
         bad_since = before.bad_since if before is not None and before.bad_since is not None else at
         return _File(content, before.pod if before is not None else None, bad_since)
 
-    def _report_duplicate(self, pod: Object) -> None:
+    def _report_duplicate(self, pod: Pod) -> None:
         message = duplicate_message(pod)
         if message not in self._reported:
             self._reported[message] = None

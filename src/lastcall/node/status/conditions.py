@@ -3,9 +3,11 @@
 A generated condition has no `lastTransitionTime`: the status manager sets it, because only it knows the last one.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from lastcall.api.meta import Object
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.cri.api import PodSandboxState
 from lastcall.node.interfaces import PodStatus
@@ -16,6 +18,12 @@ from lastcall.node.pods.spec import (
     is_restartable_init_container,
     is_terminal_phase,
 )
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
+    from lastcall.api.types.pod_status import PodCondition
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 KUBELET_CONDITIONS = (
     "PodReadyToStartContainers",
@@ -32,8 +40,8 @@ KUBELET_CONDITIONS = (
 
 def make_condition(
     type_: str, status: bool, *, reason: str = "", message: str = "", observed_generation: int = 0
-) -> Object:
-    condition: Object = {"type": type_}
+) -> PodCondition:
+    condition: PodCondition = {"type": type_}
     if observed_generation:
         condition["observedGeneration"] = observed_generation
     condition |= {"status": "True" if status else "False", "lastProbeTime": None}
@@ -44,29 +52,31 @@ def make_condition(
     return condition
 
 
-def find_condition(conditions: Iterable[Object] | None, type_: str) -> Object | None:
+def find_condition(conditions: Iterable[PodCondition] | None, type_: str) -> PodCondition | None:
     return next((c for c in conditions or () if c["type"] == type_), None)
 
 
-def set_pod_condition(status: Object, condition: Object) -> None:
+def set_pod_condition(status: APIPodStatus, condition: PodCondition) -> None:
     """Put a condition into `status.conditions`, in place; the status manager adds its time.
 
     It observes the same generation as the others. (`CalculatePodConditionObservedGeneration`)
     """
-    conditions: list[Object] = status.setdefault("conditions", [])
+    conditions: list[PodCondition] = status.setdefault("conditions", [])
     generation = max((each.get("observedGeneration", 0) for each in conditions), default=0)
     if generation:
         condition = {**condition, "observedGeneration": generation}
     conditions[:] = [*(each for each in conditions if each.get("type") != condition.get("type")), condition]
 
 
-def terminal_ready_condition(type_: str, phase: str, observed_generation: int = 0) -> Object:
+def terminal_ready_condition(type_: str, phase: str, observed_generation: int = 0) -> PodCondition:
     """Ready or ContainersReady of a Pod in a terminal phase."""
     reason = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}.get(phase, "")
     return make_condition(type_, False, reason=reason, observed_generation=observed_generation)
 
 
-def containers_ready_condition(pod: Object, statuses: list[Object], phase: str, generation: int = 0) -> Object:
+def containers_ready_condition(
+    pod: Pod, statuses: list[APIContainerStatus], phase: str, generation: int = 0
+) -> PodCondition:
     """ContainersReady. Source: status/generate.go:GenerateContainersReadyCondition."""
     by_name = {status["name"]: status for status in statuses}
     unknown: list[str] = []
@@ -93,8 +103,8 @@ def containers_ready_condition(pod: Object, statuses: list[Object], phase: str, 
 
 
 def pod_ready_condition(
-    pod: Object, conditions: list[Object], statuses: list[Object], phase: str, generation: int = 0
-) -> Object:
+    pod: Pod, conditions: list[PodCondition], statuses: list[APIContainerStatus], phase: str, generation: int = 0
+) -> PodCondition:
     """Ready: ContainersReady and every readiness gate. Source: status/generate.go:GeneratePodReadyCondition."""
     containers_ready = containers_ready_condition(pod, statuses, phase, generation)
     if containers_ready.get("status") != "True":
@@ -120,7 +130,7 @@ def pod_ready_condition(
     return make_condition("Ready", True, observed_generation=generation)
 
 
-def all_containers_restarting_condition(phase: str, underway: bool, generation: int = 0) -> Object:
+def all_containers_restarting_condition(phase: str, underway: bool, generation: int = 0) -> PodCondition:
     """AllContainersRestarting, of Pods with such a rule. Source: GenerateAllContainersRestartingCondition."""
     if is_terminal_phase(phase):
         return terminal_ready_condition("AllContainersRestarting", phase, generation)
@@ -135,7 +145,9 @@ def all_containers_restarting_condition(phase: str, underway: bool, generation: 
     )
 
 
-def initialized_condition(pod: Object, statuses: list[Object], phase: str, generation: int = 0) -> Object:
+def initialized_condition(
+    pod: Pod, statuses: list[APIContainerStatus], phase: str, generation: int = 0
+) -> PodCondition:
     """Initialized. Source: status/generate.go:GeneratePodInitializedCondition."""
     by_name = {status["name"]: status for status in statuses}
     if not statuses and init_containers_of(pod):
@@ -161,14 +173,14 @@ def initialized_condition(pod: Object, statuses: list[Object], phase: str, gener
     return make_condition("Initialized", True, observed_generation=generation)
 
 
-def ready_to_start_containers_condition(pod: Object, pod_status: PodStatus, generation: int = 0) -> Object:
+def ready_to_start_containers_condition(pod: Pod, pod_status: PodStatus, generation: int = 0) -> PodCondition:
     """PodReadyToStartContainers: no new sandbox is needed."""
     return make_condition(
         "PodReadyToStartContainers", not pod_sandbox_changed(pod, pod_status), observed_generation=generation
     )
 
 
-def pod_sandbox_changed(pod: Object, pod_status: PodStatus) -> bool:
+def pod_sandbox_changed(pod: Pod, pod_status: PodStatus) -> bool:
     """Whether a new sandbox is needed. Source: kuberuntime/util/util.go:PodSandboxChanged."""
     if not pod_status.sandbox_statuses:
         return True
@@ -182,7 +194,7 @@ def pod_sandbox_changed(pod: Object, pod_status: PodStatus) -> bool:
     return not is_host_network_pod(pod) and not newest.ips
 
 
-def force_unready_when_terminal(status: Object, now: str) -> None:
+def force_unready_when_terminal(status: APIPodStatus, now: str) -> None:
     """A terminal phase never goes with Ready True (kubernetes #108594). Changes `status` in place; `now` is RFC 3339.
 
     Only a True condition is replaced: a Pod that never became ready keeps its own reason.
@@ -190,7 +202,7 @@ def force_unready_when_terminal(status: Object, now: str) -> None:
     phase = status.get("phase", "")
     if not is_terminal_phase(phase):
         return
-    conditions: list[Object] = status.get("conditions") or []
+    conditions: list[PodCondition] = status.get("conditions") or []
     ready = [find_condition(conditions, type_) for type_ in ("ContainersReady", "Ready")]
     if not any(condition and condition.get("status") == "True" for condition in ready):
         return
@@ -211,7 +223,7 @@ def _message(unknown: list[str], others: list[str], word: str) -> str:
     return ", ".join(parts)
 
 
-def _has_started(status: Object | None) -> bool:
+def _has_started(status: APIContainerStatus | None) -> bool:
     if status is None:
         return False
     state = status.get("state") or {}

@@ -1,10 +1,12 @@
 """Container statuses of the API from what the runtime knows. Source: kubelet_pods.go:convertToAPIContainerStatuses."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
+from __future__ import annotations
 
-from lastcall.api.meta import Object, is_terminating
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import is_terminating
 from lastcall.api.pods.restart_rules import container_should_restart
 from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus, StartError
@@ -12,6 +14,13 @@ from lastcall.node.pods.restart_all import REMOVED, RESTARTING
 from lastcall.node.pods.spec import init_containers_of
 from lastcall.node.status.features import StatusFeatures
 from lastcall.world.clock import rfc3339
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, ResourceRequirements
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerState as APIContainerState
+    from lastcall.api.types.pod_status import ContainerStateTerminated, ContainerStateWaiting, VolumeMountStatus
+    from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
 
 CONTAINER_ID_PREFIX = "lastcall://"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
@@ -38,7 +47,7 @@ def time_of_ns(nanoseconds: int) -> str:
     return rfc3339(datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC))
 
 
-def status_unknown_terminated(message: str) -> Object:
+def status_unknown_terminated(message: str) -> ContainerStateTerminated:
     """The Terminated state of a container whose record is lost."""
     return {
         "exitCode": UNKNOWN_EXIT_CODE,
@@ -49,7 +58,7 @@ def status_unknown_terminated(message: str) -> Object:
     }
 
 
-def should_container_be_restarted(container: Object, pod: Object, newest: ContainerStatus | None) -> bool:
+def should_container_be_restarted(container: Container, pod: Pod, newest: ContainerStatus | None) -> bool:
     """Source: container/helpers.go:ShouldContainerBeRestarted."""
     if is_terminating(pod):
         return False
@@ -61,10 +70,10 @@ def should_container_be_restarted(container: Object, pod: Object, newest: Contai
 
 
 def convert_to_api_container_statuses(
-    pod: Object,
+    pod: Pod,
     pod_status: PodStatus,
-    previous: list[Object],
-    containers: list[Object],
+    previous: list[APIContainerStatus],
+    containers: Sequence[Container],
     *,
     is_init: bool,
     features: StatusFeatures,
@@ -72,7 +81,7 @@ def convert_to_api_container_statuses(
     termination_message: GetMessage,
     show_stop_signal: bool = False,
     restarting_all: bool = False,
-) -> list[Object]:
+) -> list[APIContainerStatus]:
     """Statuses of `containers`: by name, or in spec order for init containers.
 
     `previous` are the statuses last reported for the same kind of container.
@@ -81,7 +90,7 @@ def convert_to_api_container_statuses(
     default_reason = "PodInitializing" if has_init else "ContainerCreating"
     old = {status["name"]: status for status in previous}
     instances = _newest_first(pod_status)
-    statuses: dict[str, Object] = {}
+    statuses: dict[str, APIContainerStatus] = {}
     for container in containers:
         name = container["name"]
         found = instances.get(name, [])
@@ -93,7 +102,7 @@ def convert_to_api_container_statuses(
             if len(found) > 1:
                 status["lastState"] = _state(found[1], old_status, termination_message)
             elif old_status is not None:  # the instance it came from was removed meanwhile
-                status["lastState"] = dict(old_status.get("lastState") or {})
+                status["lastState"] = (old_status.get("lastState") or {}).copy()
         else:
             status = _without_record(pod, container, old.get(name), default_reason, features)
             if restarting_all:
@@ -123,7 +132,7 @@ def convert_to_api_container_statuses(
         status = statuses[container["name"]]
         if "terminated" in status["state"]:
             status["lastState"] = status["state"]
-        waiting: Object = {"reason": error.reason}
+        waiting: ContainerStateWaiting = {"reason": error.reason}
         if error.message:
             waiting["message"] = error.message
         status["state"] = {"waiting": waiting}
@@ -141,14 +150,14 @@ def _newest_first(pod_status: PodStatus) -> dict[str, list[ContainerStatus]]:
 
 
 def _from_runtime(
-    pod: Object,
-    container: Object,
+    pod: Pod,
+    container: Container,
     instance: ContainerStatus,
-    old: Object | None,
+    old: APIContainerStatus | None,
     features: StatusFeatures,
     termination_message: GetMessage,
-) -> Object:
-    status: Object = {
+) -> APIContainerStatus:
+    status: APIContainerStatus = {
         "name": container["name"],
         "state": _state(instance, old, termination_message),
         "lastState": {},
@@ -161,7 +170,12 @@ def _from_runtime(
     if instance.state == ContainerState.CONTAINER_UNKNOWN and old is not None and "running" in (old.get("state") or {}):
         status["restartCount"] = old["restartCount"] + 1
     if features.container_resources:
-        resources: Object = {k: v for k, v in (container.get("resources") or {}).items() if k in ("limits", "requests")}
+        wanted = container.get("resources") or {}
+        resources: ResourceRequirements = {}
+        if "limits" in wanted:
+            resources["limits"] = wanted["limits"]
+        if "requests" in wanted:
+            resources["requests"] = wanted["requests"]
         status["resources"] = resources
         if resources.get("requests"):
             status["allocatedResources"] = resources["requests"]
@@ -169,11 +183,13 @@ def _from_runtime(
     return status
 
 
-def _state(instance: ContainerStatus, old: Object | None, termination_message: GetMessage) -> Object:
+def _state(
+    instance: ContainerStatus, old: APIContainerStatus | None, termination_message: GetMessage
+) -> APIContainerState:
     if instance.state == ContainerState.CONTAINER_RUNNING:
         return {"running": {"startedAt": time_of_ns(instance.started_at)}}
     if instance.state == ContainerState.CONTAINER_EXITED:
-        ended: Object = {"exitCode": instance.exit_code}
+        ended: ContainerStateTerminated = {"exitCode": instance.exit_code}
         if instance.reason:
             ended["reason"] = instance.reason
         if message := termination_message(instance):
@@ -195,13 +211,13 @@ def _state(instance: ContainerStatus, old: Object | None, termination_message: G
 
 
 def _without_record(
-    pod: Object, container: Object, old: Object | None, default_reason: str, features: StatusFeatures
-) -> Object:
+    pod: Pod, container: Container, old: APIContainerStatus | None, default_reason: str, features: StatusFeatures
+) -> APIContainerStatus:
     """The status of a container of which the runtime knows nothing."""
     old_state = (old or {}).get("state") or {}
     if old is not None and "terminated" in old_state:
-        return dict(old)
-    status: Object = {
+        return old.copy()
+    status: APIContainerStatus = {
         "name": container["name"],
         "state": {"waiting": {"reason": default_reason}},
         "lastState": {},
@@ -214,7 +230,7 @@ def _without_record(
     if old is None:
         return status
     status["restartCount"] = old.get("restartCount", 0)
-    status["lastState"] = dict(old.get("lastState") or {})
+    status["lastState"] = (old.get("lastState") or {}).copy()
     if "running" in old_state and "terminated" not in status["lastState"]:
         # It ran and its record is gone: say so, or the Pod would fall back to Pending.
         status["lastState"] = {
@@ -227,24 +243,24 @@ def _without_record(
     return status
 
 
-def _removed_for_restart(status: Object, old: Object | None) -> None:
+def _removed_for_restart(status: APIContainerStatus, old: APIContainerStatus | None) -> None:
     """The record went because all containers restart: it waits, and counts as one more restart."""
-    removed = {"reason": RESTARTING, "message": REMOVED}
     before, last = (old or {}).get("state") or {}, (old or {}).get("lastState") or {}
     if (before.get("waiting") or {}).get("reason") == RESTARTING:
         return  # told already
     if "running" not in before and "terminated" not in before and "terminated" not in last:
         return  # it never ran
-    status["state"] = {"waiting": removed}
-    ended = {"exitCode": UNKNOWN_EXIT_CODE, **removed, "startedAt": None, "finishedAt": None}
+    status["state"] = {"waiting": {"reason": RESTARTING, "message": REMOVED}}
+    ended = status_unknown_terminated(REMOVED)
+    ended["reason"] = RESTARTING
     status["lastState"] = {"terminated": ended}
     status["restartCount"] = int((old or {}).get("restartCount") or 0) + 1
     status["ready"] = False
-    for field in ("containerID", "started"):
-        status.pop(field, None)
+    status.pop("containerID", None)
+    status.pop("started", None)
 
 
-def _init_was_completed(pod: Object, pod_status: PodStatus, container: Object, status: Object) -> bool:
+def _init_was_completed(pod: Pod, pod_status: PodStatus, container: Container, status: APIContainerStatus) -> bool:
     """A plain init container without a record, although regular containers exist, has completed."""
     if container.get("restartPolicy") == "Always" or "terminated" in status["state"]:
         return False
@@ -252,12 +268,12 @@ def _init_was_completed(pod: Object, pod_status: PodStatus, container: Object, s
     return any(instance.metadata.name in regular for instance in pod_status.container_statuses)
 
 
-def _add_volume_mounts(status: Object, container: Object, features: StatusFeatures) -> None:
+def _add_volume_mounts(status: APIContainerStatus, container: Container, features: StatusFeatures) -> None:
     if not features.volume_mounts or not container.get("volumeMounts"):
         return
-    mounts: list[dict[str, Any]] = []
+    mounts: list[VolumeMountStatus] = []
     for mount in container["volumeMounts"]:
-        one: dict[str, Any] = {"name": mount["name"], "mountPath": mount["mountPath"]}
+        one: VolumeMountStatus = {"name": mount["name"], "mountPath": mount["mountPath"]}
         if mount.get("readOnly"):
             one |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
         mounts.append(one)

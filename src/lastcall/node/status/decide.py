@@ -3,10 +3,13 @@
 Every function takes plain status objects and answers new ones, or says no.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 from lastcall.api.meta import Object, copy_object, is_terminating
 from lastcall.api.pods.restart_rules import all_containers_could_restart, container_should_restart
+from lastcall.api.pods.spec import StatusField
 from lastcall.node.pods.spec import (
     all_containers_of,
     find_container,
@@ -27,13 +30,19 @@ from lastcall.node.status.conditions import (
 from lastcall.node.status.containers import runtime_id, status_unknown_terminated
 from lastcall.node.status.features import StatusFeatures
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
+    from lastcall.api.types.pod_status import PodCondition
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
 SHARED_CONDITIONS = ("DisruptionTarget",)
 """Conditions that the kubelet and others write."""
-STATUS_FIELDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+STATUS_FIELDS: tuple[StatusField, ...] = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 LOST_MESSAGE = "The container could not be located when the pod was terminated"
 
 
-def prepare_status(pod: Object, status: Object, old: Object, now: str) -> Object | None:
+def prepare_status(pod: Pod, status: APIPodStatus, old: APIPodStatus, now: str) -> APIPodStatus | None:
     """The status to remember after `old`, or None when it would move a container illegally.
 
     Sets transition times and the start time and cuts messages to the Pod's budget. `now` is RFC 3339.
@@ -43,7 +52,7 @@ def prepare_status(pod: Object, status: Object, old: Object, now: str) -> Object
         return None
     for condition in status.get("conditions") or []:
         if condition.get("type") in KUBELET_CONDITIONS or condition.get("type") in SHARED_CONDITIONS:
-            before = find_condition(old.get("conditions"), condition.get("type"))
+            before = find_condition(old.get("conditions"), condition["type"])
             same = before is not None and before.get("status") == condition.get("status")
             condition["lastTransitionTime"] = (before.get("lastTransitionTime") or now) if before and same else now
     status["startTime"] = old.get("startTime") or status.get("startTime") or now
@@ -51,7 +60,7 @@ def prepare_status(pod: Object, status: Object, old: Object, now: str) -> Object
     return status
 
 
-def normalize_messages(pod: Object, status: Object) -> None:
+def normalize_messages(pod: Pod, status: APIPodStatus) -> None:
     """Cut termination messages to an even share of 12288 bytes. Source: status_manager.go:normalizeStatus."""
     share = MAX_POD_BYTES // max(1, sum(1 for _ in all_containers_of(pod)))
     for field in STATUS_FIELDS:
@@ -63,11 +72,12 @@ def normalize_messages(pod: Object, status: Object) -> None:
                     ended["message"] = cut.decode("utf-8", "ignore")
 
 
-def illegal_transition(pod: Object, old: Object, new: Object) -> str:
+def illegal_transition(pod: Pod, old: APIPodStatus, new: APIPodStatus) -> str:
     """Why a container may not leave Terminated, "" when all is well. Source: checkContainerStateTransition."""
     if pod["spec"].get("restartPolicy", "Always") == "Always" or all_containers_could_restart(pod):
         return ""
     sidecars = {c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)}
+    field: StatusField
     for field in ("containerStatuses", "initContainerStatuses"):
         after = {status["name"]: status for status in new.get(field) or []}
         for before in old.get(field) or []:
@@ -83,10 +93,10 @@ def illegal_transition(pod: Object, old: Object, new: Object) -> str:
     return ""
 
 
-def equal_by_kubelet(old: Object, new: Object) -> bool:
+def equal_by_kubelet(old: APIPodStatus, new: APIPodStatus) -> bool:
     """Equal in everything the kubelet owns. Source: status_manager.go:isPodStatusByKubeletEqual."""
 
-    def owned(status: Object) -> dict[str, Object]:
+    def owned(status: APIPodStatus) -> dict[str, PodCondition]:
         types = (*KUBELET_CONDITIONS, *SHARED_CONDITIONS)
         return {c["type"]: c for c in status.get("conditions") or [] if c["type"] in types}
 
@@ -95,13 +105,13 @@ def equal_by_kubelet(old: Object, new: Object) -> bool:
     return _without_conditions(old) == _without_conditions(new)
 
 
-def _without_conditions(status: Object) -> Object:
+def _without_conditions(status: APIPodStatus) -> Object:
     return {key: value for key, value in status.items() if key != "conditions" and value not in (None, [], "")}
 
 
 def merge_pod_status(
-    api: Object, new: Object, *, could_have_running_containers: bool, features: StatusFeatures, now: str
-) -> Object:
+    api: APIPodStatus, new: APIPodStatus, *, could_have_running_containers: bool, features: StatusFeatures, now: str
+) -> APIPodStatus:
     """What to write over the API's status. Source: status_manager.go:mergePodStatus."""
     merged = copy_object(new)
     conditions = [copy_object(c) for c in api.get("conditions") or [] if c["type"] not in KUBELET_CONDITIONS]
@@ -111,7 +121,7 @@ def merge_pod_status(
             conditions.append(condition)
         elif condition.get("type") in SHARED_CONDITIONS and features.disruption_target and becomes_terminal:
             # Written once all containers have ended, so that it never stands beside a running Pod.
-            before = find_condition(api.get("conditions"), condition.get("type"))
+            before = find_condition(api.get("conditions"), condition["type"])
             if before is None or before.get("status") != condition.get("status"):
                 condition["lastTransitionTime"] = now
             _replace_or_append(conditions, condition)
@@ -120,15 +130,16 @@ def merge_pod_status(
         merged["resourceClaimStatuses"] = api["resourceClaimStatuses"]
     if becomes_terminal and could_have_running_containers and features.withhold_terminal_phase:
         # Nobody may hear that a Pod has ended while one of its containers may still run.
-        for field in ("phase", "reason", "message"):
-            merged.pop(field, None)
-            if field in api:
-                merged[field] = api[field]
+        outcome: Literal["phase", "reason", "message"]
+        for outcome in ("phase", "reason", "message"):
+            merged.pop(outcome, None)
+            if outcome in api:
+                merged[outcome] = api[outcome]
     force_unready_when_terminal(merged, now)
     return merged
 
 
-def _replace_or_append(conditions: list[Object], condition: Object) -> None:
+def _replace_or_append(conditions: list[PodCondition], condition: PodCondition) -> None:
     for index, existing in enumerate(conditions):
         if existing.get("type") == condition.get("type"):
             conditions[index] = condition
@@ -136,7 +147,7 @@ def _replace_or_append(conditions: list[Object], condition: Object) -> None:
     conditions.append(condition)
 
 
-def terminated_status(pod: Object, cached: Object, features: StatusFeatures) -> Object:
+def terminated_status(pod: Pod, cached: APIPodStatus, features: StatusFeatures) -> APIPodStatus:
     """The last status of a Pod: whatever is not Terminated is lost. Source: status_manager.go:TerminatePod."""
     status = copy_object(cached)
     if has_pod_initialized(pod, status):
@@ -149,12 +160,12 @@ def terminated_status(pod: Object, cached: Object, features: StatusFeatures) -> 
     return status
 
 
-def _lose(container: Object) -> None:
+def _lose(container: APIContainerStatus) -> None:
     if "terminated" not in (container.get("state") or {}):
         container["state"] = {"terminated": status_unknown_terminated(LOST_MESSAGE)}
 
 
-def has_pod_initialized(pod: Object, status: Object) -> bool:
+def has_pod_initialized(pod: Pod, status: APIPodStatus) -> bool:
     """Whether all init containers were done once. Source: status_manager.go:hasPodInitialized."""
     init = init_containers_of(pod)
     if not init:
@@ -170,11 +181,11 @@ def has_pod_initialized(pod: Object, status: Object) -> bool:
     spec = find_container(pod, last["name"])
     if spec is not None and is_restartable_init_container(spec):
         return "running" in (last.get("state") or {}) and bool(last.get("started"))
-    ended = [((last.get(field) or {}).get("terminated")) for field in ("lastState", "state")]
+    ended = [(state or {}).get("terminated") for state in (last.get("lastState"), last.get("state"))]
     return any(one is not None and one["exitCode"] == 0 for one in ended)
 
 
-def initialized_containers(statuses: list[Object]) -> list[Object]:
+def initialized_containers(statuses: list[APIContainerStatus]) -> list[APIContainerStatus]:
     """Init containers up to the last one that ever started; at least the first one."""
     for index in range(len(statuses) - 1, -1, -1):
         status = statuses[index]
@@ -183,7 +194,9 @@ def initialized_containers(statuses: list[Object]) -> list[Object]:
     return statuses[:1]
 
 
-def with_container_ready(pod: Object, cached: Object, container_id: str, ready: bool, generation: int) -> Object | None:
+def with_container_ready(
+    pod: Pod, cached: APIPodStatus, container_id: str, ready: bool, generation: int
+) -> APIPodStatus | None:
     """`cached` with one container's readiness changed, and the conditions that follow. None when nothing changes.
 
     Source: status_manager.go:SetContainerReadiness. `container_id` with or without its `lastcall://`.
@@ -196,7 +209,7 @@ def with_container_ready(pod: Object, cached: Object, container_id: str, ready: 
     assert changed is not None
     changed["ready"] = ready
     statuses = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    conditions: list[Object] = status.setdefault("conditions", [])
+    conditions: list[PodCondition] = status.setdefault("conditions", [])
     phase = status.get("phase", "")
     for condition in (
         pod_ready_condition(pod, conditions, statuses, phase, generation),
@@ -206,7 +219,7 @@ def with_container_ready(pod: Object, cached: Object, container_id: str, ready: 
     return status
 
 
-def with_container_started(cached: Object, container_id: str, started: bool) -> Object | None:
+def with_container_started(cached: APIPodStatus, container_id: str, started: bool) -> APIPodStatus | None:
     """`cached` with one container's `started` changed. None when nothing changes. Source: SetContainerStartup."""
     found = _find(cached, container_id)
     if found is None or found.get("started") is started:
@@ -218,18 +231,18 @@ def with_container_started(cached: Object, container_id: str, started: bool) -> 
     return status
 
 
-def _find(status: Object, container_id: str) -> Object | None:
+def _find(status: APIPodStatus, container_id: str) -> APIContainerStatus | None:
     wanted = runtime_id(container_id)
+    field: StatusField
     for field in ("containerStatuses", "initContainerStatuses"):
         for container in status.get(field) or []:
             if runtime_id(container.get("containerID", "")) == wanted:
-                found: Object = container
-                return found
+                return container
     return None
 
 
 def can_be_deleted(
-    api_pod: Object, status: Object, pod_is_finished: bool, resources_reclaimed: bool, features: StatusFeatures
+    api_pod: Pod, status: APIPodStatus, pod_is_finished: bool, resources_reclaimed: bool, features: StatusFeatures
 ) -> bool:
     """Whether the kubelet may send the final DELETE. Source: status_manager.go:canBeDeleted.
 

@@ -1,11 +1,14 @@
 """The status of a Pod as the API shows it. Source: kubelet_pods.go:generateAPIPodStatus."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from lastcall.api.features.gates import CONTAINER_STOP_SIGNALS, RESTART_ALL_CONTAINERS, FeatureGates
-from lastcall.api.meta import Object, copy_object, uid_of
+from lastcall.api.meta import copy_object, uid_of
 from lastcall.api.pods.restart_rules import all_containers_could_restart
+from lastcall.api.pods.spec import StatusField
 from lastcall.cri.api import ContainerStatus
 from lastcall.node.interfaces import PodStatus, ReasonCache
 from lastcall.node.pods.resources import pod_resources
@@ -33,16 +36,22 @@ from lastcall.node.status.containers import convert_to_api_container_statuses
 from lastcall.node.status.features import StatusFeatures
 from lastcall.node.status.phase import get_phase
 
-PodSyncHandler = Callable[[Object], tuple[str, str] | None]
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodCondition
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
+PodSyncHandler = Callable[["Pod"], tuple[str, str] | None]
 """Asked at every status: (reason, message) when the Pod must fail now, e.g. its deadline passed. Else None."""
 
 
 class CachedStatuses(Protocol):
-    def get_pod_status(self, uid: str) -> Object | None: ...
+    def get_pod_status(self, uid: str) -> APIPodStatus | None: ...
 
 
 class ProbeResults(Protocol):
-    def update_pod_status(self, pod: Object, status: Object) -> None: ...
+    def update_pod_status(self, pod: Pod, status: APIPodStatus) -> None: ...
 
 
 class PodStatusGenerator:
@@ -69,10 +78,10 @@ class PodStatusGenerator:
         self._messages = messages or TerminationMessages()
         self._gates = gates or FeatureGates()
 
-    def generate_api_pod_status(self, pod: Object, pod_status: PodStatus, pod_is_terminal: bool) -> Object:
+    def generate_api_pod_status(self, pod: Pod, pod_status: PodStatus, pod_is_terminal: bool) -> APIPodStatus:
         uid = uid_of(pod)
-        api_status: Object = pod.get("status") or {}
-        old: Object = self._statuses.get_pod_status(uid) or api_status
+        api_status: APIPodStatus = pod.get("status") or {}
+        old: APIPodStatus = self._statuses.get_pod_status(uid) or api_status
         may_restart_all = self._gates.enabled(RESTART_ALL_CONTAINERS) and all_containers_could_restart(pod)
         restarting = may_restart_all and should_restart_all(pod, pod_status, old)
         status = self._convert(pod, pod_status, old, restarting=restarting)
@@ -90,6 +99,7 @@ class PodStatusGenerator:
             phase = next((s["phase"] for s in (old, api_status) if is_terminal_phase(s.get("phase"))), phase)
         status["phase"] = phase
         if phase == old.get("phase"):
+            field: Literal["reason", "message"]
             for field in ("reason", "message"):
                 if text := old.get(field) or api_status.get(field):
                     status[field] = text
@@ -114,10 +124,10 @@ class PodStatusGenerator:
         """Drop what is remembered about other Pods."""
         self._messages.forget_except(pod_uids)
 
-    def _convert(self, pod: Object, pod_status: PodStatus, old: Object, *, restarting: bool) -> Object:
+    def _convert(self, pod: Pod, pod_status: PodStatus, old: APIPodStatus, *, restarting: bool) -> APIPodStatus:
         """Source: kubelet_pods.go:convertStatusToAPIStatus."""
         uid = uid_of(pod)
-        status: Object = {}
+        status: APIPodStatus = {}
         if pod_status.ips:
             status["podIP"] = pod_status.ips[0]
             status["podIPs"] = [{"ip": ip} for ip in pod_status.ips]
@@ -131,11 +141,12 @@ class PodStatusGenerator:
             container = find_container(pod, instance.metadata.name) or {}
             return self._messages.get(uid, container, instance)
 
-        for field, containers, is_init in (
+        groups: tuple[tuple[StatusField, Sequence[Container], bool], ...] = (
             ("initContainerStatuses", init_containers_of(pod), True),
             ("containerStatuses", containers_of(pod), False),
             ("ephemeralContainerStatuses", pod["spec"].get("ephemeralContainers") or [], False),
-        ):
+        )
+        for field, containers, is_init in groups:
             if containers:
                 status[field] = convert_to_api_container_statuses(
                     pod,
@@ -151,7 +162,9 @@ class PodStatusGenerator:
                 )
         return status
 
-    def _conditions(self, pod: Object, pod_status: PodStatus, old: Object, status: Object) -> list[Object]:
+    def _conditions(
+        self, pod: Pod, pod_status: PodStatus, old: APIPodStatus, status: APIPodStatus
+    ) -> list[PodCondition]:
         features = self._features
         generation = int(pod["metadata"].get("generation") or 0) if features.observed_generation else 0
         own = set(KUBELET_CONDITIONS)
@@ -169,7 +182,7 @@ class PodStatusGenerator:
         conditions.append(make_condition("PodScheduled", True, observed_generation=generation))
         return conditions
 
-    def _add_addresses(self, pod: Object, status: Object, old: Object) -> None:
+    def _add_addresses(self, pod: Pod, status: APIPodStatus, old: APIPodStatus) -> None:
         if not self._host_ips:
             return
         status["hostIP"] = self._host_ips[0]

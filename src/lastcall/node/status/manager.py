@@ -5,13 +5,15 @@ PATCH, this manager skips the GET while it holds an object that the API server s
 resourceVersion, and a Conflict leads back to the GET. So a write is one round trip, and never lands on stale ground.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, copy_object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import copy_object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import PODS
 from lastcall.api.text.numbers import int_of
 from lastcall.client.api import Client, ConnectionLost
@@ -37,6 +39,10 @@ from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
 log = logging.getLogger(__name__)
 
 COMPONENT = "kubelet status manager"
@@ -54,8 +60,8 @@ _CAN_BE_DELETED = "pkg/kubelet/status/status_manager.go:canBeDeleted"
 class _Versioned:
     """What one Pod's status should be. `pod` is the newest object this manager knows, its status may be behind."""
 
-    pod: Object
-    status: Object
+    pod: Pod
+    status: APIPodStatus
     version: int
     pod_is_finished: bool = False
 
@@ -76,8 +82,8 @@ class PodStatusManager:
         recorder: Recorder,
         state: PodStateProvider,
         features: StatusFeatures,
-        get_pod: Callable[[str], Object | None] = lambda uid: None,
-        mirror_of: Callable[[Object], Object | None] = lambda pod: None,
+        get_pod: Callable[[str], Pod | None] = lambda uid: None,
+        mirror_of: Callable[[Pod], Pod | None] = lambda pod: None,
         resources_reclaimed: Callable[[str], bool] = lambda uid: True,
     ) -> None:
         self._world = world
@@ -90,7 +96,7 @@ class PodStatusManager:
         self._resources_reclaimed = resources_reclaimed
         self._statuses: dict[str, _Versioned] = {}
         self._api_versions: dict[str, int] = {}
-        self._api_pods: dict[str, Object] = {}
+        self._api_pods: dict[str, Pod] = {}
         self._gone: dict[str, None] = {}
         self._dirty: dict[str, None] = {}
         self._writing: dict[str, None] = {}
@@ -98,13 +104,13 @@ class PodStatusManager:
 
     # What the kubelet tells
 
-    def set_pod_status(self, pod: Object, status: Object) -> None:
+    def set_pod_status(self, pod: Pod, status: APIPodStatus) -> None:
         """Remember a freshly generated status; forced through for a Pod that is being deleted."""
         status = copy_object(status)
         self._observe_generation(pod, status)
         self._update(pod, status, force=pod["metadata"].get("deletionTimestamp") is not None, finished=False)
 
-    def set_pod_sandbox_ready(self, pod: Object) -> None:
+    def set_pod_sandbox_ready(self, pod: Pod) -> None:
         """The sandbox exists: PodReadyToStartContainers turns True before any container runs (1.36).
 
         Source: kubelet.go:OnPodSandboxReady.
@@ -121,14 +127,14 @@ class PodStatusManager:
         changed["status"] = "True"
         self._update(pod, status, force=False, finished=False)
 
-    def terminate_pod(self, pod: Object) -> None:
+    def terminate_pod(self, pod: Pod) -> None:
         """Nothing of the Pod is left on the node: its last status, after which it may be deleted."""
         cached = self._statuses.get(uid_of(pod))
         status = terminated_status(pod, cached.status if cached else (pod.get("status") or {}), self._features)
         self._observe_generation(pod, status)
         self._update(pod, status, force=True, finished=True)
 
-    def get_pod_status(self, uid: str) -> Object | None:
+    def get_pod_status(self, uid: str) -> APIPodStatus | None:
         cached = self._statuses.get(uid)
         return cached.status if cached else None
 
@@ -174,7 +180,7 @@ class PodStatusManager:
             finally:
                 self._tasks = None
 
-    def _update(self, pod: Object, status: Object, *, force: bool, finished: bool) -> None:
+    def _update(self, pod: Pod, status: APIPodStatus, *, force: bool, finished: bool) -> None:
         uid = uid_of(pod)
         cached = self._statuses.get(uid)
         old = cached.status if cached else (pod.get("status") or {})
@@ -215,7 +221,7 @@ class PodStatusManager:
         if sent < entry.version or self._can_be_deleted(uid, api_pod, entry):
             self._enqueue(uid)
         elif uid not in self._gone:
-            api_status: Object = api_pod.get("status") or {}
+            api_status: APIPodStatus = api_pod.get("status") or {}
             if merge_patch(api_status, self._merge(api_status, uid, entry)):
                 self._enqueue(uid)
 
@@ -251,7 +257,7 @@ class PodStatusManager:
         for attempt in range(MAX_CONFLICTS):
             if pod is None:
                 try:
-                    pod = await self._client.get(PODS, name_of(entry.pod), namespace_of(entry.pod))
+                    pod = cast("Pod", await self._client.get(PODS, name_of(entry.pod), namespace_of(entry.pod)))
                 except StatusError as error:
                     if is_not_found(error):
                         self._sent(uid, entry, gone=True)
@@ -277,8 +283,8 @@ class PodStatusManager:
         if self._can_be_deleted(uid, pod, entry):
             await self._delete(uid, pod)
 
-    async def _patch(self, uid: str, entry: _Versioned, pod: Object) -> Object:
-        api_status: Object = pod.get("status") or {}
+    async def _patch(self, uid: str, entry: _Versioned, pod: Pod) -> Pod:
+        api_status: APIPodStatus = pod.get("status") or {}
         merged = self._merge(api_status, uid, entry)
         changes = merge_patch(api_status, merged)
         if not changes:
@@ -295,9 +301,9 @@ class PodStatusManager:
         self._recorder.record(kinds.STATUS_SENT, pod_uid=uid, rule=_SYNC_POD, facts=facts)
         if phase == "Running" and api_status.get("phase") != "Running":
             self._recorder.record(kinds.POD_RUNNING, pod_uid=uid, rule=_SYNC_POD, facts=facts)
-        return answer
+        return cast("Pod", answer)
 
-    async def _delete(self, uid: str, pod: Object) -> None:
+    async def _delete(self, uid: str, pod: Pod) -> None:
         self._recorder.record(kinds.FINAL_DELETE_SENT, pod_uid=uid, rule=_CAN_BE_DELETED, facts={"uid": uid})
         try:
             await self._client.delete(PODS, name_of(pod), namespace_of(pod), grace_period_seconds=0, uid=uid)
@@ -306,7 +312,7 @@ class PodStatusManager:
                 raise
         self._forget(uid)
 
-    def _merge(self, api_status: Object, uid: str, entry: _Versioned) -> Object:
+    def _merge(self, api_status: APIPodStatus, uid: str, entry: _Versioned) -> APIPodStatus:
         return merge_pod_status(
             api_status,
             entry.status,
@@ -315,7 +321,7 @@ class PodStatusManager:
             now=rfc3339(now(self._world.clock)),
         )
 
-    def _api_pod(self, uid: str, entry: _Versioned) -> Object | None:
+    def _api_pod(self, uid: str, entry: _Versioned) -> Pod | None:
         """The newest object known to be in the API; None for a static Pod without a mirror."""
         if not is_static_pod(entry.pod):
             return self._newer(self._api_pods.get(uid, entry.pod), entry.pod)
@@ -324,7 +330,7 @@ class PodStatusManager:
             return mirror
         return self._newer(written, mirror)
 
-    def _can_be_deleted(self, uid: str, api_pod: Object, entry: _Versioned) -> bool:
+    def _can_be_deleted(self, uid: str, api_pod: Pod, entry: _Versioned) -> bool:
         if not entry.pod_is_finished:
             return False
         reclaimed = self._features.final_delete_needs_terminal_phase or self._resources_reclaimed(uid)
@@ -341,12 +347,12 @@ class PodStatusManager:
         for cache in (self._statuses, self._api_versions, self._api_pods, self._gone, self._dirty):
             cast(dict[str, object], cache).pop(uid, None)
 
-    def _observe_generation(self, pod: Object, status: Object) -> None:
+    def _observe_generation(self, pod: Pod, status: APIPodStatus) -> None:
         if self._features.observed_generation and (generation := pod["metadata"].get("generation")):
             status["observedGeneration"] = generation
 
     @staticmethod
-    def _newer(one: Object, other: Object) -> Object:
+    def _newer(one: Pod, other: Pod) -> Pod:
         """The object with the greater resourceVersion (comparable decimal numbers since KEP-5504), else `other`."""
         left, right = int_of(resource_version_of(one)), int_of(resource_version_of(other))
         return one if left is not None and right is not None and left > right else other

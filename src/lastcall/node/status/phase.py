@@ -3,7 +3,10 @@
 The order of evaluation is the rule: failed initialisation, pending initialisation, waiting, running, stopped.
 """
 
-from lastcall.api.meta import Object
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
 from lastcall.api.pods.restart_rules import container_should_restart
 from lastcall.node.pods.restart_all import RESTARTING
 from lastcall.node.pods.spec import (
@@ -13,15 +16,23 @@ from lastcall.node.pods.spec import (
     is_static_pod,
 )
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerStateTerminated, ContainerStatus
+
+
+Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+
 
 def get_phase(
-    pod: Object,
-    statuses: list[Object],
+    pod: Pod,
+    statuses: list[ContainerStatus],
     *,
     pod_is_terminal: bool,
     pod_has_initialized: bool,
     force_terminal: bool = True,
-) -> str:
+) -> Phase:
     """Pending, Running, Succeeded or Failed.
 
     `statuses` are regular and init container statuses. `pod_is_terminal` says that no container will be started again
@@ -65,12 +76,12 @@ def get_phase(
     return "Pending"
 
 
-def _restarts(container: Object, pod: Object, ended: Object) -> bool:
+def _restarts(container: Container, pod: Pod, ended: ContainerStateTerminated) -> bool:
     """Ended like this, is it started again?"""
     return ended.get("reason") == RESTARTING or container_should_restart(container, pod, ended["exitCode"])
 
 
-def _plain_init(pod: Object, by_name: dict[str, Object]) -> tuple[int, int]:
+def _plain_init(pod: Pod, by_name: dict[str, ContainerStatus]) -> tuple[int, int]:
     """(not finished yet, failed for good) among the plain init containers."""
     pending = failed = 0
     for container in init_containers_of(pod):
@@ -91,7 +102,7 @@ def _plain_init(pod: Object, by_name: dict[str, Object]) -> tuple[int, int]:
     return pending, failed
 
 
-def _sidecars(pod: Object, by_name: dict[str, Object]) -> tuple[int, int, int, int]:
+def _sidecars(pod: Pod, by_name: dict[str, ContainerStatus]) -> tuple[int, int, int, int]:
     """(not started yet, running, waiting, unknown) among the sidecars; terminated ones do not count."""
     pending = running = waiting = unknown = 0
     for container in init_containers_of(pod):

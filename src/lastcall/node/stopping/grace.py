@@ -5,12 +5,18 @@ starts from a period of its own, pays for its preStop hook and for the wait for 
 StopContainer. All periods are whole seconds; elapsed times are cut to whole seconds, as the kubelet does.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.node.versions import Behaviour
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
 
 MINIMUM_GRACE_PERIOD_SECONDS = 2
 """Least timeout given to StopContainer (kuberuntime_manager.go:minimumGracePeriodInSeconds)."""
@@ -51,7 +57,7 @@ def calculate_effective_grace_period(
     return period, current != 0 and current != period
 
 
-def effective_grace_period_of(pod: Object, current: int, override: int | None) -> tuple[int, bool]:
+def effective_grace_period_of(pod: Pod, current: int, override: int | None) -> tuple[int, bool]:
     """`calculate_effective_grace_period` for a Pod object."""
     return calculate_effective_grace_period(
         current,
@@ -82,12 +88,15 @@ def set_termination_grace_period(
     return MINIMUM_GRACE_PERIOD_SECONDS
 
 
-def probe_grace_period_seconds(container: Object, reason: KillReason | None) -> int | None:
+def probe_grace_period_seconds(container: Container, reason: KillReason | None) -> int | None:
     """terminationGracePeriodSeconds of the probe that `reason` names."""
-    field = {KillReason.STARTUP_PROBE: "startupProbe", KillReason.LIVENESS_PROBE: "livenessProbe"}.get(
-        reason or KillReason.UNKNOWN
-    )
-    return (container.get(field) or {}).get("terminationGracePeriodSeconds") if field else None
+    if reason == KillReason.STARTUP_PROBE:
+        probe = container.get("startupProbe")
+    elif reason == KillReason.LIVENESS_PROBE:
+        probe = container.get("livenessProbe")
+    else:
+        return None
+    return (probe or {}).get("terminationGracePeriodSeconds")
 
 
 def budget_before_hook(behaviour: Behaviour, period: int, override: int | None) -> int:

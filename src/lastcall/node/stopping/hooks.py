@@ -6,10 +6,12 @@ Kubernetes and then fails as not implemented; with the gate TCPSocketLifecycleHo
 says.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.api.pods.spec import pod_ref_text
 from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.api.text.numbers import int_of
@@ -18,6 +20,10 @@ from lastcall.node.interfaces import Dialer, DialError, EventRecorder
 from lastcall.node.pods.spec import container_field_path
 from lastcall.node.versions import Behaviour
 from lastcall.world.clock import Clock
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, HTTPGetAction, LifecycleHandler, TCPSocketAction
+    from lastcall.api.types.pod import Pod
 
 HTTP_RESPONSE_TO_HTTPS_CLIENT = "server gave HTTP response to HTTPS client"
 HANDLERS = ("exec", "httpGet", "sleep")
@@ -47,7 +53,7 @@ class UnknownPort(ValueError):
     """A port name that the container does not declare, or a number out of range."""
 
 
-def handler_name(handler: Object) -> str:
+def handler_name(handler: LifecycleHandler) -> str:
     """`exec`, `httpGet`, `sleep`, or what else is set."""
     for name in HANDLERS:
         if handler.get(name) is not None:
@@ -55,24 +61,23 @@ def handler_name(handler: Object) -> str:
     return next(iter(handler), "")
 
 
-def handler_detail(handler: Object) -> str:
+def handler_detail(handler: LifecycleHandler) -> str:
     """What a hook does, for records."""
     name = handler_name(handler)
-    value = handler.get(name) or {}
     if name == "exec":
-        return " ".join(value.get("command") or [])
+        return " ".join((handler.get("exec") or {}).get("command") or [])
     if name == "httpGet":
-        scheme = (value.get("scheme") or "HTTP").lower()
-        path = value.get("path") or "/"
-        return (
-            f"GET {scheme}://{value.get('host') or 'POD'}:{value.get('port')}{path if path[0] == '/' else '/' + path}"
-        )
+        get = handler.get("httpGet") or {}
+        scheme = (get.get("scheme") or "HTTP").lower()
+        path = get.get("path") or "/"
+        return f"GET {scheme}://{get.get('host') or 'POD'}:{get.get('port')}{path if path[0] == '/' else '/' + path}"
     if name == "tcpSocket":
-        return f"connect to {value.get('host') or 'POD'}:{value.get('port')}"
-    return f"{value.get('seconds', 0)} s" if name == "sleep" else ""
+        connect = handler.get("tcpSocket") or {}
+        return f"connect to {connect.get('host') or 'POD'}:{connect.get('port')}"
+    return f"{(handler.get('sleep') or {}).get('seconds', 0)} s" if name == "sleep" else ""
 
 
-def resolve_port(port: object, container: Object) -> int:
+def resolve_port(port: object, container: Container) -> int:
     """A number, a number as text, or the name of one of the container's ports (pkg/probe/util.go:ResolveContainerPort).
 
     Raises UnknownPort.
@@ -93,7 +98,7 @@ def resolve_port(port: object, container: Object) -> int:
 
 
 def http_request(
-    action: Object, container: Object, pod_ip: str, behaviour: Behaviour
+    action: HTTPGetAction, container: Container, pod_ip: str, behaviour: Behaviour
 ) -> tuple[str, list[tuple[str, str]]]:
     """URL and headers of an httpGet hook (pkg/probe/http/request.go:NewRequestForHTTPGetAction). Raises UnknownPort."""
     port = resolve_port(action.get("port"), container)
@@ -144,7 +149,7 @@ class HandlerRunner:
         self._tcp_socket_connects = tcp_socket_connects
 
     async def run(
-        self, container_id: str, pod: Object, container: Object, handler: Object, pod_ip: PodIP
+        self, container_id: str, pod: Pod, container: Container, handler: LifecycleHandler, pod_ip: PodIP
     ) -> HookResult:
         """Raises HookError (lifecycle/handlers.go:Run)."""
         kind = handler_name(handler)
@@ -180,7 +185,7 @@ class HandlerRunner:
             stderr=answer.stderr,
         )
 
-    async def _tcp(self, action: Object, pod: Object, container: Object, pod_ip: PodIP, where: str) -> None:
+    async def _tcp(self, action: TCPSocketAction, pod: Pod, container: Container, pod_ip: PodIP, where: str) -> None:
         """A connection that comes about is a success; it is closed at once. Ours: no Kubernetes ever did it."""
         port = action.get("port")
         host = action.get("host") or await pod_ip()
@@ -193,7 +198,7 @@ class HandlerRunner:
         except (UnknownPort, DialError) as error:
             raise HookError(f"TCP lifecycle hook ({port}) {where} {error}") from error
 
-    async def _http(self, action: Object, pod: Object, container: Object, pod_ip: PodIP, where: str) -> None:
+    async def _http(self, action: HTTPGetAction, pod: Pod, container: Container, pod_ip: PodIP, where: str) -> None:
         path = action.get("path") or ""
         ip = ""
         if not action.get("host"):
@@ -214,7 +219,7 @@ class HandlerRunner:
             await self._fall_back_to_http(url, headers, pod, container, path, where)
 
     async def _fall_back_to_http(
-        self, url: str, headers: list[tuple[str, str]], pod: Object, container: Object, path: str, where: str
+        self, url: str, headers: list[tuple[str, str]], pod: Pod, container: Container, path: str, where: str
     ) -> None:
         """The server speaks plain HTTP: once more without TLS, and without credentials."""
         plain = [(name, value) for name, value in headers if name.lower() != "authorization"]

@@ -1,13 +1,15 @@
 """Stop one container: its preStop hook, its turn, CRI StopContainer (kubelet kuberuntime/kuberuntime_container.go)."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import logging
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import ContainerStatus, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder
@@ -30,6 +32,10 @@ from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container, LifecycleHandler
+    from lastcall.api.types.pod import Pod
+
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go"
 HOOK_RULES = "pkg/kubelet/lifecycle/handlers.go:Run"
 
@@ -43,7 +49,7 @@ OUTPUT_LIMIT = 4096
 class _Hook:
     """One run of a preStop hook. `outlived` is set when its budget is over and it still runs."""
 
-    task: "asyncio.Task[None] | None" = None
+    task: asyncio.Task[None] | None = None
     outlived: bool = False
     record_id: str = ""
     facts: dict[str, object] = field(default_factory=dict)
@@ -75,7 +81,7 @@ class ContainerKiller:
 
     async def kill_container(
         self,
-        pod: Object,
+        pod: Pod,
         container: ContainerStatus,
         *,
         message: str = "",
@@ -127,13 +133,13 @@ class ContainerKiller:
         if ordering is not None:
             ordering.container_terminated(name)
 
-    def record_skipped(self, pod: Object, container_name: str, why: str, cause_id: str) -> None:
+    def record_skipped(self, pod: Pod, container_name: str, why: str, cause_id: str) -> None:
         """A preStop hook that is not run, and why."""
         self._record(kinds.PRE_STOP_SKIPPED, pod, container_name, "killContainer", {"why": why}, cause_id)
 
     async def _stop_container(
         self,
-        pod: Object,
+        pod: Pod,
         container: ContainerStatus,
         stop: grace.StopTimeout,
         deducted: int,
@@ -174,7 +180,13 @@ class ContainerKiller:
             )
 
     async def _execute_pre_stop_hook(
-        self, pod: Object, container: ContainerStatus, spec: Object, handler: Object, budget: int, cause_id: str
+        self,
+        pod: Pod,
+        container: ContainerStatus,
+        spec: Container,
+        handler: LifecycleHandler,
+        budget: int,
+        cause_id: str,
     ) -> tuple[int, str]:
         """Run the hook, wait at most `budget` seconds: whole seconds elapsed, record id of its end or overrun.
 
@@ -212,7 +224,13 @@ class ContainerKiller:
         return math.floor(self._seconds_since(started)), hook.record_id
 
     async def _run_pre_stop_hook(
-        self, hook: _Hook, pod: Object, container: ContainerStatus, spec: Object, handler: Object, started: int
+        self,
+        hook: _Hook,
+        pod: Pod,
+        container: ContainerStatus,
+        spec: Container,
+        handler: LifecycleHandler,
+        started: int,
     ) -> None:
         name = container.metadata.name
         facts: dict[str, object] = {"handler": handler_name(handler)}
@@ -253,8 +271,8 @@ class ContainerKiller:
         return newest.ips[0] if newest is not None and newest.ips else ""
 
     def _configuration(
-        self, pod: Object, container: ContainerStatus, runtime_only: bool
-    ) -> tuple[Object, int | None, int | None]:
+        self, pod: Pod, container: ContainerStatus, runtime_only: bool
+    ) -> tuple[Container, int | None, int | None]:
         """Spec of the container, deletionGracePeriodSeconds, terminationGracePeriodSeconds.
 
         1.18 restored them for Pods without configuration from the container's annotations
@@ -265,7 +283,7 @@ class ContainerKiller:
                 return {}, None, None
             annotations = container.annotations
             handler = annotations.get(PRE_STOP_HANDLER_ANNOTATION)
-            spec: Object = {"name": container.metadata.name}
+            spec: Container = {"name": container.metadata.name}
             if handler:
                 spec["lifecycle"] = {"preStop": json.loads(handler)}
             return (
@@ -282,9 +300,7 @@ class ContainerKiller:
     def _seconds_since(self, started: int) -> float:
         return (self._world.clock.monotonic_ns() - started) / 1e9
 
-    def _record(
-        self, kind: str, pod: Object, container: str, rule: str, facts: dict[str, object], cause_id: str
-    ) -> str:
+    def _record(self, kind: str, pod: Pod, container: str, rule: str, facts: dict[str, object], cause_id: str) -> str:
         return self._recorder.record(
             kind,
             pod_uid=uid_of(pod),

@@ -1,7 +1,11 @@
 """Stop a Pod: all its containers in parallel, then its sandboxes (kubelet
 kuberuntime/kuberuntime_manager.go:killPod)."""
 
-from lastcall.api.meta import Object, uid_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import ContainerStatus, PodSandboxStatus, RuntimeService, RuntimeServiceError
 from lastcall.node.pods.runtime_pod import RunningPod, has_restartable_init_container
@@ -12,6 +16,9 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go"
 
@@ -41,7 +48,7 @@ class PodKiller:
 
     async def kill_pod_with_sync_result(
         self,
-        pod: Object,
+        pod: Pod,
         running_pod: RunningPod,
         override: int | None,
         *,
@@ -64,7 +71,7 @@ class PodKiller:
 
     async def kill_containers_with_sync_result(
         self,
-        pod: Object,
+        pod: Pod,
         running_pod: RunningPod,
         override: int | None,
         *,
@@ -95,7 +102,7 @@ class PodKiller:
                     tasks.spawn(kill(container), name=f"kill {container.id}")
         return errors
 
-    async def _stop_sandbox(self, pod: Object, sandbox: PodSandboxStatus, cause_id: str) -> str:
+    async def _stop_sandbox(self, pod: Pod, sandbox: PodSandboxStatus, cause_id: str) -> str:
         started = self._world.clock.monotonic_ns()
         error = ""
         try:

@@ -3,17 +3,22 @@
 Source: kubelet kuberuntime/kuberuntime_termination_order.go. Used only when the spec has a sidecar.
 """
 
+from __future__ import annotations
+
 import asyncio
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
 from lastcall.node.stopping.waiting import wait_at_most
 from lastcall.world.clock import Clock
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
-def prerequisites_of(pod: Object) -> dict[str, tuple[str, ...]]:
+
+def prerequisites_of(pod: Pod) -> dict[str, tuple[str, ...]]:
     """For each sidecar the containers that must be gone before it is stopped: all regular ones and the next sidecar."""
     regular = tuple(container["name"] for container in containers_of(pod))
     sidecars = [c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)]
@@ -26,7 +31,7 @@ def prerequisites_of(pod: Object) -> dict[str, tuple[str, ...]]:
 class TerminationOrdering:
     """The turns of one termination. Containers not running at its beginning count as gone."""
 
-    def __init__(self, clock: Clock, pod: Object, running: Iterable[str]) -> None:
+    def __init__(self, clock: Clock, pod: Pod, running: Iterable[str]) -> None:
         self._clock = clock
         names = dict.fromkeys(running)
         self._prerequisites = {

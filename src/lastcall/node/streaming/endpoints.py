@@ -4,12 +4,15 @@ Sources: kubelet pkg/kubelet/server/server.go (getExec, getAttach, getRun, getPo
 (GetExec, GetAttach, GetPortForward, RunInContainer), apimachinery pkg/util/httpstream/httpstream.go:Handshake.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.api.text.go_notation import go_quote
 from lastcall.cri.api import (
     ContainerState,
@@ -25,10 +28,13 @@ from lastcall.streaming.upgrade import HandedOver, SocketStream, switching_proto
 from lastcall.world import walls
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+
 PROTOCOL_HEADER = "X-Stream-Protocol-Version"
 _log = logging.getLogger("lastcall.kubelet")
 
-FindPod = Callable[[str, str], Object | None]
+FindPod = Callable[[str, str], "Pod | None"]
 
 
 class StreamingEndpoints:
@@ -193,7 +199,7 @@ class StreamingEndpoints:
 
     # -- who is meant --------------------------------------------------------------------------------------------------
 
-    def _pod(self, request: web.Request) -> Object | None:
+    def _pod(self, request: web.Request) -> Pod | None:
         pod = self._find_pod(request.match_info["namespace"], request.match_info["pod"])
         uid = request.match_info.get("uid")
         return None if pod is None or (uid and uid != uid_of(pod)) else pod

@@ -4,7 +4,10 @@ Source: pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go 
 getPVSpec), pkg/volume/{hostpath,local}.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lastcall.api.claims import ClaimUse, claims_used_by, not_made_for
 from lastcall.api.errors import StatusError
@@ -15,17 +18,20 @@ from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.interfaces import VolumeError
 from lastcall.node.volumes.host_volumes import check_host_path
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+
 
 class NotProcessed(VolumeError):
     """The claim is not ready to be mounted: the whole sync fails at once, and is tried again."""
 
 
-def use_of(pod: Object, volume: str) -> ClaimUse:
+def use_of(pod: Pod, volume: str) -> ClaimUse:
     """The claim that this volume of the Pod names."""
     return next(use for use in claims_used_by(pod) if use.volume == volume)
 
 
-def why_not_ready(pod: Object, use: ClaimUse, claim: Object) -> str:
+def why_not_ready(pod: Pod, use: ClaimUse, claim: Object) -> str:
     """Why the claim cannot be mounted for the Pod, "" when it can. (`getPVCExtractPV`)"""
     if use.ephemeral and (why := not_made_for(pod, claim)):
         return why
@@ -53,7 +59,7 @@ def path_of(volume: Object) -> Path:
     )
 
 
-async def claimed_volume(client: Client, pod: Object, volume: str) -> tuple[Object, bool]:
+async def claimed_volume(client: Client, pod: Pod, volume: str) -> tuple[Object, bool]:
     """(the PersistentVolume, whether it is mounted read-only). Raises NotProcessed."""
     use, namespace = use_of(pod, volume), namespace_of(pod)
     where = f"error processing PVC {namespace}/{use.claim}: "

@@ -1,23 +1,31 @@
 """Downward API: a Pod's own fields as text. Sources: pkg/fieldpath/fieldpath.go, pkg/volume/downwardapi."""
 
+from __future__ import annotations
+
 import math
 import re
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, annotations_of, labels_of
+from lastcall.api.meta import annotations_of, labels_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.text.go_notation import go_quote
 from lastcall.node.pods.spec import find_container
 
+if TYPE_CHECKING:
+    from lastcall.api.types.container import ResourceFieldSelector, ResourceRequirements
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.*)'\]$")
 
 
-def field_value(pod: Object, path: str) -> str:
+def field_value(pod: Pod, path: str) -> str:
     """The text of `fieldRef.fieldPath`. Raises ValueError for an unsupported path."""
     if match := _SUBSCRIPT.match(path):
         source = labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)
         return source.get(match.group(2), "")
     metadata = pod["metadata"]
-    status: Object = pod.get("status") or {}
+    status: APIPodStatus = pod.get("status") or {}
     simple = {
         "metadata.name": metadata.get("name", ""),
         "metadata.namespace": metadata.get("namespace", ""),
@@ -37,7 +45,7 @@ def field_value(pod: Object, path: str) -> str:
     raise ValueError(f"unsupported fieldPath: {path}")
 
 
-def resource_value(pod: Object, reference: Object, allocatable: dict[str, str]) -> str:
+def resource_value(pod: Pod, reference: ResourceFieldSelector, allocatable: dict[str, str]) -> str:
     """The text of a `resourceFieldRef`: the container's limit or request divided by `divisor`, rounded up.
 
     A missing limit is the node's allocatable. Raises ValueError.
@@ -49,8 +57,9 @@ def resource_value(pod: Object, reference: Object, allocatable: dict[str, str]) 
     kind, _, resource = str(reference.get("resource", "")).partition(".")
     if kind not in ("limits", "requests") or not resource:
         raise ValueError(f"unsupported container resource : {reference.get('resource')}")
-    resources: Object = container.get("resources") or {}
-    quantity = (resources.get(kind) or {}).get(resource)
+    resources: ResourceRequirements = container.get("resources") or {}
+    amounts = resources.get("limits") if kind == "limits" else resources.get("requests")
+    quantity = (amounts or {}).get(resource)
     if quantity is None and kind == "limits":
         quantity = allocatable.get(resource)
     if quantity is None:

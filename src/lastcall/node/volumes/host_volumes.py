@@ -1,17 +1,23 @@
 """emptyDir and hostPath: directories of the node. Sources: pkg/volume/emptydir, pkg/volume/hostpath."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.api.quantity import QuantityError, parse_quantity
 from lastcall.node.interfaces import VolumeError
 from lastcall.world import linux
 
+if TYPE_CHECKING:
+    from lastcall.api.types.storage import HostPathVolumeSource
+    from lastcall.api.types.volumes import EmptyDirVolumeSource
 
-def set_up_empty_dir(directory: Path, source: Object, fs_group: int | None) -> None:
+
+def set_up_empty_dir(directory: Path, source: EmptyDirVolumeSource, fs_group: int | None) -> None:
     """Make the directory (mode 0777); medium Memory is a tmpfs where mounting is permitted. Idempotent."""
     directory.mkdir(parents=True, exist_ok=True)
     if source.get("medium") == "Memory" and not directory.is_mount():
@@ -37,7 +43,7 @@ def bytes_of(quantity: object) -> int:
         return 0
 
 
-def check_host_path(source: Object) -> Path:
+def check_host_path(source: HostPathVolumeSource) -> Path:
     """The path after its type check, made where the type says so. Raises VolumeError.
 
     Source: pkg/volume/hostpath/host_path.go:checkType.

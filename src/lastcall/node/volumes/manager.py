@@ -7,6 +7,8 @@ Source: volumemanager/volume_manager.go, with its reconciler's back-off per volu
     pods/<uid>/etc-hosts, etc-hostname, resolv.conf
 """
 
+from __future__ import annotations
+
 import asyncio
 import errno
 import logging
@@ -14,6 +16,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, uid_of
 from lastcall.api.text.go_notation import go_list, go_quote
@@ -38,6 +41,11 @@ from lastcall.world.clock import monotonic
 from lastcall.world.remove_tree import remove_tree
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.volumes import Volume
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +113,7 @@ class HostVolumeManager:
 
     # Mounting
 
-    def prepare(self, pod: Object) -> None:
+    def prepare(self, pod: Pod) -> None:
         known = self._known(pod)
         for volume in self._used_volumes(pod):
             name = volume["name"]
@@ -114,7 +122,7 @@ class HostVolumeManager:
                     self._fetch(pod, volume, known), name=f"volume-{uid_of(pod)}-{name}"
                 )
 
-    async def wait_for_attach_and_mount(self, pod: Object) -> None:
+    async def wait_for_attach_and_mount(self, pod: Pod) -> None:
         known = self._known(pod)
         pending = [volume for volume in self._used_volumes(pod) if volume["name"] not in known.mounted]
         if not pending:
@@ -140,7 +148,7 @@ class HostVolumeManager:
             facts={"volumes": [volume["name"] for volume in self._used_volumes(pod)]},
         )
 
-    async def _claimed(self, pod: Object, pending: list[Object]) -> dict[str, Object]:
+    async def _claimed(self, pod: Pod, pending: list[Volume]) -> dict[str, Object]:
         """The PersistentVolumes of the Pod's volumes that are claims. Raises VolumeError when one is not ready."""
         found: dict[str, Object] = {}
         errors: dict[str, str] = {}
@@ -159,9 +167,7 @@ class HostVolumeManager:
             )
         return found
 
-    async def _mount_until_done(
-        self, pod: Object, volume: Object, known: _PodVolumes, claimed: dict[str, Object]
-    ) -> None:
+    async def _mount_until_done(self, pod: Pod, volume: Volume, known: _PodVolumes, claimed: dict[str, Object]) -> None:
         name = volume["name"]
         while True:
             try:
@@ -185,7 +191,7 @@ class HostVolumeManager:
             known.backoff[name] = min(delay * 2, BACKOFF_MAX)
             await self._world.clock.sleep(delay)
 
-    async def _set_up(self, pod: Object, volume: Object, known: _PodVolumes) -> Path:
+    async def _set_up(self, pod: Pod, volume: Volume, known: _PodVolumes) -> Path:
         """Mount one volume. Raises VolumeError."""
         kind = _kind(volume)
         if kind == "hostPath":
@@ -209,14 +215,14 @@ class HostVolumeManager:
             raise VolumeError(str(error)) from None
         return directory
 
-    async def _fetched(self, pod: Object, volume: Object, known: _PodVolumes) -> Files:
+    async def _fetched(self, pod: Pod, volume: Volume, known: _PodVolumes) -> Files:
         early = known.prefetched.pop(volume["name"], None)
         files = await early if early is not None else await self._fetch(pod, volume, known)
         if isinstance(files, VolumeError):
             raise files
         return files
 
-    async def _fetch(self, pod: Object, volume: Object, known: _PodVolumes) -> Files | VolumeError:
+    async def _fetch(self, pod: Pod, volume: Volume, known: _PodVolumes) -> Files | VolumeError:
         """Never raises: a prefetch that fails must not end the node."""
         try:
             return await self._sources.files(pod, volume, known.tokens)
@@ -226,7 +232,7 @@ class HostVolumeManager:
             walls.caught("kubelet volumes", f"{uid_of(pod)}/{volume['name']}", error)
             return VolumeError(walls.text_of(error))
 
-    def _refresh_later(self, pod: Object, known: _PodVolumes) -> None:
+    def _refresh_later(self, pod: Pod, known: _PodVolumes) -> None:
         age = monotonic(self._world.clock) - known.refreshed_at
         content = [v for v in self._used_volumes(pod) if _kind(v) in CONTENT]
         if content and age >= REFRESH_SECONDS and not known.refreshing:
@@ -235,7 +241,7 @@ class HostVolumeManager:
             refresh = walls.guarded("kubelet volumes", uid_of(pod), self._refresh(pod, content, known))
             self._tasks.spawn(refresh, name=f"refresh-{uid_of(pod)}")
 
-    async def _refresh(self, pod: Object, volumes: list[Object], known: _PodVolumes) -> None:
+    async def _refresh(self, pod: Pod, volumes: list[Volume], known: _PodVolumes) -> None:
         """Bring new contents of ConfigMaps, Secrets and tokens in; on any failure the old files stay."""
         try:
             for volume in volumes:
@@ -256,7 +262,7 @@ class HostVolumeManager:
     # What a container sees
 
     def mounts(
-        self, pod: Object, container: Object, pod_ips: tuple[str, ...], *, attempt: int = 0
+        self, pod: Pod, container: Container, pod_ips: tuple[str, ...], *, attempt: int = 0
     ) -> tuple[Mount, ...]:
         directory = self._pod_dir(pod)
         known = self._known(pod)
@@ -293,7 +299,7 @@ class HostVolumeManager:
             mounts.append(Mount(message_path, str(file)))
         return tuple(mounts)
 
-    def owners_can_be_mapped(self, pod: Object) -> bool:
+    def owners_can_be_mapped(self, pod: Pod) -> bool:
         claims = [volume["name"] for volume in pod["spec"].get("volumes") or () if _kind(volume) in CLAIMS]
         own = os.stat(self._root).st_dev if claims else 0
         paths = [path for name, path in self._known(pod).mounted.items() if name in claims]
@@ -302,17 +308,17 @@ class HostVolumeManager:
         except OSError:
             return False
 
-    def dns_config(self, pod: Object) -> DNSConfig:
+    def dns_config(self, pod: Pod) -> DNSConfig:
         return dns_config_of(pod, self._dns)
 
-    def hostname(self, pod: Object) -> str:
+    def hostname(self, pod: Pod) -> str:
         return hostname_of(pod, self._node_name)
 
     def read_termination_message(self, pod_uid: str, container_name: str, attempt: int) -> str:
         file = self._termination_log(pod_uid, container_name, attempt)
         return read_at_most(file, MAX_FILE_BYTES).decode("utf-8", "replace")
 
-    def _expand(self, pod: Object, container: Object, expression: str) -> str:
+    def _expand(self, pod: Pod, container: Container, expression: str) -> str:
         """subPathExpr by the container's literal and fieldRef variables. Raises VolumeError for an unknown one."""
         out = expression
         for variable in container.get("env") or []:
@@ -327,7 +333,7 @@ class HostVolumeManager:
 
     # Unmounting
 
-    async def wait_for_unmount(self, pod: Object) -> None:
+    async def wait_for_unmount(self, pod: Pod) -> None:
         """Take every volume of the Pod down; its termination logs stay until the Pod is forgotten."""
         uid = uid_of(pod)
         began = monotonic(self._world.clock)
@@ -392,26 +398,26 @@ class HostVolumeManager:
         else:
             await asyncio.to_thread(remove_tree, str(directory))
 
-    def _known(self, pod: Object) -> _PodVolumes:
+    def _known(self, pod: Pod) -> _PodVolumes:
         return self._pods.setdefault(uid_of(pod), _PodVolumes())
 
-    def _pod_dir(self, pod: Object) -> Path:
+    def _pod_dir(self, pod: Pod) -> Path:
         return self._root / "pods" / uid_of(pod)
 
     def _termination_log(self, uid: str, container: str, attempt: int) -> Path:
         return self._root / "pods" / uid / "containers" / container / str(attempt)
 
-    def _used_volumes(self, pod: Object) -> list[Object]:
+    def _used_volumes(self, pod: Pod) -> list[Volume]:
         """Volumes that some container mounts (desired_state_of_world_populator.go skips the others)."""
         used = {m["name"] for c in all_containers_of(pod) for m in c.get("volumeMounts") or []}
         return [volume for volume in pod["spec"].get("volumes") or [] if volume["name"] in used]
 
 
-def _kind(volume: Object) -> str:
+def _kind(volume: Volume) -> str:
     return next((key for key in volume if key != "name"), "emptyDir")
 
 
-def _fs_group(pod: Object) -> int | None:
+def _fs_group(pod: Pod) -> int | None:
     group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
     return None if group is None else int(group)
 

@@ -3,11 +3,17 @@
 Sources: kubelet_pods.go:{ensureHostsFile,GeneratePodHostNameAndDomain}, network/dns/dns.go.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from lastcall.api.meta import Object, name_of, namespace_of
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import name_of, namespace_of
 from lastcall.cri.api import DNSConfig
 from lastcall.node.pods.spec import is_host_network_pod
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod, PodDNSConfig
 
 MAX_NAMESERVERS = 3
 MAX_SEARCHES = 32
@@ -31,7 +37,7 @@ class ClusterDNS:
     node_resolv_conf: str = ""
 
 
-def hostname_of(pod: Object, node_name: str) -> str:
+def hostname_of(pod: Pod, node_name: str) -> str:
     """At most 63 characters, no trailing dash or dot; the node's for hostNetwork."""
     if is_host_network_pod(pod):
         return node_name
@@ -42,13 +48,13 @@ def hostname_of(pod: Object, node_name: str) -> str:
     return short
 
 
-def domain_of(pod: Object, cluster_domain: str) -> str:
+def domain_of(pod: Pod, cluster_domain: str) -> str:
     """The Pod's DNS domain when `spec.subdomain` is set, else ""."""
     subdomain = pod["spec"].get("subdomain")
     return f"{subdomain}.{namespace_of(pod)}.svc.{cluster_domain}" if subdomain else ""
 
 
-def hosts_file(pod: Object, pod_ips: tuple[str, ...], node_hosts: str, cluster_domain: str = "cluster.local") -> str:
+def hosts_file(pod: Pod, pod_ips: tuple[str, ...], node_hosts: str, cluster_domain: str = "cluster.local") -> str:
     """The content of /etc/hosts. `node_hosts` is the node's own file, used for hostNetwork."""
     if is_host_network_pod(pod):
         text = "# Kubernetes-managed hosts file (host network).\n" + node_hosts
@@ -65,10 +71,10 @@ def hosts_file(pod: Object, pod_ips: tuple[str, ...], node_hosts: str, cluster_d
     return text
 
 
-def dns_config_of(pod: Object, cluster: ClusterDNS) -> DNSConfig:
+def dns_config_of(pod: Pod, cluster: ClusterDNS) -> DNSConfig:
     """By dnsPolicy and dnsConfig. ClusterFirst without a cluster DNS falls back to Default."""
     policy = pod["spec"].get("dnsPolicy", "ClusterFirst")
-    own: Object = pod["spec"].get("dnsConfig") or {}
+    own: PodDNSConfig = pod["spec"].get("dnsConfig") or {}
     cluster_first = policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not is_host_network_pod(pod))
     node = parse_resolv_conf(cluster.node_resolv_conf)
     if policy == "None":

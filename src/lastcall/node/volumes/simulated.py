@@ -1,8 +1,11 @@
 """Volumes of the virtual world: nothing is mounted, everything takes virtual time."""
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-from lastcall.api.meta import Object, uid_of
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.cri.api import DNSConfig, Mount
 from lastcall.node.interfaces import EventRecorder, VolumeError
@@ -12,6 +15,10 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import Pod
 
 
 class SimulatedVolumeManager:
@@ -40,10 +47,10 @@ class SimulatedVolumeManager:
         self.messages: dict[tuple[str, str, int], str] = {}
         self.mounted: dict[str, list[str]] = {}
 
-    def prepare(self, pod: Object) -> None:
+    def prepare(self, pod: Pod) -> None:
         return
 
-    async def wait_for_attach_and_mount(self, pod: Object) -> None:
+    async def wait_for_attach_and_mount(self, pod: Pod) -> None:
         names = [volume["name"] for volume in pod["spec"].get("volumes") or []]
         if uid_of(pod) in self.mounted:
             return
@@ -68,20 +75,20 @@ class SimulatedVolumeManager:
             )
 
     def mounts(
-        self, pod: Object, container: Object, pod_ips: tuple[str, ...], *, attempt: int = 0
+        self, pod: Pod, container: Container, pod_ips: tuple[str, ...], *, attempt: int = 0
     ) -> tuple[Mount, ...]:
         return ()
 
-    def owners_can_be_mapped(self, pod: Object) -> bool:
+    def owners_can_be_mapped(self, pod: Pod) -> bool:
         return True
 
-    def dns_config(self, pod: Object) -> DNSConfig:
+    def dns_config(self, pod: Pod) -> DNSConfig:
         return dns_config_of(pod, ClusterDNS())
 
-    def hostname(self, pod: Object) -> str:
+    def hostname(self, pod: Pod) -> str:
         return hostname_of(pod, pod["spec"].get("nodeName", "node-1"))
 
-    async def wait_for_unmount(self, pod: Object) -> None:
+    async def wait_for_unmount(self, pod: Pod) -> None:
         await self._world.clock.sleep(self.unmount_seconds)
         names = self.mounted.pop(uid_of(pod), [])
         self._recorder.record(

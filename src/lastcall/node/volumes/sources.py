@@ -3,8 +3,11 @@
 Sources: pkg/volume/{configmap,secret,downwardapi,projected}, pkg/kubelet/token/token_manager.go.
 """
 
+from __future__ import annotations
+
 import base64
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
@@ -16,6 +19,22 @@ from lastcall.node.interfaces import VolumeError
 from lastcall.node.volumes.atomic_writer import FileProjection
 from lastcall.node.volumes.downward import field_value, resource_value
 from lastcall.world.clock import Clock
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.volumes import (
+        ConfigMapProjection,
+        ConfigMapVolumeSource,
+        DownwardAPIProjection,
+        DownwardAPIVolumeFile,
+        DownwardAPIVolumeSource,
+        KeyToPath,
+        ProjectedVolumeSource,
+        SecretProjection,
+        SecretVolumeSource,
+        ServiceAccountTokenProjection,
+        Volume,
+    )
 
 DEFAULT_MODE = 0o644
 ROOT_CA_CONFIGMAP = "kube-root-ca.crt"
@@ -49,18 +68,18 @@ class VolumeSources:
     allocatable: dict[str, str] = field(default_factory=dict)
     _root_ca: dict[str, tuple[float, Object]] = field(default_factory=dict)
 
-    async def files(self, pod: Object, volume: Object, tokens: PodTokens) -> Files:
+    async def files(self, pod: Pod, volume: Volume, tokens: PodTokens) -> Files:
         """All files of a configMap, secret, downwardAPI or projected volume. Raises VolumeError."""
         if "configMap" in volume:
             return await self._config_map(pod, volume["configMap"], volume["configMap"].get("defaultMode"))
         if "secret" in volume:
             source = volume["secret"]
-            return await self._secret(pod, {**source, "name": source.get("secretName")}, source.get("defaultMode"))
+            return await self._secret(pod, source.get("secretName", ""), source, source.get("defaultMode"))
         if "downwardAPI" in volume:
             return self._downward(pod, volume["downwardAPI"], volume["downwardAPI"].get("defaultMode"))
         return await self._projected(pod, volume["projected"], tokens)
 
-    async def _projected(self, pod: Object, projected: Object, tokens: PodTokens) -> Files:
+    async def _projected(self, pod: Pod, projected: ProjectedVolumeSource, tokens: PodTokens) -> Files:
         files: Files = {}
         errors: list[str] = []
         mode = projected.get("defaultMode")
@@ -71,7 +90,7 @@ class VolumeSources:
                 elif "configMap" in source:
                     files |= await self._config_map(pod, source["configMap"], mode)
                 elif "secret" in source:
-                    files |= await self._secret(pod, source["secret"], mode)
+                    files |= await self._secret(pod, source["secret"].get("name", ""), source["secret"], mode)
                 elif "downwardAPI" in source:
                     files |= self._downward(pod, source["downwardAPI"], mode)
                 else:
@@ -83,7 +102,9 @@ class VolumeSources:
             raise VolumeError(errors[0] if len(errors) == 1 else go_list([", ".join(errors)]))
         return files
 
-    async def _config_map(self, pod: Object, source: Object, default_mode: int | None) -> Files:
+    async def _config_map(
+        self, pod: Pod, source: ConfigMapVolumeSource | ConfigMapProjection, default_mode: int | None
+    ) -> Files:
         name = source.get("name", "")
         obj = await self._get(pod, CONFIGMAPS, "configmap", name, bool(source.get("optional")))
         if obj is None:
@@ -92,15 +113,16 @@ class VolumeSources:
         data |= {key: base64.b64decode(text) for key, text in (obj.get("binaryData") or {}).items()}
         return _select(data, source, default_mode, "config")
 
-    async def _secret(self, pod: Object, source: Object, default_mode: int | None) -> Files:
-        name = source.get("name", "")
+    async def _secret(
+        self, pod: Pod, name: str, source: SecretVolumeSource | SecretProjection, default_mode: int | None
+    ) -> Files:
         obj = await self._get(pod, SECRETS, "secret", name, bool(source.get("optional")))
         if obj is None:
             return {}
         data = {key: base64.b64decode(text) for key, text in (obj.get("data") or {}).items()}
         return _select(data, source, default_mode, "secret")
 
-    async def _get(self, pod: Object, resource: Resource, kind: str, name: str, optional: bool) -> Object | None:
+    async def _get(self, pod: Pod, resource: Resource, kind: str, name: str, optional: bool) -> Object | None:
         namespace = namespace_of(pod)
         now = self.clock.monotonic_ns() / 1e9
         if kind == "configmap" and name == ROOT_CA_CONFIGMAP:
@@ -121,7 +143,9 @@ class VolumeSources:
             self._root_ca[namespace] = (now, obj)
         return obj
 
-    def _downward(self, pod: Object, source: Object, default_mode: int | None) -> Files:
+    def _downward(
+        self, pod: Pod, source: DownwardAPIVolumeSource | DownwardAPIProjection, default_mode: int | None
+    ) -> Files:
         files: Files = {}
         for item in source.get("items") or []:
             try:
@@ -134,7 +158,9 @@ class VolumeSources:
             files[item["path"]] = FileProjection(text.encode(), _mode(item, default_mode))
         return files
 
-    async def _token(self, pod: Object, source: Object, default_mode: int | None, tokens: PodTokens) -> Files:
+    async def _token(
+        self, pod: Pod, source: ServiceAccountTokenProjection, default_mode: int | None, tokens: PodTokens
+    ) -> Files:
         audience = str(source.get("audience") or "")
         seconds = int(source.get("expirationSeconds") or TOKEN_EXPIRATION)
         key = (audience, seconds)
@@ -148,7 +174,7 @@ class VolumeSources:
                     raise
         return {source["path"]: FileProjection(token.text.encode(), _token_mode(pod, default_mode))}
 
-    async def _request_token(self, pod: Object, audience: str, seconds: int, now: float) -> _Token:
+    async def _request_token(self, pod: Pod, audience: str, seconds: int, now: float) -> _Token:
         account = pod["spec"].get("serviceAccountName") or "default"
         request: Object = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -174,7 +200,10 @@ def token_requires_refresh(issued: float, expires: float, now: float) -> bool:
     return now - issued > TOKEN_MAX_AGE or now > issued + (expires - issued) * 0.8
 
 
-def _select(data: dict[str, bytes], source: Object, default_mode: int | None, kind: str) -> Files:
+_Keys: TypeAlias = "ConfigMapVolumeSource | ConfigMapProjection | SecretVolumeSource | SecretProjection"
+
+
+def _select(data: dict[str, bytes], source: _Keys, default_mode: int | None, kind: str) -> Files:
     """All keys, or those in `items` under their paths."""
     items = source.get("items")
     if not items:
@@ -190,14 +219,14 @@ def _select(data: dict[str, bytes], source: Object, default_mode: int | None, ki
     return files
 
 
-def _mode(item: Object, default_mode: int | None) -> int:
+def _mode(item: KeyToPath | DownwardAPIVolumeFile, default_mode: int | None) -> int:
     mode = item.get("mode")
     if mode is None:
         mode = DEFAULT_MODE if default_mode is None else default_mode
     return int(mode)
 
 
-def _token_mode(pod: Object, default_mode: int | None) -> int:
+def _token_mode(pod: Pod, default_mode: int | None) -> int:
     """Source: pkg/volume/projected/projected.go: a token is private as soon as its reader is known."""
     if (pod["spec"].get("securityContext") or {}).get("fsGroup") is not None:
         return 0o600

@@ -1,12 +1,19 @@
 """activeDeadlineSeconds: a Pod fails when it has been on the node too long (kubelet active_deadline.go)."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-from lastcall.api.meta import Object, uid_of
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import uid_of
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.node.interfaces import EventRecorder
 from lastcall.world.clock import now
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 REASON = "DeadlineExceeded"
 MESSAGE = "Pod was active on the node longer than the specified deadline"
@@ -15,12 +22,14 @@ MESSAGE = "Pod was active on the node longer than the specified deadline"
 class ActiveDeadlineHandler:
     """A `status_generator.PodSyncHandler`. `get_status(uid)` is the status manager's; it knows the start time first."""
 
-    def __init__(self, *, world: World, events: EventRecorder, get_status: Callable[[str], Object | None]) -> None:
+    def __init__(
+        self, *, world: World, events: EventRecorder, get_status: Callable[[str], APIPodStatus | None]
+    ) -> None:
         self._world = world
         self._events = events
         self._get_status = get_status
 
-    def __call__(self, pod: Object) -> tuple[str, str] | None:
+    def __call__(self, pod: Pod) -> tuple[str, str] | None:
         """(reason, message) once the deadline has passed; the Event is repeated with every status computed."""
         left = self.seconds_left(pod)
         if left is None or left > 0:
@@ -28,7 +37,7 @@ class ActiveDeadlineHandler:
         self._events.event(pod, "Normal", REASON, MESSAGE)
         return REASON, MESSAGE
 
-    def seconds_left(self, pod: Object) -> float | None:
+    def seconds_left(self, pod: Pod) -> float | None:
         """Seconds until the deadline, counted from status.startTime; None without deadline or start."""
         deadline = pod["spec"].get("activeDeadlineSeconds")
         if deadline is None:

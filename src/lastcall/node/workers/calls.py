@@ -1,13 +1,18 @@
 """What a Pod's worker calls, and what it goes by (pod_workers.go:podSyncer, container/cache.go)."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lastcall.api.meta import Object
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.runtime_pod import RunningPod
 from lastcall.node.workers.transitions import UpdateType
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 
 class SyncCancelled(Exception):
@@ -24,16 +29,16 @@ class SyncContext:
 class PodSyncer(Protocol):
     """What a worker calls (pod_workers.go:podSyncer). Every method may raise; the worker then tries again."""
 
-    async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
+    async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Pod, pod_status: PodStatus) -> bool:
         """Bring the Pod nearer to its spec. True when the Pod has ended by itself."""
         ...
 
     async def sync_terminating_pod(
         self,
-        pod: Object,
+        pod: Pod,
         pod_status: PodStatus,
         grace_period: int | None,
-        pod_status_func: Callable[[Object], None] | None,
+        pod_status_func: Callable[[APIPodStatus], None] | None,
         cause_id: str,
     ) -> None:
         """Stop all containers. `grace_period` None: each container's own."""
@@ -41,7 +46,7 @@ class PodSyncer(Protocol):
 
     async def sync_terminating_runtime_pod(self, running_pod: RunningPod, cause_id: str) -> None: ...
 
-    async def sync_terminated_pod(self, pod: Object, pod_status: PodStatus, cause_id: str) -> None: ...
+    async def sync_terminated_pod(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None: ...
 
 
 class PodStatusCache(Protocol):

@@ -4,12 +4,15 @@ Each UID has one task, a slot for one pending update (a newer one overwrites an 
 update may cancel. Every decision is made in `transitions`; here it is performed and recorded.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, is_terminating, resource_version_of, uid_of
+from lastcall.api.meta import is_terminating, resource_version_of, uid_of
 from lastcall.client.events import tell_of_fault
 from lastcall.node.interfaces import EventRecorder
 from lastcall.node.pods.spec import is_static_pod
@@ -33,6 +36,10 @@ from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+
 RULES = "pkg/kubelet/pod_workers.go"
 COMPONENT = "kubelet pod worker"
 
@@ -55,7 +62,7 @@ class _Worker:
     working: bool = False
     signal: asyncio.Event = field(default_factory=asyncio.Event)
     context: SyncContext | None = None
-    task: "asyncio.Task[None] | None" = None
+    task: asyncio.Task[None] | None = None
     last_sync_at: int = 0
     failures: int = 0
     failed_at: int = 0
@@ -134,7 +141,7 @@ class PodWorkers:
         if decision.cancel and worker.context is not None:
             worker.context.cancelled.set()
 
-    def sync_known_pods(self, desired_pods: Iterable[Object]) -> dict[str, State]:
+    def sync_known_pods(self, desired_pods: Iterable[Pod]) -> dict[str, State]:
         """Forget what has ended and end what is no longer desired (pod_workers.go:SyncKnownPods).
 
         Answers the UIDs the workers still know, with their states.
@@ -160,11 +167,11 @@ class PodWorkers:
 
     async def kill_pod_now(
         self,
-        pod: Object,
+        pod: Pod,
         *,
         evict: bool,
         grace_period: int | None,
-        pod_status_func: Callable[[Object], None] | None = None,
+        pod_status_func: Callable[[APIPodStatus], None] | None = None,
     ) -> None:
         """Kill a Pod and wait until no container of it runs (pod_workers.go:killPodNow).
 
@@ -396,7 +403,7 @@ class PodWorkers:
 
     # -- records ------------------------------------------------------------------------------------------------
 
-    def _record_termination(self, worker: _Worker, cause: Cause, pod: Object | None) -> None:
+    def _record_termination(self, worker: _Worker, cause: Cause, pod: Pod | None) -> None:
         metadata = pod.get("metadata", {}) if pod else {}
         facts = {
             "cause": cause.value,
@@ -484,7 +491,7 @@ def _key(worker: _Worker) -> str:
     return f"{namespace}/{name}"
 
 
-def _known_pod(worker: _Worker | None) -> Object | None:
+def _known_pod(worker: _Worker | None) -> Pod | None:
     """The Pod of the pending update, else of the active one."""
     if worker is None:
         return None

@@ -3,11 +3,14 @@
 Nothing waits for it: a static Pod runs without an API server. Deleting a mirror stops nothing; it is made anew.
 """
 
+from __future__ import annotations
+
 import logging
 from enum import StrEnum
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
-from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.static_pods.decide import is_mirror_of, mirror_pod
@@ -17,6 +20,10 @@ from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +37,7 @@ class MirrorAction(StrEnum):
     REPLACE = "replace"
 
 
-def mirror_action(pod: Object, mirror: Object | None) -> MirrorAction:
+def mirror_action(pod: Pod, mirror: Pod | None) -> MirrorAction:
     """What has to happen for `pod` to have its mirror. One that is being deleted, or of another Pod, is replaced."""
     if mirror is None:
         return MirrorAction.CREATE
@@ -52,7 +59,7 @@ class MirrorPods:
         self._busy: dict[str, None] = {}
         self._deleting: dict[str, None] = {}
 
-    def reconcile(self, pod: Object) -> None:
+    def reconcile(self, pod: Pod) -> None:
         """See to it that a static Pod has its mirror; never blocks. What fails is tried again until the Pod is gone."""
         uid = uid_of(pod)
         if uid in self._busy or mirror_action(pod, self._mirror_of(pod)) is MirrorAction.KEEP:
@@ -60,7 +67,7 @@ class MirrorPods:
         self._busy[uid] = None
         self._tasks.spawn(self._reconcile(uid), name=f"mirror of {name_of(pod)}")
 
-    def delete_orphan(self, mirror: Object) -> None:
+    def delete_orphan(self, mirror: Pod) -> None:
         """Delete a mirror whose static Pod has ended; never blocks."""
         if uid_of(mirror) not in self._deleting:
             self._deleting[uid_of(mirror)] = None
@@ -82,14 +89,14 @@ class MirrorPods:
         finally:
             self._busy.pop(uid, None)
 
-    async def _make(self, pod: Object) -> None:
+    async def _make(self, pod: Pod) -> None:
         mirror = self._mirror_of(pod)
         action = mirror_action(pod, mirror)
         if action is MirrorAction.KEEP:
             return
         if mirror is not None:
             await self._delete(mirror)
-        node = await self._client.get(NODES, self._node_name)
+        node = cast("Node", await self._client.get(NODES, self._node_name))
         if is_terminating(node):
             return
         try:
@@ -110,7 +117,7 @@ class MirrorPods:
             },
         )
 
-    async def _delete_orphan(self, mirror: Object) -> None:
+    async def _delete_orphan(self, mirror: Pod) -> None:
         try:
             await self._delete(mirror)
         except (StatusError, ConnectionLost) as error:
@@ -120,7 +127,7 @@ class MirrorPods:
         finally:
             self._deleting.pop(uid_of(mirror), None)
 
-    async def _delete(self, mirror: Object) -> None:
+    async def _delete(self, mirror: Pod) -> None:
         """Source: pod/mirror_client.go:DeleteMirrorPod: at once, and only this very object."""
         try:
             await self._client.delete(
@@ -130,5 +137,5 @@ class MirrorPods:
             if not is_not_found(error) and not is_conflict(error):
                 raise
 
-    def _mirror_of(self, pod: Object) -> Object | None:
+    def _mirror_of(self, pod: Pod) -> Pod | None:
         return self._pods.get_mirror(namespace_of(pod), name_of(pod))

@@ -1,8 +1,11 @@
 """What a worker does for a Pod in each of its states (kubelet.go: SyncPod, SyncTerminatingPod, SyncTerminatedPod)."""
 
-from collections.abc import Awaitable, Callable
+from __future__ import annotations
 
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import name_of, namespace_of, uid_of
 from lastcall.api.text.go_notation import go_list
 from lastcall.cri.api import ContainerState
 from lastcall.node.interfaces import (
@@ -26,6 +29,10 @@ from lastcall.node.versions import Behaviour
 from lastcall.node.workers.calls import SyncCancelled, SyncContext
 from lastcall.node.workers.transitions import NETWORK_NOT_READY, UpdateType
 from lastcall.world.tasks import meanwhile, unless
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 
 class CRIViolation(Exception):
@@ -55,7 +62,7 @@ class KubeletPodSyncer:
         events: EventRecorder,
         behaviour: Behaviour,
         reclaim: Callable[[str], Awaitable[None]] | None,
-        reconcile_mirror: Callable[[Object], None] = lambda pod: None,
+        reconcile_mirror: Callable[[Pod], None] = lambda pod: None,
         network_error: Callable[[], str] = str,
         release_users: Callable[[str], None] = lambda uid: None,
     ) -> None:
@@ -74,7 +81,7 @@ class KubeletPodSyncer:
         self._network_error = network_error
         self._release_users = release_users
 
-    async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Object, pod_status: PodStatus) -> bool:
+    async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Pod, pod_status: PodStatus) -> bool:
         """Bring a Pod nearer to its spec; True when it has ended by itself (kubelet.go:SyncPod).
 
         An end that begins meanwhile interrupts only the wait for volumes: pulls, creations and postStart hooks under
@@ -100,7 +107,7 @@ class KubeletPodSyncer:
         await self._runtime_manager.sync_pod(pod, pod_status)
         return False
 
-    async def _mount(self, context: SyncContext, pod: Object) -> None:
+    async def _mount(self, context: SyncContext, pod: Pod) -> None:
         async def mounted() -> bool:
             await self._volumes.wait_for_attach_and_mount(pod)
             return True
@@ -115,10 +122,10 @@ class KubeletPodSyncer:
 
     async def sync_terminating_pod(
         self,
-        pod: Object,
+        pod: Pod,
         pod_status: PodStatus,
         grace_period: int | None,
-        pod_status_func: Callable[[Object], None] | None,
+        pod_status_func: Callable[[APIPodStatus], None] | None,
         cause_id: str,
     ) -> None:
         """Stop everything, then say what became of it (kubelet.go:SyncTerminatingPod). Raises to be called again.
@@ -156,7 +163,7 @@ class KubeletPodSyncer:
         override = RUNTIME_POD_GRACE_PERIOD_SECONDS if self._behaviour.worker_override else None
         await self._kill(running_pod.to_api_pod(), running_pod, override, runtime_only=True, cause_id=cause_id)
 
-    async def sync_terminated_pod(self, pod: Object, pod_status: PodStatus, cause_id: str) -> None:
+    async def sync_terminated_pod(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None:
         """Take down what is left and set the last status (kubelet.go:SyncTerminatedPod)."""
         self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, True))
         if self._reclaim is not None:
@@ -166,7 +173,7 @@ class KubeletPodSyncer:
         self._statuses.terminate_pod(pod)
 
     async def _kill(
-        self, pod: Object, running_pod: RunningPod, override: int | None, *, runtime_only: bool, cause_id: str
+        self, pod: Pod, running_pod: RunningPod, override: int | None, *, runtime_only: bool, cause_id: str
     ) -> None:
         try:
             await self._pod_killer.kill_pod_with_sync_result(
@@ -176,7 +183,7 @@ class KubeletPodSyncer:
             self._events.event(pod, "Warning", "FailedKillPod", f"error killing pod: {error}")
             raise
 
-    def _record_hooks_of_ended_containers(self, pod: Object, pod_status: PodStatus, cause_id: str) -> None:
+    def _record_hooks_of_ended_containers(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None:
         """A container that has ended, or never ran, gets no preStop hook: say so."""
         for container in all_containers_of(pod):
             if not (container.get("lifecycle") or {}).get("preStop"):

@@ -23,16 +23,23 @@ reports, `remove_terminated_worker` for the sweep. `lastcall.node.workers.manage
 The grace period lives here too: it is computed again at every update while terminating and only ever shrinks.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, is_terminating, uid_of
+from lastcall.api.meta import is_terminating, uid_of
 from lastcall.node.pods.runtime_pod import RunningPod, is_terminal, pod_full_name
 from lastcall.node.pods.spec import is_static_pod
 from lastcall.node.runtime.backoff import BackoffError
 from lastcall.node.stopping.grace import effective_grace_period_of
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 
 class State(StrEnum):
@@ -132,7 +139,7 @@ class KillPodOptions:
 
     completed: Callable[[], None] | None = None
     evict: bool = False
-    pod_status_func: Callable[[Object], None] | None = None
+    pod_status_func: Callable[[APIPodStatus], None] | None = None
     override: int | None = None
     """PodTerminationGracePeriodSecondsOverride, seconds."""
 
@@ -142,7 +149,7 @@ class UpdatePodOptions:
     """One update for a worker. Either `pod`, or `running_pod` alone for a Pod that only the runtime knows."""
 
     update_type: UpdateType
-    pod: Object | None = None
+    pod: Pod | None = None
     running_pod: RunningPod | None = None
     kill_pod_options: KillPodOptions | None = None
 
@@ -174,7 +181,7 @@ class PodSyncStatus:
     """Effective grace period in seconds, 0 = not decided."""
     requested_override: int | None = None
     """The last override that somebody asked for (eviction, preemption, shutdown); all that 1.18 hands to a kill."""
-    status_post_terminating: tuple[Callable[[Object], None], ...] = ()
+    status_post_terminating: tuple[Callable[[APIPodStatus], None], ...] = ()
     notify_post_terminating: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -211,7 +218,7 @@ def move(status: PodSyncStatus, cause: Cause, now: int) -> PodSyncStatus:
     return replace(status, **changes)  # type: ignore[arg-type]
 
 
-TERMINATION_CAUSES: tuple[tuple[Cause, Callable[[Object, UpdatePodOptions, bool], bool]], ...] = (
+TERMINATION_CAUSES: tuple[tuple[Cause, Callable[[Pod, UpdatePodOptions, bool], bool]], ...] = (
     (Cause.RUNTIME_ONLY, lambda pod, options, runtime_only: runtime_only),
     (Cause.DELETION_TIMESTAMP, lambda pod, options, runtime_only: is_terminating(pod)),
     (Cause.API_TERMINAL_PHASE, lambda pod, options, runtime_only: is_terminal(pod)),
@@ -236,7 +243,7 @@ class UpdateDecision:
 def decide_update(
     status: PodSyncStatus | None,
     options: UpdatePodOptions,
-    known_pod: Object | None,
+    known_pod: Pod | None,
     *,
     now: int,
     runtime_is_quiet: bool = False,
@@ -322,7 +329,7 @@ class StartVerdict(StrEnum):
     NEVER = "never"
 
 
-def allow_pod_start(status: PodSyncStatus, pod: Object, *, full_name_is_taken: bool) -> StartVerdict:
+def allow_pod_start(status: PodSyncStatus, pod: Pod, *, full_name_is_taken: bool) -> StartVerdict:
     """May a worker make its first call (pod_workers.go:allowPodStart)? Only static Pods ever wait."""
     if not is_static_pod(pod):
         return StartVerdict.START
@@ -341,7 +348,7 @@ def cleanup_unstarted_pod(status: PodSyncStatus, now: int) -> PodSyncStatus:
     return move(status, Cause.NEVER_STARTED, now)
 
 
-def acknowledge_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, Callable[[Object], None] | None]:
+def acknowledge_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, Callable[[APIPodStatus], None] | None]:
     """Just before `sync_terminating_pod`: no container starts any more. The last status function applies."""
     functions = status.status_post_terminating
     return replace(status, started_terminating=True), functions[-1] if functions else None
@@ -372,7 +379,7 @@ class Sweep(StrEnum):
 
 
 def remove_terminated_worker(
-    status: PodSyncStatus, active_pod: Object | None, *, orphaned: bool, now: int
+    status: PodSyncStatus, active_pod: Pod | None, *, orphaned: bool, now: int
 ) -> tuple[PodSyncStatus, Sweep, Cause | None]:
     """What the sweep does with a UID that is not desired, or whose restart is requested.
 

@@ -4,10 +4,12 @@ Source: pkg/controller/podgc/gc_controller.go. Caches tell which Pods and nodes 
 than what it finds; that a node is gone is asked of the API.
 """
 
+from __future__ import annotations
+
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.disruption import disruption_target
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
@@ -30,6 +32,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod_status import PodCondition
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +136,7 @@ class PodGarbageCollector:
         return True
 
     async def _remove(
-        self, pod: Object, *, rule: str, why: str, facts: dict[str, Any], condition: Object | None = None
+        self, pod: Object, *, rule: str, why: str, facts: dict[str, Any], condition: PodCondition | None = None
     ) -> None:
         """Mark the Pod Failed, for no kubelet will, then remove it. What is refused is tried in the next round.
 
@@ -153,7 +158,7 @@ class PodGarbageCollector:
         except Exception as error:
             walls.caught(COMPONENT, pod_key(pod), error)
 
-    async def _mark_failed(self, pod: Object, condition: Object | None) -> None:
+    async def _mark_failed(self, pod: Object, condition: PodCondition | None) -> None:
         generation = pod["metadata"].get("generation", 0)
         status: Object = {"phase": "Failed", "observedGeneration": generation}
         if condition is not None:
