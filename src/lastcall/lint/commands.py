@@ -4,7 +4,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
 _FLAG = re.compile(r"-[a-z]*c[a-z]*\Z")
@@ -129,11 +129,17 @@ def option(argv: Sequence[str], *names: str) -> str | None:
 _GRAMMAR = re.compile(r"\b(if|for|while|until|case|function)\b|[{}]|(?<![&>])&(?!&)")
 
 
+Place = Literal["last", "before", "pipeline", "jobs", "loop"]
+"""Where a shell's script has a child, which decides what helps. last: the last command, which `exec` can put in the
+shell's place. before: commands of the shell itself follow it."""
+
+
 class Child(NamedTuple):
     """What a shell starts and waits for. `perhaps`: it depends on the shell whether this takes its place."""
 
     name: str
     perhaps: bool = False
+    place: Place = "last"
 
 
 def child_of_shell(argv: Sequence[str], *, busybox: bool, from_file: bool = False) -> Child | None:
@@ -155,21 +161,24 @@ def child_of_shell(argv: Sequence[str], *, busybox: bool, from_file: bool = Fals
         return _looping(script)
     if last[0] in _TRIVIAL:
         others = [words for words in lines if words[0] not in (*_TRIVIAL, "cd", "export", "set", "sleep")]
-        return Child(program(others[-1])) if others and not _GRAMMAR.search(script) else _looping(script)
-    if from_file:
-        return Child(program(last))
-    end = script[max(script.rfind("\n"), script.rfind(";")) + 1 :]
+        if others and not _GRAMMAR.search(script):
+            return Child(program(others[-1]), place="before")
+        return _looping(script)
+    text = script.rstrip()
+    end = text[max(text.rfind("\n"), text.rfind(";")) + 1 :]
     piped = re.search(r"[^|]\|[^|]", end)
+    if from_file and not piped:
+        return Child(program(last))
     replaces = program(argv) == "bash" and not re.search(r"[<>]", end)
     if not piped and (replaces or (busybox and program(argv) in ("sh", "ash"))):
         return None
     if piped:
-        return Child("the commands of its pipeline")
+        return Child("the commands of its pipeline", place="pipeline")
     return Child(program(last), perhaps=program(argv) not in ("bash", "dash"))
 
 
 def _looping(script: str) -> Child | None:
     """A shell that loops or waits for its children is PID 1 itself."""
     if re.search(r"\bwait\b", script) and "&" in script:
-        return Child("its children")
-    return Child("what its loop runs") if _ENDLESS.search(script + "\n") else None
+        return Child("its children", place="jobs")
+    return Child("what its loop runs", place="loop") if _ENDLESS.search(script + "\n") else None

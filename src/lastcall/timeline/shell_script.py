@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Literal
 
+from lastcall.timeline.catalogue.lookup import fix
+
 Shape = Literal["", "plain", "list", "pipeline", "jobs", "loop"]
 """plain: one command. list: several, one after the other. jobs: something runs in the background. "": a script in a
 file, or one that only a shell can read."""
@@ -69,3 +71,12 @@ def without_pipeline(argv: Sequence[str]) -> tuple[str, str] | None:
     errors = f" {_ERRORS}" if found["errors"] else ""
     program = found["program"].removeprefix("exec ")
     return f"exec {program}", f"exec {program} > >({found['rest'].strip()}){errors}"
+
+
+def pipeline_fix(argv: Sequence[str]) -> str:
+    """What helps a program whose shell waits for its pipeline: the command itself, where the pipeline is simple."""
+    alone = without_pipeline(argv)
+    if alone is None:
+        return fix("shellKeepsSignal", "pipeline")
+    words = {"alone": f'["{argv[0]}", "-c", "{alone[0]}"]', "bash": f'["bash", "-c", "{alone[1]}"]'}
+    return fix("shellKeepsSignal", "simplePipeline", **words)

@@ -282,6 +282,27 @@ def test_a_patch_removes_its_finding_and_brings_no_worse_one(case: Case):
     assert {each.rule for each in left if each.severity != "info"} <= before
 
 
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("migrate && LEVEL=1 /opt/server --port 8080", "Put `exec` before server"),
+        ("server | tee /log", 'command: ["sh", "-c", "exec server"]'),
+        ("cd /app; server 'a b' | tee /log", "`exec PROGRAM > >(tee FILE)`"),
+        ("server & other & wait", "trap 'kill $pid' TERM"),
+        ("while true; do poll; sleep 5; done", "`trap 'exit 0' TERM`"),
+        ("server; echo it has left", "commands after server"),
+    ],
+)
+def test_exec_is_advised_only_where_it_gives_the_program_the_shells_place(script: str, words: str):
+    assert words in only("shellKeepsSignal", shell(script)).fix
+
+
+def test_a_script_in_a_file_that_ends_with_a_pipeline_is_told_so():
+    piped = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\nsetup\nserver | tee /log\n"})
+    finding = only("shellKeepsSignal", piped, scripted(["sh", "/hooks/stop.sh"], "command"))
+    assert finding.fix.startswith("A shell waits for its pipeline")
+
+
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_an_error_is_certain(case: Case):
     for finding in findings(*case.objects, fresh=case.fresh):

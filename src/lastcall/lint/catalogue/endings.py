@@ -105,7 +105,8 @@ ENDINGS: tuple[Rule, ...] = (
         "PID 1 is a shell, which does not pass the stop signal on.",
         "The application never hears of its end, and is killed when the grace period is over.",
         "kernel/signal.c (SIGNAL_UNKILLABLE), POSIX sh",
-        "Begin the last command with `exec`, so that the program takes the shell's place.",
+        "Begin the script's last command with `exec`, so that the program takes the shell's place. A shell that waits "
+        "for a pipeline or for jobs in the background stays: without them, or with a trap that passes the signal on.",
     ),
     Rule(
         "wrapperKeepsSignal",

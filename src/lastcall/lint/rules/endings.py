@@ -9,6 +9,8 @@ from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
+from lastcall.timeline.catalogue import lookup
+from lastcall.timeline.shell_script import pipeline_fix
 
 LEAST_LEFT = 5
 """Seconds that a container should have left of the grace period after its hook."""
@@ -144,6 +146,15 @@ def _only_sleeps(argv: list[str]) -> bool:
     return all(commands.program(words) == "sleep" for words in lines)
 
 
+def _shell_fix(child: commands.Child, script: list[str]) -> str:
+    """What helps goes by the child's place in the script, as in the story of an end."""
+    if child.place == "pipeline":
+        return pipeline_fix(script)
+    if child.place == "last":
+        return f"Put `exec` before {child.name} in the script's last command, so that it takes the shell's place."
+    return lookup.fix("shellKeepsSignal", child.place, name=child.name)
+
+
 def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
     if workload.ends_by_itself and container.role != "sidecar":
         return
@@ -157,9 +168,11 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
     file = mounted_file(workload, container, _script_file(argv))
     if file is not None:
         shell = commands.shell_of(file.text) if commands.program(argv) not in commands.SHELLS else argv[0]
-        child = commands.child_of_shell([shell, "-c", file.text], busybox=False, from_file=True) if shell else None
+        script = [shell, "-c", file.text] if shell else []
+        child = commands.child_of_shell(script, busybox=False, from_file=True)
     else:
-        child = commands.child_of_shell(argv, busybox=images.has_busybox(str(container.spec.get("image"))))
+        script = argv
+        child = commands.child_of_shell(script, busybox=images.has_busybox(str(container.spec.get("image"))))
     if child is not None:
         hook = (container.spec.get("lifecycle") or {}).get("preStop") or {}
         if commands.stops_a_server((hook.get("exec") or {}).get("command") or []):
@@ -174,7 +187,7 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
                 f"Alpine's sh do so with a last command, Debian's sh does not), {child.name} never gets the stop "
                 "signal and is killed when the grace period is over."
             )
-        yield found("shellKeepsSignal", workload.subject, where, text)
+        yield found("shellKeepsSignal", workload.subject, where, text, fix=_shell_fix(child, script))
         return
     name = commands.program(argv)
     words = argv[1:]

@@ -117,6 +117,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "`exec PROGRAM > >(tee FILE)`, which may lose the last lines of the file.",
             "jobs": "The shell stays, for it has jobs in the background: let it pass the signal on, and wait for the "
             "end of the program (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; wait $$pid; wait $$pid`).",
+            "before": "The shell has commands after $name: begin $name with `exec` and leave them out; or let the "
+            "shell pass the signal on and wait, and run them then (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; "
+            "wait $$pid; wait $$pid`).",
             "loop": "The shell itself is the program: let it end on the signal (`trap 'exit 0' TERM`), and begin what "
             "its loop waits for in the background (`sleep 5 & wait $$!`): a trap interrupts `wait`, and nothing else.",
             "several": "Its script runs several programs at once. Begin the one to be told with `exec`, as the last "

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.facts.pid1 import Forwards, by_name, forwards, is_shell
 from lastcall.timeline.node_facts import ProcessesLeft, ProcessLeft
-from lastcall.timeline.shell_script import script_of, shape_of, without_pipeline
+from lastcall.timeline.shell_script import pipeline_fix, script_of, shape_of
 from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
 
 _MOST_NAMES = 4
@@ -79,11 +79,7 @@ def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
     if shape == "plain" and len(c.argv) == 3 and not script.startswith("exec "):
         return fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
     if shape == "pipeline":
-        alone = without_pipeline(c.argv)
-        if alone is None:
-            return fix("shellKeepsSignal", "pipeline")
-        words = {"alone": f'["{c.argv[0]}", "-c", "{alone[0]}"]', "bash": f'["bash", "-c", "{alone[1]}"]'}
-        return fix("shellKeepsSignal", "simplePipeline", **words)
+        return pipeline_fix(c.argv)
     if shape == "loop" and not c.sigkilled:
         return ""  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
