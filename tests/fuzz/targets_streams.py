@@ -17,7 +17,7 @@ from lastcall.cluster.control import channel
 from lastcall.cluster.control import node as node_control
 from lastcall.cluster.control import socket as control
 from lastcall.cluster.egress import pair as egress
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.node.streaming.port_forward import _Channels
 from lastcall.node.streaming.remote_command import StreamOptions
 from lastcall.node.streaming.websocket_client import PROTOCOLS, WebSocketClient
@@ -321,7 +321,7 @@ PRIVATE = tuple(
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Message) and kind.verb and kind.__module__ == module.__name__
     }
-    for module in (channel, control, egress, load, node_control, verbs)
+    for module in (channel, control, egress, load, node_control, messages)
 )
 
 

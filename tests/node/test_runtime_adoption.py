@@ -13,7 +13,7 @@ from shim_world import STATE, ShimWorld, inside, start_shim
 
 from lastcall.cri.api import ContainerState, PodSandboxState, RuntimeServiceError
 from lastcall.cri.sandbox.runtime import SandboxRuntime
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim.past import read_journals
 
 LOOP = "trap 'exit 9' TERM; echo up; while true; do sleep 0.02; done"
@@ -176,7 +176,7 @@ async def test_a_sandbox_whose_making_was_cut_off_is_taken_away(world: ShimWorld
     shutil.rmtree(f"{STATE}/containers/records")
     os.rename(f"{STATE}/saved", f"{STATE}/containers/records")
     runtime = await next_node(world)
-    answer = await runtime._shim.call(verbs.ListAll())
+    answer = await runtime._shim.call(messages.ListAll())
     assert answer.fields["sandboxes"] == [kept] and kept != cut
     assert [s.id for s in await runtime.list_pod_sandbox()] == [kept]
 
@@ -192,7 +192,7 @@ async def test_a_container_whose_record_is_damaged_is_ended(world: ShimWorld):
     await world.until(lambda: not world.processes())
 
     async def empty() -> bool:
-        answer = await runtime._shim.call(verbs.ListAll())
+        answer = await runtime._shim.call(messages.ListAll())
         return not answer.fields["containers"] and not answer.fields["sandboxes"]
 
     for _ in range(6000):
@@ -224,7 +224,7 @@ async def test_a_new_shim_tells_how_the_containers_of_the_dead_one_ended(world: 
         await world.runtime.remove_pod_sandbox(each)
     assert (world.network.attached, world.processes()) == ({}, {})
     assert "shm /mnt" not in Path("/proc/self/mounts").read_text()
-    await world.runtime._shim.call(verbs.ListAll())
+    await world.runtime._shim.call(messages.ListAll())
     assert os.listdir(f"{STATE}/shim/processes") == []
     assert os.listdir(f"{STATE}/shim/sandboxes") == []
     following.cancel()

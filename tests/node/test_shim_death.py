@@ -11,7 +11,7 @@ import pytest
 from shim_world import STATE, ShimWorld, inside
 
 from lastcall.cri.api import ContainerState, RuntimeServiceError
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim.procfs import start_time
 from lastcall.world.messages import Message
 
@@ -113,9 +113,9 @@ async def test_nonsense_on_the_socket_ends_that_connection_and_nothing_else(worl
     with pytest.raises(RuntimeServiceError, match="unknown verb"):
         await world.runtime._shim.call(Dance())
     with pytest.raises(RuntimeServiceError, match="KeyError"):
-        await world.runtime._shim.call(verbs.Start(container={}))
+        await world.runtime._shim.call(messages.Start(container={}))
     with pytest.raises(RuntimeServiceError, match="signal has to be int, not 'x'"):
-        await world.runtime._shim.call(verbs.Signal(id=container, signal="x", why="1"))  # type: ignore[arg-type]
+        await world.runtime._shim.call(messages.Signal(id=container, signal="x", why="1"))  # type: ignore[arg-type]
     with pytest.raises(RuntimeServiceError, match="start needs container"):
         await world.runtime._shim.call(StartOfNothing())
     assert (await world.runtime.exec_sync(container, ("true",), 0)).exit_code == 0
@@ -154,11 +154,11 @@ async def test_a_thousand_steps_leak_no_descriptor(world: ShimWorld):
         await world.runtime.remove_pod_sandbox(sandbox)
 
     await one_round()
-    await world.runtime._shim.call(verbs.ListAll())
+    await world.runtime._shim.call(messages.ListAll())
     before, mine = descriptors(), len(os.listdir("/proc/self/fd"))
     for _ in range(40):
         await one_round()
-    await world.runtime._shim.call(verbs.ListAll())
+    await world.runtime._shim.call(messages.ListAll())
     await world.until(lambda: descriptors() == before)
     await world.until(lambda: len(os.listdir("/proc/self/fd")) == mine)
     mounts = Path("/proc/self/mounts").read_text()

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from lastcall.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.world import walls
 from lastcall.world.clock import Clock
 from lastcall.world.messages import Fields, Message
@@ -52,7 +52,7 @@ class Picture:
         unknown = ContainerState.CONTAINER_UNKNOWN
         return self.lost.is_set() or any(container.state == unknown for container in self.containers.values())
 
-    def on_connected(self, hello: verbs.Everything) -> None:
+    def on_connected(self, hello: messages.Everything) -> None:
         """Bring every sandbox and container to what the shim has of it."""
         self.machine = hello.machine.to_wire()
         there = {facts.id: facts for facts in hello.containers}
@@ -70,9 +70,9 @@ class Picture:
                     self.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
         for identity in hello.sandboxes:
             if identity not in self.sandboxes:
-                self.post(verbs.RemoveSandbox(id=identity))  # the node before died in RunPodSandbox
+                self.post(messages.RemoveSandbox(id=identity))  # the node before died in RunPodSandbox
 
-    def _reconcile(self, container: Container, facts: verbs.Facts | None) -> None:
+    def _reconcile(self, container: Container, facts: messages.Facts | None) -> None:
         if container.state == ContainerState.CONTAINER_EXITED:
             return
         if facts is None:
@@ -111,14 +111,14 @@ class Picture:
         remove_directory(container.directory)  # of which nothing but the directory was made
         self.emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
-    def _end_stranger(self, identity: str, facts: verbs.Facts) -> None:
+    def _end_stranger(self, identity: str, facts: messages.Facts) -> None:
         """A container without a record: it was being removed, or the record is damaged."""
         if facts.state in ("exited", "failed", "unknown"):
-            self.post(verbs.Remove(id=identity))
+            self.post(messages.Remove(id=identity))
             if facts.sandbox_id not in self.sandboxes:
-                self.post(verbs.RemoveSandbox(id=facts.sandbox_id))
+                self.post(messages.RemoveSandbox(id=facts.sandbox_id))
         else:
-            self.post(verbs.Signal(id=identity, signal=int(signal.SIGKILL), why="RemoveContainer"))
+            self.post(messages.Signal(id=identity, signal=int(signal.SIGKILL), why="RemoveContainer"))
 
     def start_failed(self, container: Container, text: str) -> None:
         if container.state == ContainerState.CONTAINER_CREATED:
@@ -143,31 +143,31 @@ class Picture:
         for queue in self._streams:
             queue.put_nowait(event)
 
-    def on_started(self, event: verbs.Started) -> None:
+    def on_started(self, event: messages.Started) -> None:
         container = self.containers.get(event.container.id)
         if container is not None:
             container.info = event.container.info or {}
             self._started(container, event.container.started_at)
 
-    def on_start_failed(self, event: verbs.StartFailed) -> None:
+    def on_start_failed(self, event: messages.StartFailed) -> None:
         container = self.containers.get(event.id)
         if container is not None:
             self.start_failed(container, event.message)
 
-    def on_changed(self, event: verbs.Changed) -> None:
+    def on_changed(self, event: messages.Changed) -> None:
         container = self.containers.get(event.container.id)
         if container is not None:
             container.info = event.container.info or {}
             self.emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
 
-    def on_exited(self, event: verbs.Exited) -> None:
+    def on_exited(self, event: messages.Exited) -> None:
         container = self.containers.get(event.container.id)
         if container is None:
             self._end_stranger(event.container.id, event.container)
         else:
             self._exited(container, event.container)
 
-    def on_log_full(self, event: verbs.LogFull) -> None:
+    def on_log_full(self, event: messages.LogFull) -> None:
         if event.id in self.containers:
             self.rotate_log(event.id)
 
@@ -180,7 +180,7 @@ class Picture:
         self._records.save_status(container)
         self.emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
 
-    def _exited(self, container: Container, facts: verbs.Facts) -> None:
+    def _exited(self, container: Container, facts: messages.Facts) -> None:
         code = facts.exit_code
         reason = "OOMKilled" if facts.oom_killed else "Error" if code else "Completed"
         self._ended(container, code, reason, facts.finished_at)

@@ -34,7 +34,7 @@ from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
 from lastcall.cri.sandbox.picture import Picture, remove_directory
 from lastcall.cri.sandbox.runtime_status import runtime_status
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim_client import ShimClient, ShimLost
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
 from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
@@ -155,7 +155,7 @@ class SandboxRuntime:
         options = config.namespace_options
         try:
             answer = await self._shim.call(
-                verbs.CreateSandbox(
+                messages.CreateSandbox(
                     id=sandbox.id,
                     network=options.network,
                     ipc=options.ipc,
@@ -192,7 +192,7 @@ class SandboxRuntime:
         if sandbox.attached:
             with suppress(RuntimeServiceError):
                 await self._network.detach(sandbox.id, sandbox.ip)
-        self._shim.post(verbs.RemoveSandbox(id=sandbox.id))
+        self._shim.post(messages.RemoveSandbox(id=sandbox.id))
 
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
         """Kill what is left, detach the network, drop the namespaces. Idempotent; after an error it can be repeated."""
@@ -213,11 +213,11 @@ class SandboxRuntime:
                 await self._detach(sandbox)
             if not sandbox.released:
                 if sandbox.config.namespace_options.pid == "POD":
-                    await self._shim.call(verbs.RemoveSandbox(id=sandbox.id))  # until its first process has ended
+                    await self._shim.call(messages.RemoveSandbox(id=sandbox.id))  # until its first process has ended
                 else:
                     # Only file descriptors are dropped, and the shim takes its calls in order: whatever follows finds
                     # them gone, and the way of every deletion is a round trip shorter.
-                    self._shim.post(verbs.RemoveSandbox(id=sandbox.id))
+                    self._shim.post(messages.RemoveSandbox(id=sandbox.id))
                 sandbox.released = True
             if changed:
                 self._records.save_sandbox(sandbox)
@@ -317,7 +317,7 @@ class SandboxRuntime:
         try:
             # That it runs, failed to, or has ended again, is known from the shim's events: they come before the answer,
             # and also when this call is cancelled.
-            await self._shim.call(verbs.Start(container=container.spec))
+            await self._shim.call(messages.Start(container=container.spec))
         except ShimLost:
             raise  # whether it runs is known with the next connection
         except RuntimeServiceError as error:
@@ -337,7 +337,7 @@ class SandboxRuntime:
             return
         if not container.stop_signal_sent:
             container.stop_signal_sent = True
-            await self._shim.call(verbs.Signal(id=container.id, signal=container.stop_signal, why="StopContainer"))
+            await self._shim.call(messages.Signal(id=container.id, signal=container.stop_signal, why="StopContainer"))
         if not await self._wait_ended(container, timeout):
             await self._kill(container, "grace over")
         self._demand_known(container)
@@ -347,7 +347,7 @@ class SandboxRuntime:
         if container.start_requested:
             await container.settled.wait()
         if container.state == ContainerState.CONTAINER_RUNNING:
-            await self._shim.call(verbs.Signal(id=container.id, signal=int(signal.SIGKILL), why=why))
+            await self._shim.call(messages.Signal(id=container.id, signal=int(signal.SIGKILL), why=why))
             await container.ended.wait()
         self._demand_known(container)
 
@@ -375,7 +375,7 @@ class SandboxRuntime:
         if self._picture.containers.pop(container_id, None) is None:
             return  # someone else was quicker
         self._records.forget_container(container_id)
-        self._shim.post(verbs.Remove(id=container_id))
+        self._shim.post(messages.Remove(id=container_id))
         await asyncio.to_thread(remove_directory, container.directory)
         self._picture.emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
@@ -383,7 +383,7 @@ class SandboxRuntime:
         """Source: containerd internal/cri/server/container_log_reopen.go."""
         self._find_running(container_id, "container is not running:")
         try:
-            await self._shim.call(verbs.ReopenLog(id=container_id))
+            await self._shim.call(messages.ReopenLog(id=container_id))
         except ShimLost:
             raise
         except RuntimeServiceError as error:
@@ -411,16 +411,16 @@ class SandboxRuntime:
         identity = self._new_id()
         try:
             answer = await self._shim.call(
-                verbs.Exec(id=container_id, exec_id=identity, argv=list(cmd), timeout=timeout)
+                messages.Exec(id=container_id, exec_id=identity, argv=list(cmd), timeout=timeout)
             )
         except asyncio.CancelledError:
-            self._shim.post(verbs.CancelExec(exec_id=identity))
+            self._shim.post(messages.CancelExec(exec_id=identity))
             raise
         except RuntimeServiceError as error:
             if error.reason != "StartError":
                 raise RuntimeServiceError(f"failed to exec in container: {error}", error.reason) from error
             raise RuntimeServiceError(_EXEC_FAILED.format(identity, error), "StartError") from error
-        ended = answer.read(verbs.Ended)
+        ended = answer.read(messages.Ended)
         if ended.killed_because == "exec timeout":
             text = f"failed to exec in container: timeout {timeout:g}s exceeded: context deadline exceeded"
             raise RuntimeServiceError(text, "DeadlineExceeded")
@@ -463,7 +463,7 @@ class SandboxRuntime:
     async def container_stats(self, container_id: str) -> ContainerStats | None:
         """From the container's control group; None without one. Raises RuntimeServiceError, reason NotFound."""
         self._find(container_id)
-        usage = (await self._shim.call(verbs.Stats(id=container_id))).read(verbs.Usage).stats
+        usage = (await self._shim.call(messages.Stats(id=container_id))).read(messages.Usage).stats
         return ContainerStats(*usage) if usage else None
 
     async def status(self) -> RuntimeStatus:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
@@ -46,20 +46,20 @@ class Answer:
 class Listener(Protocol):
     """Who hears the shim. Every event comes before any later answer is delivered."""
 
-    def on_connected(self, hello: verbs.Everything) -> None:
+    def on_connected(self, hello: messages.Everything) -> None:
         """The shim's answer to `hello`, before any later event and before the first call."""
 
-    def on_started(self, event: verbs.Started) -> None: ...
-    def on_start_failed(self, event: verbs.StartFailed) -> None: ...
-    def on_changed(self, event: verbs.Changed) -> None: ...
-    def on_log_full(self, event: verbs.LogFull) -> None: ...
-    def on_exited(self, event: verbs.Exited) -> None: ...
+    def on_started(self, event: messages.Started) -> None: ...
+    def on_start_failed(self, event: messages.StartFailed) -> None: ...
+    def on_changed(self, event: messages.Changed) -> None: ...
+    def on_log_full(self, event: messages.LogFull) -> None: ...
+    def on_exited(self, event: messages.Exited) -> None: ...
     def on_lost(self) -> None:
         """The connection is gone and every pending call has failed; the next call connects again."""
 
 
 class ShimClient:
-    """Calls what `shim/verbs.py` has; answers and events arrive in the shim's order."""
+    """Calls what `shim/messages.py` has; answers and events arrive in the shim's order."""
 
     def __init__(self, world: World, path: str, listener: Listener) -> None:
         self._world = world
@@ -67,11 +67,11 @@ class ShimClient:
         self._listener = listener
         self._events = Verbs(
             {
-                verbs.Started: listener.on_started,
-                verbs.StartFailed: listener.on_start_failed,
-                verbs.Changed: listener.on_changed,
-                verbs.LogFull: listener.on_log_full,
-                verbs.Exited: listener.on_exited,
+                messages.Started: listener.on_started,
+                messages.StartFailed: listener.on_start_failed,
+                messages.Changed: listener.on_changed,
+                messages.LogFull: listener.on_log_full,
+                messages.Exited: listener.on_exited,
             }
         )
         self._connection: Frames | None = None
@@ -107,7 +107,7 @@ class ShimClient:
             asyncio.get_running_loop().add_reader(sock, self._readable)
             self._hello = self._next + 1
             try:
-                await self._call(verbs.Hello())
+                await self._call(messages.Hello())
             except asyncio.CancelledError:
                 self._lose()
                 raise
@@ -172,13 +172,13 @@ class ShimClient:
         if connection is None:
             return
         try:
-            messages = connection.receive()
+            received = connection.receive()
         except (OSError, WireError):
-            messages = None
-        if messages is None:
+            received = None
+        if received is None:
             self._lose()
             return
-        for fields, blobs, fds in messages:
+        for fields, blobs, fds in received:
             key = str(fields.get("verb") or fields.get("answer"))
             with walls.Turn("node's shim connection", key):  # one message may not cost the ones after it
                 if "verb" in fields:
@@ -192,7 +192,7 @@ class ShimClient:
         if number == self._hello and not self._ready:
             self._ready = True
             with walls.Turn("node's shim connection", "hello"):
-                self._listener.on_connected(answer.read(verbs.Everything))
+                self._listener.on_connected(answer.read(messages.Everything))
         future = self._pending.pop(number, None)
         if future is None or future.done():
             for fd in answer.fds:

@@ -1,6 +1,6 @@
 """File descriptors as the streams of CRI's Exec, Attach and PortForward. Nothing is buffered here.
 
-The descriptors come from the shim (`shim/streams/verbs.py`); the kernel's pipes and sockets are the only buffers.
+The descriptors come from the shim (`shim/streams/descriptors.py`); the kernel's pipes and sockets are the only buffers.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import termios
 from contextlib import suppress
 
 from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim_client import Answer, ShimClient
 from lastcall.world.tasks import unless
 
@@ -97,7 +97,7 @@ class Descriptor:
 
 def _take(answer: Answer) -> dict[str, Descriptor]:
     """The descriptors of an answer by their names."""
-    return {name: Descriptor(fd) for name, fd in zip(answer.read(verbs.Streams).streams, answer.fds, strict=True)}
+    return {name: Descriptor(fd) for name, fd in zip(answer.read(messages.Streams).streams, answer.fds, strict=True)}
 
 
 class _Streams:
@@ -145,12 +145,12 @@ class ExecStreams(_Streams):
             self._stdin.close()
 
     async def wait(self) -> int:
-        answer = await self._shim.call(verbs.ExecWait(exec_id=self._id))
-        return answer.read(verbs.Ended).exit_code
+        answer = await self._shim.call(messages.ExecWait(exec_id=self._id))
+        return answer.read(messages.Ended).exit_code
 
     async def close(self) -> None:
         self._close()
-        self._shim.post(verbs.ExecRelease(exec_id=self._id))
+        self._shim.post(messages.ExecRelease(exec_id=self._id))
 
 
 class AttachStreams(_Streams):
@@ -176,7 +176,7 @@ class AttachStreams(_Streams):
             self._closes_stdin = False
             if self._stdin is not None:
                 self._stdin.close()
-            await self._shim.call(verbs.CloseStdin(id=self._id))
+            await self._shim.call(messages.CloseStdin(id=self._id))
         elif self._stdin is not None:
             self._detached.set()
             self._close()
@@ -190,7 +190,7 @@ class AttachStreams(_Streams):
     async def close(self) -> None:
         if self._closes_stdin:
             self._closes_stdin = False
-            self._shim.post(verbs.CloseStdin(id=self._id))
+            self._shim.post(messages.CloseStdin(id=self._id))
         self._close()
 
 
@@ -219,11 +219,11 @@ async def open_exec(
     """Start a command. Raises RuntimeServiceError; a cancelled start is killed."""
     try:
         answer = await shim.call(
-            verbs.ExecStream(id=container_id, exec_id=identity, argv=list(cmd), tty=tty, stdin=stdin)
+            messages.ExecStream(id=container_id, exec_id=identity, argv=list(cmd), tty=tty, stdin=stdin)
         )
     except asyncio.CancelledError:
-        shim.post(verbs.CancelExec(exec_id=identity))
-        shim.post(verbs.ExecRelease(exec_id=identity))
+        shim.post(messages.CancelExec(exec_id=identity))
+        shim.post(messages.ExecRelease(exec_id=identity))
         raise
     return ExecStreams(shim, identity, _take(answer))
 
@@ -232,7 +232,7 @@ async def open_attach(
     shim: ShimClient, container_id: str, wanted: dict[str, bool], ended: asyncio.Event, *, stdin_once: bool
 ) -> AttachStreams:
     """`wanted`: stdin, stdout, stderr. Raises RuntimeServiceError."""
-    answer = await shim.call(verbs.Attach(id=container_id, **wanted))
+    answer = await shim.call(messages.Attach(id=container_id, **wanted))
     return AttachStreams(shim, container_id, _take(answer), ended, stdin_once=stdin_once)
 
 
@@ -245,7 +245,7 @@ async def open_port(shim: ShimClient, sandbox_id: str, port: int) -> SocketStrea
     for family, host in (("ipv4", "127.0.0.1"), ("ipv6", "::1")):
         shown = f"[{host}]" if family == "ipv6" else host
         try:
-            answer = await shim.call(verbs.Socket(id=sandbox_id, family=family))
+            answer = await shim.call(messages.Socket(id=sandbox_id, family=family))
             sock = socket.socket(fileno=answer.fds[0])
             try:
                 sock.setblocking(False)

@@ -1,4 +1,4 @@
-"""The shim's end of the connection to a node, on a Unix socket. `verbs.py` has what is asked, answered and told."""
+"""The shim's end of the connection to a node, on a Unix socket. `messages.py` has what is asked, answered and told."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import gc
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import limits, namespaces, verbs
+from lastcall.cri.sandbox.shim import limits, messages, namespaces
 from lastcall.cri.sandbox.shim.containers import Container, Context
 from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.process import Exit
-from lastcall.cri.sandbox.shim.streams import verbs as streaming
-from lastcall.cri.sandbox.shim.streams.verbs import CallError
+from lastcall.cri.sandbox.shim.streams import descriptors as streaming
+from lastcall.cri.sandbox.shim.streams.descriptors import CallError
 from lastcall.world import linux, walls
 from lastcall.world.id_maps import why_not_id_mapped
 from lastcall.world.messages import Verbs, WrongMessage
@@ -85,7 +85,7 @@ class Server:
         if peer.execs:
             self._hung_up.append(peer)
 
-    def _hello(self, call: Call, asked: verbs.Hello) -> None:
+    def _hello(self, call: Call, asked: messages.Hello) -> None:
         """A hook of the node before must be over when the next one learns what there is, and delivers it again."""
         for other in list(self._peers.values()):
             if other is not call.peer:
@@ -104,13 +104,13 @@ class Server:
         for call in hellos:
             call.answer(self._all())
 
-    def _list(self, call: Call, asked: verbs.ListAll) -> None:
+    def _list(self, call: Call, asked: messages.ListAll) -> None:
         call.answer(self._all())
 
-    def _all(self) -> verbs.Everything:
+    def _all(self) -> messages.Everything:
         containers = [_facts(container) for container in self._containers.values()]
         containers += [_past_facts(past) for past in self._past.values()]
-        return verbs.Everything(
+        return messages.Everything(
             pid=os.getpid(), sandboxes=list(self._sandboxes), containers=containers, machine=self._machine()
         )
 
@@ -130,23 +130,23 @@ class Server:
 
     def _table(self) -> dict[type[Message], Callable[..., None]]:
         return {
-            verbs.Hello: self._hello,
-            verbs.ListAll: self._list,
-            verbs.CreateSandbox: self._create_sandbox,
-            verbs.RemoveSandbox: self._remove_sandbox,
-            verbs.Start: self._start,
-            verbs.Signal: self._signal,
-            verbs.Exec: self._exec,
-            verbs.CancelExec: self._cancel_exec,
-            verbs.Remove: self._remove,
-            verbs.ReopenLog: self._reopen_log,
-            verbs.Stats: self._stats,
+            messages.Hello: self._hello,
+            messages.ListAll: self._list,
+            messages.CreateSandbox: self._create_sandbox,
+            messages.RemoveSandbox: self._remove_sandbox,
+            messages.Start: self._start,
+            messages.Signal: self._signal,
+            messages.Exec: self._exec,
+            messages.CancelExec: self._cancel_exec,
+            messages.Remove: self._remove,
+            messages.ReopenLog: self._reopen_log,
+            messages.Stats: self._stats,
             **streaming.table(self),
         }
 
     # -- sandboxes ---------------------------------------------------------------------------------------------------
 
-    def _create_sandbox(self, call: Call, asked: verbs.CreateSandbox) -> None:
+    def _create_sandbox(self, call: Call, asked: messages.CreateSandbox) -> None:
         identity = asked.id
         if identity in self._sandboxes:
             raise CallError(f"sandbox {identity!r} exists")
@@ -167,7 +167,7 @@ class Server:
         if not namespaces.end_maker(sandbox, wait=False):
             self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
 
-    def _remove_sandbox(self, call: Call, asked: verbs.RemoveSandbox) -> None:
+    def _remove_sandbox(self, call: Call, asked: messages.RemoveSandbox) -> None:
         identity = asked.id
         if any(c.sandbox.id == identity and not c.over for c in self._containers.values()):
             raise CallError(f"sandbox {identity!r} has running containers")
@@ -193,7 +193,7 @@ class Server:
 
     # -- containers --------------------------------------------------------------------------------------------------
 
-    def _start(self, call: Call, asked: verbs.Start) -> None:
+    def _start(self, call: Call, asked: messages.Start) -> None:
         spec = asked.container
         sandbox = self._sandboxes.get(spec["sandboxId"])
         if sandbox is None:
@@ -211,11 +211,11 @@ class Server:
             for other in self._containers.values()
         )
 
-    def _signal(self, call: Call, asked: verbs.Signal) -> None:
+    def _signal(self, call: Call, asked: messages.Signal) -> None:
         container = self._containers.get(asked.id)
-        call.answer(verbs.Sent(sent=container is not None and container.send_signal(asked.signal, asked.why)))
+        call.answer(messages.Sent(sent=container is not None and container.send_signal(asked.signal, asked.why)))
 
-    def _reopen_log(self, call: Call, asked: verbs.ReopenLog) -> None:
+    def _reopen_log(self, call: Call, asked: messages.ReopenLog) -> None:
         container = self._containers.get(asked.id)
         if container is None or not container.running:
             raise CallError("container is not running")
@@ -232,15 +232,15 @@ class Server:
             return target.process.pidfd
         return -1
 
-    def _stats(self, call: Call, asked: verbs.Stats) -> None:
+    def _stats(self, call: Call, asked: messages.Stats) -> None:
         container = self._containers.get(asked.id)
         usage = container.limits.usage() if container is not None else None
         stats = [usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids] if usage else None
-        call.answer(verbs.Usage(stats=stats))
+        call.answer(messages.Usage(stats=stats))
 
-    def _machine(self) -> verbs.Machine:
+    def _machine(self) -> messages.Machine:
         cgroups, (uids, gids) = self._context.cgroups, self._context.maps
-        return verbs.Machine(
+        return messages.Machine(
             uids=sum(count for _, count in uids),
             gids=sum(count for _, count in gids),
             cgroups=cgroups.mode,
@@ -248,7 +248,7 @@ class Server:
             owners_unmapped=self._owners_unmapped,
         )
 
-    def _remove(self, call: Call, asked: verbs.Remove) -> None:
+    def _remove(self, call: Call, asked: messages.Remove) -> None:
         container = self._containers.get(asked.id)
         if container is None:
             if (past := self._past.pop(asked.id, None)) is not None:
@@ -266,7 +266,7 @@ class Server:
 
     # -- execs -------------------------------------------------------------------------------------------------------
 
-    def _exec(self, call: Call, asked: verbs.Exec) -> None:
+    def _exec(self, call: Call, asked: messages.Exec) -> None:
         container, peer = self._containers.get(asked.id), call.peer
         if container is None or not container.running:
             raise CallError(f"container {asked.id!r} is not running", "NotFound")
@@ -275,7 +275,7 @@ class Server:
 
         def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
             peer.exec_ended(process.id)
-            ended = verbs.Ended(exit_code=status.code, signal=status.signal, killed_because=because)
+            ended = messages.Ended(exit_code=status.code, signal=status.signal, killed_because=because)
             call.answer(ended, blobs=(stdout, stderr))
 
         def failed(text: str) -> None:
@@ -292,7 +292,7 @@ class Server:
                 raise CallError(f"container {asked.id!r} is not running", "NotFound") from error
             raise
 
-    def _cancel_exec(self, call: Call, asked: verbs.CancelExec) -> None:
+    def _cancel_exec(self, call: Call, asked: messages.CancelExec) -> None:
         call.peer.cancel(asked.exec_id)
         call.answer()
 
@@ -306,30 +306,30 @@ class Announcer:
 
     def started(self, container: Container) -> None:
         assert container.process is not None
-        self._server.tell(verbs.Started(container=_facts(container)))
-        self._call.answer(verbs.Running(pid=container.process.pid, started_at=container.started_at))
+        self._server.tell(messages.Started(container=_facts(container)))
+        self._call.answer(messages.Running(pid=container.process.pid, started_at=container.started_at))
 
     def start_failed(self, container: Container, text: str) -> None:
-        self._server.tell(verbs.StartFailed(id=container.id, message=text))
+        self._server.tell(messages.StartFailed(id=container.id, message=text))
         self._call.fail(text, "StartError")
 
     def changed(self, container: Container) -> None:
-        self._server.tell(verbs.Changed(container=_facts(container)))
+        self._server.tell(messages.Changed(container=_facts(container)))
 
     def log_full(self, container: Container) -> None:
-        self._server.tell(verbs.LogFull(id=container.id))
+        self._server.tell(messages.LogFull(id=container.id))
 
     def exited(self, container: Container) -> None:
-        self._server.tell(verbs.Exited(container=_facts(container)))
+        self._server.tell(messages.Exited(container=_facts(container)))
 
     def alone(self, container: Container) -> bool:
         return self._server.alone(container)
 
 
-def _facts(container: Container) -> verbs.Facts:
+def _facts(container: Container) -> messages.Facts:
     process = container.process
     status = process.exit if process is not None else None
-    return verbs.Facts(
+    return messages.Facts(
         id=container.id,
         sandbox_id=container.sandbox.id,
         pid=process.pid if process else 0,
@@ -368,9 +368,9 @@ def _recover(journals: str, sandboxes: str) -> dict[str, PastProcess]:
     return found
 
 
-def _past_facts(past: PastProcess) -> verbs.Facts:
+def _past_facts(past: PastProcess) -> messages.Facts:
     """As `_facts`. Nobody knows any more when it was started."""
-    return verbs.Facts(
+    return messages.Facts(
         id=past.container_id,
         sandbox_id=past.sandbox_id,
         pid=past.pid,

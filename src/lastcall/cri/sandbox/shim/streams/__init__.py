@@ -1,1 +1,1 @@
-"""Exec, Attach and PortForward: `verbs` hands descriptors over; `taps` reads outputs once, for logs and clients."""
+"""Exec, Attach and PortForward: `descriptors` hands them over; `taps` reads outputs once, for logs and clients."""

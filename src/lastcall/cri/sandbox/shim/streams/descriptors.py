@@ -11,7 +11,7 @@ import os
 import socket
 from functools import partial
 
-from lastcall.cri.sandbox.shim import verbs
+from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.world import linux
 
@@ -38,14 +38,14 @@ class Streams:
     """The exec streams of one connection: how they ended, and who wants to know."""
 
     def __init__(self) -> None:
-        self._ended: dict[str, verbs.Ended] = {}
-        self._waiting: dict[str, Callable[[verbs.Ended], None]] = {}
+        self._ended: dict[str, messages.Ended] = {}
+        self._waiting: dict[str, Callable[[messages.Ended], None]] = {}
         self._open: dict[str, None] = {}
 
     def opened(self, identity: str) -> None:
         self._open[identity] = None
 
-    def ended(self, identity: str, how: verbs.Ended) -> None:
+    def ended(self, identity: str, how: messages.Ended) -> None:
         waiter = self._waiting.pop(identity, None)
         if waiter is not None:
             self._open.pop(identity, None)
@@ -53,7 +53,7 @@ class Streams:
         elif identity in self._open:
             self._ended[identity] = how
 
-    def wait(self, identity: str, waiter: Callable[[verbs.Ended], None]) -> None:
+    def wait(self, identity: str, waiter: Callable[[messages.Ended], None]) -> None:
         if identity not in self._open or identity in self._waiting:
             raise CallError(f"no exec {identity!r} to wait for", "NotFound")
         if identity in self._ended:
@@ -67,7 +67,7 @@ class Streams:
             table.pop(identity, None)
 
 
-def _exec_stream(server: Server, call: Call, asked: verbs.ExecStream) -> None:
+def _exec_stream(server: Server, call: Call, asked: messages.ExecStream) -> None:
     from lastcall.cri.sandbox.shim.terminal import ExecStream
 
     container, peer = _running(server, asked.id), call.peer
@@ -75,7 +75,7 @@ def _exec_stream(server: Server, call: Call, asked: verbs.ExecStream) -> None:
 
     def connected(streams: dict[str, int]) -> None:
         peer.streams.opened(process.id)
-        call.give(verbs.Streams(streams=list(streams)), tuple(streams.values()))
+        call.give(messages.Streams(streams=list(streams)), tuple(streams.values()))
 
     def failed(text: str) -> None:
         peer.exec_ended(process.id)
@@ -83,7 +83,7 @@ def _exec_stream(server: Server, call: Call, asked: verbs.ExecStream) -> None:
 
     def done(status: Exit, stdout: bytes, stderr: bytes, because: str) -> None:
         peer.exec_ended(process.id)
-        ended = verbs.Ended(exit_code=status.code, signal=status.signal, killed_because=because)
+        ended = messages.Ended(exit_code=status.code, signal=status.signal, killed_because=because)
         peer.streams.ended(process.id, ended)
 
     process.on_connected = connected
@@ -97,16 +97,16 @@ def _exec_stream(server: Server, call: Call, asked: verbs.ExecStream) -> None:
         raise CallError(f"container {asked.id!r} is not running", "NotFound") from error
 
 
-def _exec_wait(server: Server, call: Call, asked: verbs.ExecWait) -> None:
+def _exec_wait(server: Server, call: Call, asked: messages.ExecWait) -> None:
     call.peer.streams.wait(asked.exec_id, call.answer)
 
 
-def _exec_release(server: Server, call: Call, asked: verbs.ExecRelease) -> None:
+def _exec_release(server: Server, call: Call, asked: messages.ExecRelease) -> None:
     call.peer.streams.release(asked.exec_id)
     call.answer()
 
 
-def _attach(server: Server, call: Call, asked: verbs.Attach) -> None:
+def _attach(server: Server, call: Call, asked: messages.Attach) -> None:
     container = _running(server, asked.id)
     streams: dict[str, int] = {}
     try:
@@ -121,17 +121,17 @@ def _attach(server: Server, call: Call, asked: verbs.Attach) -> None:
         for fd in streams.values():
             os.close(fd)
         raise
-    call.give(verbs.Streams(streams=list(streams)), tuple(streams.values()))
+    call.give(messages.Streams(streams=list(streams)), tuple(streams.values()))
 
 
-def _close_stdin(server: Server, call: Call, asked: verbs.CloseStdin) -> None:
+def _close_stdin(server: Server, call: Call, asked: messages.CloseStdin) -> None:
     container = server.containers.get(asked.id)
     if container is not None:
         container.close_stdin()
     call.answer()
 
 
-def _socket(server: Server, call: Call, asked: verbs.Socket) -> None:
+def _socket(server: Server, call: Call, asked: messages.Socket) -> None:
     sandbox = server.sandboxes.get(asked.id)
     if sandbox is None:
         raise CallError(f"sandbox {asked.id!r} is not there", "NotFound")
@@ -158,11 +158,11 @@ def _running(server: Server, identity: str) -> Container:
 def table(server: Server) -> dict[type[Message], Callable[..., None]]:
     """The verbs of this module, for one server."""
     verbs_here: dict[type[Message], Callable[..., None]] = {
-        verbs.ExecStream: _exec_stream,
-        verbs.ExecWait: _exec_wait,
-        verbs.ExecRelease: _exec_release,
-        verbs.Attach: _attach,
-        verbs.CloseStdin: _close_stdin,
-        verbs.Socket: _socket,
+        messages.ExecStream: _exec_stream,
+        messages.ExecWait: _exec_wait,
+        messages.ExecRelease: _exec_release,
+        messages.Attach: _attach,
+        messages.CloseStdin: _close_stdin,
+        messages.Socket: _socket,
     }
     return {kind: partial(do, server) for kind, do in verbs_here.items()}
