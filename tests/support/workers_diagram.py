@@ -5,20 +5,22 @@
 
 from pathlib import Path
 
-from lastcall.node.workers.transitions import TRANSITIONS, State
+from lastcall.node.workers.transitions import EDGES, State
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture" / "deletion.md"
 BEGIN, END = "<!-- workers: begin -->\n", "<!-- workers: end -->\n"
 
 
 def diagram() -> str:
-    """A Mermaid state diagram: one arrow for each pair of states, with every cause that leads that way."""
+    """A Mermaid state diagram: one arrow for each pair of states, with every cause that leads that way; and a table of
+    all edges with their sources."""
     lines = ["```mermaid", "stateDiagram-v2"]
-    for state, causes in TRANSITIONS.items():
-        for target in dict.fromkeys(causes.values()):
-            why = ", ".join(cause.value for cause, to in causes.items() if to is target)
-            lines.append(f"    {_name(state)} --> {_name(target)}: {why}")
-    return "\n".join([*lines, "```", ""])
+    for state, target in dict.fromkeys((edge.state, edge.target) for edge in EDGES):
+        why = ", ".join(edge.cause for edge in EDGES if (edge.state, edge.target) == (state, target))
+        lines.append(f"    {_name(state)} --> {_name(target)}: {why}")
+    lines += ["```", "", "| from | by | to | pod_workers.go |", "|---|---|---|---|"]
+    lines += [f"| {edge.state.name} | {edge.cause} | {edge.target.name} | {edge.source} |" for edge in EDGES]
+    return "\n".join([*lines, ""])
 
 
 def _name(state: State) -> str:

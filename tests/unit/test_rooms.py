@@ -340,6 +340,55 @@ def test_the_links_between_documents_lead_somewhere() -> None:
     assert len(links) > 20, "the pattern no longer finds them"
 
 
+WORKERS = "node/workers/"
+STATE_TYPE = "PodSyncStatus"
+
+
+def writers_of_state(tree: ast.AST, place: str = "") -> set[str]:
+    """The functions in which a `state` is given to a status, or could be: as an argument of `replace` or of the status
+    itself, by arguments that are not spelled out, by assignment, or past the dataclass."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else place
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            keywords = {keyword.arg for keyword in node.keywords}
+            positional = called == STATE_TYPE and (
+                len(node.args) > 2 or any(isinstance(each, ast.Starred) for each in node.args)
+            )
+            gives = called in ("replace", STATE_TYPE, "__replace__") and (keywords & {"state", None} or positional)
+            if gives or called in ("setattr", "__setattr__"):
+                found.add(inside)
+        elif isinstance(node, ast.Attribute) and node.attr == "state" and isinstance(node.ctx, ast.Store):
+            found.add(inside)
+        found |= writers_of_state(node, inside)
+    return found
+
+
+def test_only_move_sets_the_state_of_a_pod_s_worker() -> None:
+    """The type of the status is made and changed in the workers' package only, and its state there by `move` only."""
+    users = {name for name, tree in FILES.items() if any(each.endswith(f".{STATE_TYPE}") for each in imports(tree))}
+    assert all(name.startswith(WORKERS) for name in users)
+    writers = {(name, each) for name in FILES if name.startswith(WORKERS) for each in writers_of_state(FILES[name])}
+    assert writers == {(f"{WORKERS}transitions.py", "move")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "replace(status, state=State.SYNC)",
+        "dataclasses.replace(status, **changes)",
+        "PodSyncStatus('u', 'n', state=State.SYNC)",
+        "PodSyncStatus('u', 'n', State.SYNC)",
+        "t.PodSyncStatus(*known)",
+        "object.__setattr__(status, 'state', State.SYNC)",
+        "status.state = State.SYNC",
+    ],
+)
+def test_a_state_that_is_set_elsewhere_is_seen(text: str) -> None:
+    assert writers_of_state(ast.parse(f"def f(status):\n    {text}\n")) == {"f"}
+
+
 def test_the_checks_see_what_they_are_for() -> None:
     bad = ast.parse("from lastcall.world.clock import now\nasync def f():\n    import time\n    await g()\n")
     assert impure(bad) == {"AsyncFunctionDef", "Await", "lastcall.world.clock.now", "time"}

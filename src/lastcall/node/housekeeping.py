@@ -136,14 +136,18 @@ class Housekeeping:
     def _kill_orphans(self, candidates: list[PodStatus]) -> None:
         """Pods that run and have no worker: force deleted, say, while the node was down, or rejected after it."""
         for status in candidates:
-            running = running_pod_of(status)
-            ready = status.ready_sandboxes()
-            if not (running.containers or ready) or self._workers.state_of(status.uid) is not State.UNKNOWN:
-                continue
-            if self._is_held(status.uid):
-                continue
-            orphan = RunningPod(status.uid, status.name, status.namespace, running.containers, running.sandboxes)
-            self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, running_pod=orphan))
+            with walls.Turn("kubelet housekeeping", status.uid):
+                self._kill_orphan(status)
+
+    def _kill_orphan(self, status: PodStatus) -> None:
+        running = running_pod_of(status)
+        ready = status.ready_sandboxes()
+        if not (running.containers or ready) or self._workers.state_of(status.uid) is not State.UNKNOWN:
+            return
+        if self._is_held(status.uid):
+            return
+        orphan = RunningPod(status.uid, status.name, status.namespace, running.containers, running.sandboxes)
+        self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, running_pod=orphan))
 
     def _drop_memories(self, in_runtime: dict[str, PodStatus]) -> None:
         """Caches keep nothing about Pods that neither configuration, nor a worker, nor the runtime knows."""

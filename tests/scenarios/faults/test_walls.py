@@ -18,6 +18,7 @@ from lastcall.node.prober.probe import Probed
 from lastcall.node.runtime import pleg
 from lastcall.node.status import manager as status_manager
 from lastcall.node.workers import syncer as pod_syncer
+from lastcall.node.workers import transitions
 from lastcall.scheduler import scheduler
 from lastcall.world import walls
 
@@ -159,6 +160,66 @@ def test_a_pod_that_the_pleg_cannot_read_keeps_no_other_from_being_seen(monkeypa
             poisoned.clear()
             await cluster.delete("pod/bad")
             await cluster.wait_gone("bad")
+
+    run_cluster(scenario, PROGRAMS)
+
+
+@pytest.mark.parametrize("decision", ["complete_terminating", "complete_terminated"])
+def test_an_edge_that_is_not_in_the_table_ends_one_turn_of_one_pod_and_the_next_turn_recovers(
+    monkeypatch: pytest.MonkeyPatch, decision: str
+) -> None:
+    poisoned = {"bad_default"}
+    real = getattr(transitions, decision)
+
+    def decide(status: transitions.PodSyncStatus) -> Any:
+        if status.full_name in poisoned:
+            transitions.move(status, transitions.Cause.FIRST_UPDATE)
+        return real(status)
+
+    monkeypatch.setattr(transitions, decision, decide)
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        with walls.standing() as faults:
+            await cluster.create(pod("bad"))
+            await cluster.wait_ready("bad")
+            await cluster.delete("pod/bad")
+            await cluster.sleep(30)
+            await lives_and_ends(cluster, "good")
+            (fault,) = faults.all()
+            assert (fault.component, fault.key) == ("kubelet pod worker", "default/bad")
+            assert "cannot leave the state" in fault.error and fault.count < 25, "at most once a sweep, every 2 s"
+            assert [each for each in events_about(cluster, "bad") if "InternalError" in str(each)]
+            poisoned.clear()
+            await cluster.wait_gone("bad")
+
+    run_cluster(scenario, PROGRAMS)
+
+
+def test_an_edge_that_the_sweep_cannot_go_keeps_no_other_worker_from_being_swept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    poisoned = {"bad_default"}
+    real = transitions.remove_terminated_worker
+    swept: list[str] = []
+
+    def remove(status: transitions.PodSyncStatus, *arguments: Any, **more: Any) -> Any:
+        if status.full_name in poisoned:
+            transitions.move(status, transitions.Cause.FIRST_UPDATE)
+        swept.append(status.full_name)
+        return real(status, *arguments, **more)
+
+    monkeypatch.setattr(transitions, "remove_terminated_worker", remove)
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        with walls.standing() as faults:
+            await lives_and_ends(cluster, "bad")
+            await lives_and_ends(cluster, "good")
+            await cluster.sleep(10)
+            assert {each.key for each in faults.of("kubelet pod worker")} == {"default/bad"}
+            assert swept == ["good_default"]
+            poisoned.clear()
+            await cluster.sleep(10)
+            assert swept == ["good_default", "bad_default"]
 
     run_cluster(scenario, PROGRAMS)
 

@@ -106,13 +106,12 @@ class PodWorkers:
 
     def update_pod(self, options: UpdatePodOptions) -> None:
         """Hand one update to the worker of its Pod (pod_workers.go:UpdatePod)."""
-        uid, now = options.uid, self._now()
+        uid = options.uid
         worker = self._workers.get(uid)
         decision = transitions.decide_update(
             worker.status if worker else None,
             options,
             _known_pod(worker),
-            now=now,
             runtime_is_quiet=worker is None and self._runtime_is_quiet(uid),
         )
         if decision.status is None:
@@ -152,18 +151,20 @@ class PodWorkers:
             orphaned = uid not in desired
             if not orphaned and not worker.status.restart_requested:
                 continue
-            active_pod = worker.active.pod if worker.active else None
-            worker.status, sweep, cause = transitions.remove_terminated_worker(
-                worker.status, active_pod, orphaned=orphaned, now=self._now()
-            )
-            if cause is not None:
-                self._record_termination(worker, cause, active_pod)
-                self._record_grace(worker, False)
-            if sweep is Sweep.FORGET:
-                self._forget(uid, worker)
-            elif sweep is Sweep.REPLAY:
-                self._replay_active_update(worker)
+            with walls.Turn(COMPONENT, _key(worker)):
+                self._remove_terminated_worker(uid, worker, orphaned)
         return {uid: worker.status.state for uid, worker in self._workers.items()}
+
+    def _remove_terminated_worker(self, uid: str, worker: _Worker, orphaned: bool) -> None:
+        active_pod = worker.active.pod if worker.active else None
+        worker.status, sweep, cause = transitions.remove_terminated_worker(worker.status, active_pod, orphaned=orphaned)
+        if cause is not None:
+            self._record_termination(worker, cause, active_pod)
+            self._record_grace(worker, False)
+        if sweep is Sweep.FORGET:
+            self._forget(uid, worker)
+        elif sweep is Sweep.REPLAY:
+            self._replay_active_update(worker)
 
     async def kill_pod_now(
         self,
@@ -261,7 +262,7 @@ class PodWorkers:
         state = worker.status.state
         if worker.context is None or worker.context.cancelled.is_set():
             worker.context = SyncContext()
-        started = worker.status.started_at is not None
+        started = worker.status.started
         if not started and not (update.running_pod is not None and state is State.TERMINATING):
             if update.pod is None:
                 worker.working = False
@@ -270,7 +271,7 @@ class PodWorkers:
             taken = self._static.name_is_taken(full_name, uid, self._may_start)
             verdict = transitions.allow_pod_start(worker.status, update.pod, full_name_is_taken=taken)
             if verdict is StartVerdict.NEVER:
-                worker.status = transitions.cleanup_unstarted_pod(worker.status, self._now())
+                worker.status = transitions.cleanup_unstarted_pod(worker.status)
                 worker.working = False
                 return None
             if verdict is StartVerdict.NOT_YET:
@@ -279,7 +280,7 @@ class PodWorkers:
                 self._requeue(uid, delay)
                 worker.working = False
                 return None
-            worker.status = transitions.start(worker.status, self._now())
+            worker.status = transitions.start(worker.status)
             if is_static_pod(update.pod):
                 self._static.started(full_name, uid)
         worker.active = transitions.merge_last_update(worker.active, update)
@@ -290,9 +291,8 @@ class PodWorkers:
         uid, syncer = worker.status.uid, self._syncer
         assert syncer is not None
         if update.running_pod is not None:
-            worker.status, _ = transitions.acknowledge_terminating(worker.status)
             await syncer.sync_terminating_runtime_pod(update.running_pod, worker.cause_id)
-            worker.status = transitions.move(worker.status, Cause.RUNTIME_POD_STOPPED, self._now())
+            worker.status = transitions.complete_terminating_runtime_pod(worker.status)
             self._recorder.record(kinds.WORKER_FINISHED, pod_uid=uid, rule=f"{RULES}:completeTerminatingRuntimePod")
             self._forget(uid, worker)
             return True
@@ -311,7 +311,7 @@ class PodWorkers:
             if state is State.TERMINATED:
                 await syncer.sync_terminated_pod(pod, pod_status, worker.cause_id)
             elif state is State.TERMINATING:
-                worker.status, function = transitions.acknowledge_terminating(worker.status)
+                function = transitions.last_status_function(worker.status)
                 await syncer.sync_terminating_pod(
                     pod, pod_status, self._override_of(worker, update), function, worker.cause_id
                 )
@@ -324,14 +324,15 @@ class PodWorkers:
         elif state is State.TERMINATING:
             # The call ended with a fresh look at the runtime, and nothing runs any more: no need to look again.
             worker.last_sync_at = self._cache.refreshed_at(uid)
-            worker.status, completed = transitions.complete_terminating(worker.status, self._now())
+            worker.status, completed = transitions.complete_terminating(worker.status)
             for complete in completed:
                 complete()
             self._replay_active_update(worker)
         elif ended:
-            if not worker.status.termination_requested:
+            ended_before = worker.status.termination_requested
+            worker.status = transitions.complete_sync(worker.status)
+            if not ended_before:
                 self._record_termination(worker, Cause.COMPLETED, pod)
-            worker.status = transitions.complete_sync(worker.status, self._now())
             self._replay_active_update(worker)
         else:
             return False
@@ -343,7 +344,7 @@ class PodWorkers:
         return update.kill_pod_options.override if update.kill_pod_options else None
 
     def _complete_terminated(self, worker: _Worker) -> None:
-        worker.status = transitions.complete_terminated(worker.status, self._now())
+        worker.status = transitions.complete_terminated(worker.status)
         worker.working = False
         self._static.ended(worker.status.full_name, worker.status.uid)
         self._recorder.record(
@@ -391,7 +392,7 @@ class PodWorkers:
         worker.signal.set()
 
     def _forget(self, uid: str, worker: _Worker) -> None:
-        """All history of the UID goes (pod_workers.go:cleanupPodUpdates)."""
+        """All history of the UID goes, which is UNKNOWN now (pod_workers.go:cleanupPodUpdates)."""
         self._workers.pop(uid, None)
         self._static.forget(worker.status.full_name, uid)
         if worker.task is not None and worker.task is not asyncio.current_task():
@@ -445,9 +446,6 @@ class PodWorkers:
     def is_pod_termination_requested(self, uid: str) -> bool:
         return self._ask("is_pod_termination_requested", uid)
 
-    def should_pod_containers_be_terminating(self, uid: str) -> bool:
-        return self._ask("should_pod_containers_be_terminating", uid)
-
     def should_pod_runtime_be_removed(self, uid: str) -> bool:
         return self._ask("should_pod_runtime_be_removed", uid)
 
@@ -469,10 +467,6 @@ class PodWorkers:
         """UNKNOWN for a UID without worker."""
         worker = self._workers.get(uid)
         return worker.status.state if worker else State.UNKNOWN
-
-    def status_of(self, uid: str) -> PodSyncStatus | None:
-        worker = self._workers.get(uid)
-        return worker.status if worker else None
 
     def known_uids(self) -> list[str]:
         """Every UID with a worker, in the order in which they came."""

@@ -16,9 +16,10 @@ No edge leads back: a UID leaves TERMINATING only forward, and returns to SYNC o
 whole point of the design: "this Pod's containers cannot start again" and "no container of this Pod runs" become facts
 that volumes, probes and status may rely on.
 
-`TRANSITIONS` says which cause leads from where to where, `EFFECTS` what else each cause marks. Everything that decides
-is a pure function of (status, options): `decide_update` for what comes from outside, `complete_*` for what a sync call
-reports, `remove_terminated_worker` for the sweep. `lastcall.node.workers.manager` is the thin shell that performs them.
+`EDGES` says which cause leads from where to where; `move` goes one of them, and nothing else sets a state. Everything
+that decides is a pure function of (status, options): `decide_update` for what comes from outside, `complete_*` for what
+a sync call reports, `remove_terminated_worker` for the sweep. `lastcall.node.workers.manager` is the thin shell that
+performs them.
 
 The grace period lives here too: it is computed again at every update while terminating and only ever shrinks.
 """
@@ -26,7 +27,7 @@ The grace period lives here too: it is computed again at every update while term
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import TYPE_CHECKING
@@ -79,58 +80,40 @@ class Cause(StrEnum):
     FORGOTTEN = "forgotten"
 
 
-TRANSITIONS: dict[State, dict[Cause, State]] = {
-    State.UNKNOWN: {
-        Cause.FIRST_UPDATE: State.SYNC,
-        Cause.FIRST_UPDATE_OF_ENDED_POD: State.TERMINATED,
-    },
-    State.SYNC: {
-        Cause.RUNTIME_ONLY: State.TERMINATING,
-        Cause.DELETION_TIMESTAMP: State.TERMINATING,
-        Cause.API_TERMINAL_PHASE: State.TERMINATING,
-        Cause.KILL: State.TERMINATING,
-        Cause.COMPLETED: State.TERMINATING,
-        Cause.REMOVED: State.TERMINATING,
-        Cause.FORGOTTEN: State.UNKNOWN,  # an orphan that never started
-    },
-    State.TERMINATING: {
-        Cause.CONTAINERS_STOPPED: State.TERMINATED,
-        Cause.RUNTIME_POD_STOPPED: State.UNKNOWN,
-        Cause.NEVER_STARTED: State.FINISHED,  # a static Pod that was killed before its turn came
-        Cause.FORGOTTEN: State.UNKNOWN,
-    },
-    State.TERMINATED: {
-        Cause.TEARDOWN_DONE: State.FINISHED,
-        Cause.FORGOTTEN: State.UNKNOWN,
-    },
-    State.FINISHED: {
-        Cause.FORGOTTEN: State.UNKNOWN,
-    },
-}
-"""state → cause → next state. What is not here cannot happen; `move` raises."""
-
-
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """What a cause marks on the status: times are set to now, flags to True."""
+class Edge:
+    """One way from a state to another. `source`: the function of pod_workers.go that goes it. `deleted`: the Pod
+    counts as deleted from then on."""
 
-    times: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    state: State
+    cause: Cause
+    target: State
+    source: str
+    deleted: bool = False
 
 
-EFFECTS: dict[Cause, Effect] = {
-    Cause.FIRST_UPDATE: Effect(("synced_at",)),
-    Cause.FIRST_UPDATE_OF_ENDED_POD: Effect(("synced_at", "terminating_at", "terminated_at"), ("started_terminating",)),
-    Cause.RUNTIME_ONLY: Effect(("terminating_at",), ("deleted",)),
-    Cause.DELETION_TIMESTAMP: Effect(("terminating_at",), ("deleted",)),
-    Cause.API_TERMINAL_PHASE: Effect(("terminating_at",)),
-    Cause.KILL: Effect(("terminating_at",)),
-    Cause.COMPLETED: Effect(("terminating_at",), ("started_terminating",)),
-    Cause.REMOVED: Effect(("terminating_at",)),
-    Cause.CONTAINERS_STOPPED: Effect(("terminated_at",)),
-    Cause.TEARDOWN_DONE: Effect((), ("finished",)),
-    Cause.NEVER_STARTED: Effect(("terminated_at",), ("finished",)),
-}
+EDGES: tuple[Edge, ...] = (
+    Edge(State.UNKNOWN, Cause.FIRST_UPDATE, State.SYNC, "UpdatePod"),
+    Edge(State.UNKNOWN, Cause.FIRST_UPDATE_OF_ENDED_POD, State.TERMINATED, "UpdatePod"),
+    Edge(State.SYNC, Cause.RUNTIME_ONLY, State.TERMINATING, "UpdatePod", deleted=True),
+    Edge(State.SYNC, Cause.DELETION_TIMESTAMP, State.TERMINATING, "UpdatePod", deleted=True),
+    Edge(State.SYNC, Cause.API_TERMINAL_PHASE, State.TERMINATING, "UpdatePod"),
+    Edge(State.SYNC, Cause.KILL, State.TERMINATING, "UpdatePod"),
+    Edge(State.SYNC, Cause.COMPLETED, State.TERMINATING, "completeSync"),
+    Edge(State.SYNC, Cause.REMOVED, State.TERMINATING, "removeTerminatedWorker", deleted=True),
+    Edge(State.SYNC, Cause.FORGOTTEN, State.UNKNOWN, "removeTerminatedWorker"),  # an orphan that never started
+    Edge(State.TERMINATING, Cause.CONTAINERS_STOPPED, State.TERMINATED, "completeTerminating"),
+    Edge(State.TERMINATING, Cause.RUNTIME_POD_STOPPED, State.UNKNOWN, "completeTerminatingRuntimePod"),
+    # a static Pod that was killed before its turn came
+    Edge(State.TERMINATING, Cause.NEVER_STARTED, State.FINISHED, "cleanupUnstartedPod"),
+    Edge(State.TERMINATING, Cause.FORGOTTEN, State.UNKNOWN, "removeTerminatedWorker"),  # it never started
+    Edge(State.TERMINATED, Cause.TEARDOWN_DONE, State.FINISHED, "completeTerminated"),
+    Edge(State.TERMINATED, Cause.FORGOTTEN, State.UNKNOWN, "removeTerminatedWorker"),  # it never started
+    Edge(State.FINISHED, Cause.FORGOTTEN, State.UNKNOWN, "removeTerminatedWorker"),
+)
+"""All of them. What is not here cannot happen: `move` raises."""
+
+_EDGES = {(edge.state, edge.cause): edge for edge in EDGES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +145,15 @@ class UpdatePodOptions:
 
 @dataclass(frozen=True, slots=True)
 class PodSyncStatus:
-    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Times are monotonic nanoseconds, None: not
-    yet."""
+    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Only `move` sets `state`, which stands for what
+    there is in syncedAt, terminatingAt, terminatedAt and finished."""
 
     uid: str
     full_name: str
-    synced_at: int | None = None
-    started_at: int | None = None
-    terminating_at: int | None = None
-    terminated_at: int | None = None
-    started_terminating: bool = False
-    finished: bool = False
+    _: KW_ONLY
+    state: State = State.UNKNOWN
+    started: bool = False
+    """The first call was allowed (startedAt)."""
     deleted: bool = False
     evicted: bool = False
     restart_requested: bool = False
@@ -185,37 +166,33 @@ class PodSyncStatus:
     notify_post_terminating: tuple[Callable[[], None], ...] = ()
 
     @property
-    def state(self) -> State:
-        """The WorkType, with FINISHED apart."""
-        if self.finished:
-            return State.FINISHED
-        if self.terminated_at is not None:
-            return State.TERMINATED
-        if self.terminating_at is not None:
-            return State.TERMINATING
-        return State.SYNC if self.synced_at is not None else State.UNKNOWN
+    def finished(self) -> bool:
+        return self.state is State.FINISHED
 
     @property
     def termination_requested(self) -> bool:
-        return self.terminating_at is not None
+        return self.state in (State.TERMINATING, State.TERMINATED, State.FINISHED)
 
     @property
     def terminated(self) -> bool:
-        return self.terminated_at is not None
+        return self.state in (State.TERMINATED, State.FINISHED)
 
 
 class IllegalTransition(AssertionError):
-    """The tables have no such edge: a bug in the caller, never the user's fault."""
+    """The table has no such edge: a bug in lastcall, never the user's fault.
+
+    Nothing was changed: the Pod stays in its state, and only the turn that asked for the edge ends. The next turn does
+    the work of that state, which is how the kubelet recovers from everything else, too.
+    """
 
 
-def move(status: PodSyncStatus, cause: Cause, now: int) -> PodSyncStatus:
-    """Follow one edge of `TRANSITIONS`. Raises IllegalTransition when there is none."""
-    target = TRANSITIONS[status.state].get(cause)
-    if target is None:
-        raise IllegalTransition(f"{status.uid}: no way from {status.state} by {cause}")
-    effect = EFFECTS.get(cause, Effect())
-    changes: dict[str, object] = {**dict.fromkeys(effect.times, now), **dict.fromkeys(effect.flags, True)}
-    return replace(status, **changes)  # type: ignore[arg-type]
+def move(status: PodSyncStatus, cause: Cause) -> PodSyncStatus:
+    """Go one edge of `EDGES`. Raises IllegalTransition when there is none."""
+    edge = _EDGES.get((status.state, cause))
+    if edge is None:
+        pod = f"pod {status.full_name} ({status.uid})"
+        raise IllegalTransition(f"{pod}: its worker cannot leave the state {status.state} by {cause.value!r}")
+    return replace(status, state=edge.target, deleted=status.deleted or edge.deleted)
 
 
 TERMINATION_CAUSES: tuple[tuple[Cause, Callable[[Pod, UpdatePodOptions, bool], bool]], ...] = (
@@ -245,7 +222,6 @@ def decide_update(
     options: UpdatePodOptions,
     known_pod: Pod | None,
     *,
-    now: int,
     runtime_is_quiet: bool = False,
 ) -> UpdateDecision:
     """What `update_pod` does with one update (pod_workers.go:UpdatePod).
@@ -267,7 +243,7 @@ def decide_update(
     if status is None:
         status = PodSyncStatus(uid_of(pod), pod_full_name(pod))
         ended = not runtime_only and is_terminal(pod) and runtime_is_quiet
-        status = move(status, Cause.FIRST_UPDATE_OF_ENDED_POD if ended else Cause.FIRST_UPDATE, now)
+        status = move(status, Cause.FIRST_UPDATE_OF_ENDED_POD if ended else Cause.FIRST_UPDATE)
 
     if runtime_only:
         status = replace(status, observed_runtime=True)
@@ -284,7 +260,7 @@ def decide_update(
     if not status.termination_requested:
         cause = next((c for c, holds in TERMINATION_CAUSES if holds(pod, options, runtime_only)), None)
         if cause is not None:
-            status = move(status, cause, now)
+            status = move(status, cause)
             if cause is Cause.KILL and options.kill_pod_options is not None and options.kill_pod_options.evict:
                 status = replace(status, evicted=True)
 
@@ -338,38 +314,40 @@ def allow_pod_start(status: PodSyncStatus, pod: Pod, *, full_name_is_taken: bool
     return StartVerdict.NOT_YET if full_name_is_taken else StartVerdict.START
 
 
-def start(status: PodSyncStatus, now: int) -> PodSyncStatus:
+def start(status: PodSyncStatus) -> PodSyncStatus:
     """The first call is allowed: other components see the Pod from now on."""
-    return status if status.started_at is not None else replace(status, started_at=now)
+    return status if status.started else replace(status, started=True)
 
 
-def cleanup_unstarted_pod(status: PodSyncStatus, now: int) -> PodSyncStatus:
+def cleanup_unstarted_pod(status: PodSyncStatus) -> PodSyncStatus:
     """A Pod that will never start ends without any call (pod_workers.go:cleanupUnstartedPod)."""
-    return move(status, Cause.NEVER_STARTED, now)
+    return move(status, Cause.NEVER_STARTED)
 
 
-def acknowledge_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, Callable[[APIPodStatus], None] | None]:
-    """Just before `sync_terminating_pod`: no container starts any more. The last status function applies."""
-    functions = status.status_post_terminating
-    return replace(status, started_terminating=True), functions[-1] if functions else None
+def last_status_function(status: PodSyncStatus) -> Callable[[APIPodStatus], None] | None:
+    """What changes the status that says that the Pod terminates: the one given last applies."""
+    return status.status_post_terminating[-1] if status.status_post_terminating else None
 
 
-def complete_sync(status: PodSyncStatus, now: int) -> PodSyncStatus:
+def complete_sync(status: PodSyncStatus) -> PodSyncStatus:
     """`sync_pod` found that the Pod has ended. An update may have ended it meanwhile; then nothing changes."""
-    if status.termination_requested:
-        return replace(status, started_terminating=True)
-    return move(status, Cause.COMPLETED, now)
+    return status if status.termination_requested else move(status, Cause.COMPLETED)
 
 
-def complete_terminating(status: PodSyncStatus, now: int) -> tuple[PodSyncStatus, tuple[Callable[[], None], ...]]:
+def complete_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, tuple[Callable[[], None], ...]]:
     """No container runs: those waiting for it are told."""
-    moved = move(status, Cause.CONTAINERS_STOPPED, now)
+    moved = move(status, Cause.CONTAINERS_STOPPED)
     return replace(moved, notify_post_terminating=(), status_post_terminating=()), status.notify_post_terminating
 
 
-def complete_terminated(status: PodSyncStatus, now: int) -> PodSyncStatus:
+def complete_terminating_runtime_pod(status: PodSyncStatus) -> PodSyncStatus:
+    """Nothing of a Pod that only the runtime knew runs: nobody else knows its UID."""
+    return move(status, Cause.RUNTIME_POD_STOPPED)
+
+
+def complete_terminated(status: PodSyncStatus) -> PodSyncStatus:
     """Volumes are down, the last status is set."""
-    return move(status, Cause.TEARDOWN_DONE, now)
+    return move(status, Cause.TEARDOWN_DONE)
 
 
 class Sweep(StrEnum):
@@ -379,22 +357,22 @@ class Sweep(StrEnum):
 
 
 def remove_terminated_worker(
-    status: PodSyncStatus, active_pod: Pod | None, *, orphaned: bool, now: int
+    status: PodSyncStatus, active_pod: Pod | None, *, orphaned: bool
 ) -> tuple[PodSyncStatus, Sweep, Cause | None]:
-    """What the sweep does with a UID that is not desired, or whose restart is requested.
+    """What the sweep does with a UID that is not desired, or whose restart is requested; and why the Pod became
+    terminating with it.
 
     Source: pod_workers.go:removeTerminatedWorker.
     """
     if status.finished:
-        return status, Sweep.FORGET, None
+        return move(status, Cause.FORGOTTEN), Sweep.FORGET, None
     if not orphaned:
         return status, Sweep.WAIT, None
-    status = replace(status, deleted=True)
-    if status.started_at is None and not status.observed_runtime:
-        return status, Sweep.FORGET, None
+    if not status.started and not status.observed_runtime:
+        return move(status, Cause.FORGOTTEN), Sweep.FORGET, None
     if status.termination_requested:
-        return status, Sweep.REPLAY, None
-    status = move(status, Cause.REMOVED, now)
+        return replace(status, deleted=True), Sweep.REPLAY, None
+    status = move(status, Cause.REMOVED)
     grace_period = 1
     if active_pod is not None:
         grace_period, _ = effective_grace_period_of(active_pod, status.grace_period, None)
@@ -426,11 +404,10 @@ def requeue_delay(error: BaseException | None, *, phase_transition: bool, random
 
 
 # Predicates that other parts ask. `None` status: the UID is unknown. Each row: known, unknown before the first
-# sync_known_pods, unknown after it (node-semantics 4.5).
+# sync_known_pods, unknown after it.
 PREDICATES: dict[str, tuple[Callable[[PodSyncStatus], bool], bool, bool]] = {
     "could_have_running_containers": (lambda s: not s.terminated, True, False),
     "is_pod_termination_requested": (lambda s: s.termination_requested, False, False),
-    "should_pod_containers_be_terminating": (lambda s: s.started_terminating, False, True),
     "should_pod_runtime_be_removed": (lambda s: s.terminated, False, True),
     "should_pod_be_finished": (lambda s: s.finished, False, True),
     "should_pod_content_be_removed": (lambda s: s.evicted or (s.deleted and s.terminated), False, True),
