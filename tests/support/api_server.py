@@ -15,6 +15,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
@@ -22,6 +23,8 @@ from lastcall.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.auth.pki import ClusterCA, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
+from lastcall.apiserver.streaming.proxy import KubeletStreams
+from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
 from lastcall.client.api import Client
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import render_kubeconfig
@@ -39,9 +42,11 @@ NODE = UserInfo("stand-in", ("system:masters",))
 class ListRecorder:
     """Keeps (kind, pod uid, rule, facts)."""
 
-    records: list[tuple[str, str, str, dict]] = field(default_factory=list)
+    records: list[tuple[str, str, str, dict[str, Any]]] = field(default_factory=list)
 
-    def record(self, kind: str, *, pod_uid: str = "", rule: str = "", facts: dict | None = None, **_: object) -> str:
+    def record(
+        self, kind: str, *, pod_uid: str = "", rule: str = "", facts: dict[str, Any] | None = None, **_: object
+    ) -> str:
         self.records.append((kind, pod_uid, rule, facts or {}))
         return str(len(self.records))
 
@@ -73,8 +78,8 @@ class RunningServer:
 async def running_server(
     *,
     version: str = "1.36",
-    kubelet_logs: object = None,
-    kubelet_streams: object = None,
+    kubelet_logs: KubeletLogs | None = None,
+    kubelet_streams: KubeletStreams | None = None,
     ca: ClusterCA | None = None,
     hosts: tuple[str, ...] = (),
 ) -> AsyncIterator[RunningServer]:
@@ -86,7 +91,7 @@ async def running_server(
     server = APIServer(
         world=world,
         store=MemoryStore(),
-        recorder=recorder,  # type: ignore[arg-type]
+        recorder=recorder,
         config=APIServerConfig(
             kubernetes_version=version,
             root_ca_pem=ca.certificate_pem,
@@ -94,8 +99,8 @@ async def running_server(
             issuer="https://kubernetes.default.svc.cluster.local",
             hosts=hosts,
         ),
-        kubelet_logs=kubelet_logs,  # type: ignore[arg-type]
-        kubelet_streams=kubelet_streams,  # type: ignore[arg-type]
+        kubelet_logs=kubelet_logs,
+        kubelet_streams=kubelet_streams,
     )
     await server.bootstrap()
     sock = socket.create_server(("127.0.0.1", 0))

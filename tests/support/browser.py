@@ -79,7 +79,7 @@ class BrowserProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for _ in range(50):  # its children may still write
+        for _attempt in range(50):  # its children may still write
             shutil.rmtree(self._home, ignore_errors=True)
             if not self._home.exists():
                 return

@@ -27,7 +27,7 @@ class CountedWrites:
     """(component, verb, plural, name) → requests, refused ones too."""
 
     def wrap(self, client: Client, component: str) -> Client:
-        return _Counted(client, component, self)  # type: ignore[return-value]
+        return _Counted(client, component, self)
 
     def of(self, component: str = "", verb: str = "", plural: str = "") -> int:
         """How many requests there were; "" is any."""

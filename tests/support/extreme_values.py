@@ -5,7 +5,7 @@ accepts must not end anybody's turn.
 """
 
 import random
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -273,7 +273,7 @@ CONDITIONS = (
     "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended", "DisruptionAllowed", "Established",
     "NamesAccepted", "MemoryPressure", "Resizing", "x",
 )  # fmt: skip
-BYSTANDERS = {
+BYSTANDERS: dict[Resource, Object] = {
     RESOURCEQUOTAS: {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "60", "count/jobs.batch": "60"}}},
 }
 MINE = "extreme"
@@ -331,12 +331,13 @@ async def client_list(client: Any, resource: Resource) -> list[Object]:
     return list((await client.list(resource)).items)
 
 
-def _delete(client: Any, resource: Resource, obj: Object, source: random.Random) -> Awaitable[Any]:
+def _delete(client: Any, resource: Resource, obj: Object, source: random.Random) -> Coroutine[Any, Any, Any]:
     policy = source.choice(("Background", "Foreground", "Orphan"))
     grace = 0 if resource is PODS else None
-    return client.delete(
+    request: Coroutine[Any, Any, Any] = client.delete(
         resource, name_of(obj), namespace_of(obj), grace_period_seconds=grace, propagation_policy=policy
     )
+    return request
 
 
 async def _tried(request: Awaitable[Any]) -> None:

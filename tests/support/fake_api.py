@@ -4,14 +4,16 @@ For tests of clients of the API only; what the real API server does is tested on
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.meta import copy_object
+from lastcall.api.meta import AnyObject, Object, copy_object
 from lastcall.api.resources import PODS, Resource
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
+from lastcall.timeline.record import Evidence
 from lastcall.world.world import World
 
 
@@ -21,17 +23,17 @@ class Watcher:
     namespace: str
     label_selector: str
     field_selector: str
-    queue: asyncio.Queue = field(default_factory=asyncio.Queue)
+    queue: asyncio.Queue[Any] = field(default_factory=asyncio.Queue[Any])
 
 
 class FakeAPI:
     def __init__(self, world: World) -> None:
         self.world = world
         self.version = 100
-        self.objects: dict[tuple[str, str, str], dict] = {}
-        self.history: list[tuple[int, str, Resource, dict, dict | None]] = []
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.history: list[tuple[int, str, Resource, Object, Object | None]] = []
         self.watchers: list[Watcher] = []
-        self.calls: list[tuple] = []
+        self.calls: list[tuple[Any, ...]] = []
         self.failures: list[tuple[str, str, Exception]] = []
         self.latency = 0.0
         self.compacted = 0
@@ -50,12 +52,12 @@ class FakeAPI:
     def compact(self) -> None:
         self.compacted = self.version
 
-    def of(self, resource: Resource, namespace: str = "") -> list[dict]:
+    def of(self, resource: Resource, namespace: str = "") -> list[Object]:
         return [o for k, o in self.objects.items() if k[0] == resource.plural and namespace in ("", k[1])]
 
     # Set-up without going through a client
 
-    def put(self, resource: Resource, obj: dict) -> dict:
+    def put(self, resource: Resource, obj: Object) -> Object:
         obj = copy_object(obj)
         key = self._key(resource, obj)
         old = self.objects.get(key)
@@ -70,26 +72,35 @@ class FakeAPI:
             meta.setdefault("uid", old["metadata"]["uid"])
         return self._write("ADDED" if old is None else "MODIFIED", resource, key, obj, old)
 
-    def remove(self, resource: Resource, name: str, namespace: str = "") -> dict:
+    def remove(self, resource: Resource, name: str, namespace: str = "") -> Object:
         key = (resource.plural, namespace, name)
         old = self.objects[key]
         return self._write("DELETED", resource, key, copy_object(old), old)
 
     # Client
 
-    async def get(self, resource, name, namespace=""):
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         await self._called("get", resource, name)
         return self._existing(resource, name, namespace)
 
-    async def list(self, resource, namespace="", *, label_selector="", field_selector=""):
+    async def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> ListResult:
         await self._called("list", resource, "")
         items = [o for o in self.of(resource, namespace) if _matches(o, label_selector, field_selector)]
         return ListResult(items, str(self.version))
 
     @asynccontextmanager
     async def watch(
-        self, resource, namespace="", *, resource_version="", label_selector="", field_selector="", bookmarks=False
-    ):
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        bookmarks: bool = False,
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         await self._called("watch", resource, "")
         start = int(resource_version or self.version)
         if start < self.compacted:
@@ -107,7 +118,9 @@ class FakeAPI:
         finally:
             self.watchers.remove(watcher)
 
-    async def create(self, resource, obj, namespace="", *, name="", subresource=""):
+    async def create(
+        self, resource: Resource, obj: AnyObject, namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> Object:
         await self._called("create", resource, name or obj["metadata"].get("name", ""))
         if subresource == "binding":
             pod = self._existing(PODS, name, namespace)
@@ -117,26 +130,37 @@ class FakeAPI:
             bound["spec"]["nodeName"] = obj["target"]["name"]
             self.put(PODS, bound)
             return {"kind": "Status", "status": "Success"}
-        obj = copy_object(obj)
-        meta = obj["metadata"]
+        made: Object = dict(copy_object(obj))
+        meta = made["metadata"]
         meta.setdefault("namespace", namespace) if namespace else None
         if not meta.get("name"):
             meta["name"] = f"{meta['generateName']}{self.world.random.getrandbits(40):010x}"
-        if self._key(resource, obj) in self.objects:
+        if self._key(resource, made) in self.objects:
             raise status_failure(409, "AlreadyExists", f"{meta['name']} already exists")
-        return self.put(resource, obj)
+        return self.put(resource, made)
 
-    async def update(self, resource, obj, namespace="", *, subresource=""):
+    async def update(self, resource: Resource, obj: AnyObject, namespace: str = "", *, subresource: str = "") -> Object:
         await self._called("update", resource, obj["metadata"]["name"])
         old = self._existing(resource, obj["metadata"]["name"], namespace)
         version = obj["metadata"].get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise status_failure(409, "Conflict", "the object has been modified")
-        obj = copy_object(obj)
-        obj["metadata"]["uid"] = old["metadata"]["uid"]
-        return self.put(resource, obj)
+        new: Object = dict(copy_object(obj))
+        new["metadata"]["uid"] = old["metadata"]["uid"]
+        return self.put(resource, new)
 
-    async def patch(self, resource, name, patch, namespace="", *, content_type="", subresource=""):
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        namespace: str = "",
+        *,
+        content_type: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        assert not dry_run, "not known here"
         await self._called("patch", resource, name)
         old = self._existing(resource, name, namespace)
         version = patch.get("metadata", {}).get("resourceVersion")
@@ -148,22 +172,22 @@ class FakeAPI:
 
     async def delete(
         self,
-        resource,
-        name,
-        namespace="",
+        resource: Resource,
+        name: str,
+        namespace: str = "",
         *,
-        grace_period_seconds=None,
-        uid=None,
-        resource_version=None,
-        propagation_policy=None,
-    ):
+        grace_period_seconds: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation_policy: str | None = None,
+    ) -> Object:
         await self._called("delete", resource, name)
         old = self._existing(resource, name, namespace)
         if uid is not None and uid != old["metadata"]["uid"]:
             raise status_failure(409, "Conflict", "Precondition failed: UID")
         return self.remove(resource, name, namespace)
 
-    async def close(self):
+    async def close(self) -> None:
         self.break_watches()
 
     # Inside
@@ -177,17 +201,24 @@ class FakeAPI:
         if self.latency:
             await self.world.clock.sleep(self.latency)
 
-    def _existing(self, resource: Resource, name: str, namespace: str) -> dict:
+    def _existing(self, resource: Resource, name: str, namespace: str) -> Object:
         try:
             return self.objects[(resource.plural, namespace, name)]
         except KeyError:
             raise status_failure(404, "NotFound", f'{resource.plural} "{name}" not found') from None
 
-    def _key(self, resource: Resource, obj: dict) -> tuple[str, str, str]:
+    def _key(self, resource: Resource, obj: Object) -> tuple[str, str, str]:
         meta = obj["metadata"]
         return resource.plural, meta.get("namespace", ""), meta["name"]
 
-    def _write(self, kind, resource, key, obj, old) -> dict:
+    def _write(
+        self,
+        kind: Literal["ADDED", "MODIFIED", "DELETED"],
+        resource: Resource,
+        key: tuple[str, str, str],
+        obj: Object,
+        old: Object | None,
+    ) -> Object:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         if kind == "DELETED":
@@ -200,7 +231,7 @@ class FakeAPI:
                 self._tell(watcher, kind, obj, old)
         return obj
 
-    def _tell(self, watcher: Watcher, kind: str, obj: dict, old: dict | None) -> None:
+    def _tell(self, watcher: Watcher, kind: str, obj: Object, old: Object | None) -> None:
         if watcher.namespace not in ("", obj["metadata"].get("namespace", "")):
             return
         was = old is not None and _matches(old, watcher.label_selector, watcher.field_selector)
@@ -210,7 +241,7 @@ class FakeAPI:
         elif was:
             watcher.queue.put_nowait(WatchEvent("DELETED", obj))
 
-    async def _events(self, watcher: Watcher):
+    async def _events(self, watcher: Watcher) -> AsyncIterator[WatchEvent]:
         while True:
             event = await watcher.queue.get()
             if event == "closed":
@@ -223,7 +254,7 @@ class FakeAPI:
             yield event
 
 
-def _matches(obj: dict, label_selector: str, field_selector: str) -> bool:
+def _matches(obj: Object, label_selector: str, field_selector: str) -> bool:
     labels = obj["metadata"].get("labels") or {}
     for term in filter(None, label_selector.split(",")):
         key, _, value = term.partition("=")
@@ -240,7 +271,7 @@ def _matches(obj: dict, label_selector: str, field_selector: str) -> bool:
     return True
 
 
-def _with_conditions_of(old: dict, patch: dict) -> dict:
+def _with_conditions_of(old: Object, patch: Object) -> Object:
     """The only list that components patch strategically: conditions, merged by type."""
     conditions = patch.get("status", {}).get("conditions")
     if conditions is None:
@@ -253,7 +284,7 @@ def _with_conditions_of(old: dict, patch: dict) -> dict:
 def _merge(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
-    result = dict(target) if isinstance(target, dict) else {}
+    result: Object = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
@@ -267,9 +298,19 @@ class ListRecorder:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.records: list[dict] = []
+        self.records: list[Object] = []
 
-    def record(self, kind, *, pod_uid="", container="", rule="", facts=None, cause_id="", evidence="observed"):
+    def record(
+        self,
+        kind: str,
+        *,
+        pod_uid: str = "",
+        container: str = "",
+        rule: str = "",
+        facts: Mapping[str, Any] | None = None,
+        cause_id: str = "",
+        evidence: Evidence = "observed",
+    ) -> str:
         entry = {
             "at": self.world.clock.monotonic_ns() / 1e9,
             "kind": kind,

@@ -55,16 +55,19 @@ class API:
         raise AssertionError(f"no Event {reason} of {name}: {self.warnings(name)}")
 
     def terminated(self, name: str) -> dict[str, Any]:
+        status: dict[str, Any] = {}
         for _ in range(1200):
             status = self.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
             for container in status.get("containerStatuses") or ():
                 if "terminated" in container["state"]:
-                    return container["state"]["terminated"]
+                    ended: dict[str, Any] = container["state"]["terminated"]
+                    return ended
             time.sleep(0.05)
         raise AssertionError(f"{name} does not end: {status}")
 
     def running(self, name: str) -> dict[str, Any]:
         """Its status, as soon as its containers are ready."""
+        status: dict[str, Any] = {}
         for _ in range(1200):
             status = self.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
             if all(each["ready"] for each in status.get("containerStatuses") or [{"ready": False}]):
@@ -76,7 +79,7 @@ class API:
         path = f"{self._server}/api/v1/namespaces/default/pods/{name}/log"
         request = urllib.request.Request(path, headers={"Authorization": f"Bearer {self._token}"})
         with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
-            return answer.read().decode()
+            return str(answer.read(), "utf-8")
 
 
 def with_container(name: str, script: str, **fields: Any) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class _Run:
         self.cluster: VirtualCluster
 
     def wrap(self, client: Client, component: str) -> Client:
-        return _Mortal(client, self) if component == MANAGER else client  # type: ignore[return-value]
+        return _Mortal(client, self) if component == MANAGER else client
 
     def new_life(self) -> _Life:
         self._lives.append(_Life())

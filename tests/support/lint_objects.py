@@ -10,10 +10,10 @@ from lastcall.lint.subject import Finding, Subject
 NOTHING = object()
 
 
-def deployment(name: str = "web", **spec: Any) -> dict:
+def deployment(name: str = "web", **spec: Any) -> dict[str, Any]:
     """Two replicas of a server that is probed, waits before its stop, and has time to end."""
     labels = {"app": name}
-    made = {
+    made: dict[str, Any] = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name},
@@ -27,7 +27,7 @@ def deployment(name: str = "web", **spec: Any) -> dict:
     return made
 
 
-def container(name: str = "app", **fields: Any) -> dict:
+def container(name: str = "app", **fields: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": name,
         "image": "registry.example/shop/api:1.4.2",
@@ -41,33 +41,33 @@ def container(name: str = "app", **fields: Any) -> dict:
     return {key: value for key, value in made.items() if value is not NOTHING}
 
 
-def service(name: str = "web", **spec: Any) -> dict:
+def service(name: str = "web", **spec: Any) -> dict[str, Any]:
     made: dict[str, Any] = {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
     made.update(spec)
     return obj("Service", name, spec=made)
 
 
-def budget(name: str = "web", **spec: Any) -> dict:
+def budget(name: str = "web", **spec: Any) -> dict[str, Any]:
     return obj("PodDisruptionBudget", name, "policy/v1", spec={"selector": {"matchLabels": {"app": "web"}}, **spec})
 
 
-def job(*containers: dict, kind: str = "Job", **spec: Any) -> dict:
+def job(*containers: dict[str, Any], kind: str = "Job", **spec: Any) -> dict[str, Any]:
     inner = {"template": {"spec": {"restartPolicy": "Never", "containers": list(containers)}}, **spec}
     if kind == "CronJob":
         return obj("CronJob", "report", "batch/v1", spec={"schedule": "0 3 * * *", "jobTemplate": {"spec": inner}})
     return obj("Job", "report", "batch/v1", spec=inner)
 
 
-def worker(name: str = "work", **fields: Any) -> dict:
+def worker(name: str = "work", **fields: Any) -> dict[str, Any]:
     """A container that does its work and ends."""
     return {"name": name, "image": "registry.example/report:1", "command": ["/report"], **fields}
 
 
-def obj(kind: str, name: str, api_version: str = "v1", **fields: Any) -> dict:
+def obj(kind: str, name: str, api_version: str = "v1", **fields: Any) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **fields}
 
 
-def changed(value: dict, path: str, new: Any) -> dict:
+def changed(value: dict[str, Any], path: str, new: Any) -> dict[str, Any]:
     """A copy with another value at `spec.template.spec.containers.0.image`; NOTHING removes it."""
     made = copy.deepcopy(value)
     *steps, last = [int(step) if step.isdigit() else step for step in path.split(".")]
@@ -84,28 +84,28 @@ def changed(value: dict, path: str, new: Any) -> dict:
     return made
 
 
-def in_pod(value: dict, path: str, new: Any) -> dict:
+def in_pod(value: dict[str, Any], path: str, new: Any) -> dict[str, Any]:
     return changed(value, f"spec.template.spec.{path}", new)
 
 
-def in_container(value: dict, path: str, new: Any) -> dict:
+def in_container(value: dict[str, Any], path: str, new: Any) -> dict[str, Any]:
     return changed(value, f"spec.template.spec.containers.0.{path}", new)
 
 
-def report(*objects: dict, fresh: bool = False) -> Report:
+def report(*objects: dict[str, Any], fresh: bool = False) -> Report:
     subjects = [Subject(each, resource_for(str(each.get("apiVersion")), str(each.get("kind")))) for each in objects]
     return lint(subjects, fresh=fresh)
 
 
-def findings(*objects: dict, fresh: bool = False) -> tuple[Finding, ...]:
+def findings(*objects: dict[str, Any], fresh: bool = False) -> tuple[Finding, ...]:
     return report(*objects, fresh=fresh).findings
 
 
-def rules(*objects: dict, fresh: bool = False) -> list[str]:
+def rules(*objects: dict[str, Any], fresh: bool = False) -> list[str]:
     return sorted({each.rule for each in findings(*objects, fresh=fresh)})
 
 
-def only(rule: str, *objects: dict, fresh: bool = False) -> Finding:
+def only(rule: str, *objects: dict[str, Any], fresh: bool = False) -> Finding:
     """The one finding of this rule."""
     found = [each for each in findings(*objects, fresh=fresh) if each.rule == rule]
     assert len(found) == 1, [(each.rule, each.message) for each in findings(*objects, fresh=fresh)]

@@ -229,7 +229,7 @@ class NodeInvariants:
         if pod.deletion_observed and message.startswith("Stopping container"):
             return min([*pod.grants, *pod.overrides])
         # It may be a container's restart, decided before the kubelet heard of a deletion.
-        own = pod.spec.get("terminationGracePeriodSeconds", 30)
+        own: int = pod.spec.get("terminationGracePeriodSeconds", 30)
         return min([own, *pod.grants, *self._probe_periods(pod), *pod.overrides])
 
     def _probe_periods(self, pod: PodLife) -> list[int]:

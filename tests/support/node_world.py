@@ -1,15 +1,17 @@
 """A node in virtual time: the real kubelet on a simulated runtime, against a small API server in memory."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fake_api import FakeAPI, ListRecorder
 
-from lastcall.api.meta import copy_object
+from lastcall.api.meta import AnyObject, copy_object
 from lastcall.api.resources import PODS
 from lastcall.cri.simulated import Durations, SimulatedRuntime
 from lastcall.cri.simulated_dialer import SimulatedDialer
+from lastcall.cri.simulated_images import SimulatedImage
+from lastcall.cri.simulated_program import Programs
 from lastcall.node.assembly import Given
 from lastcall.node.interfaces import DialError, HTTPResponse
 from lastcall.node.kubelet import Kubelet, KubeletConfig
@@ -27,9 +29,9 @@ class ListEvents:
     """Keeps Events in a list."""
 
     world: World
-    events: list[dict] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
 
-    def event(self, obj, event_type, reason, message, *, field_path=""):
+    def event(self, obj: AnyObject, event_type: str, reason: str, message: str, *, field_path: str = "") -> None:
         self.events.append(
             {
                 "at": self.world.clock.monotonic_ns() / 1e9,
@@ -44,19 +46,29 @@ class ListEvents:
     def reasons(self) -> list[str]:
         return [event["reason"] for event in self.events]
 
-    def of(self, reason: str) -> list[dict]:
+    def of(self, reason: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["reason"] == reason]
 
 
 class Node:
     """What a scenario holds. `at` times are virtual seconds since the beginning."""
 
-    def __init__(self, world, api, runtime, recorder, events, dialer, volumes, version) -> None:
-        self.world: World = world
-        self.api: FakeAPI = api
-        self.runtime: SimulatedRuntime = runtime
-        self.recorder: ListRecorder = recorder
-        self.events: ListEvents = events
+    def __init__(
+        self,
+        world: World,
+        api: FakeAPI,
+        runtime: SimulatedRuntime,
+        recorder: ListRecorder,
+        events: ListEvents,
+        dialer: SimulatedDialer[HTTPResponse],
+        volumes: SimulatedVolumeManager,
+        version: str,
+    ) -> None:
+        self.world = world
+        self.api = api
+        self.runtime = runtime
+        self.recorder = recorder
+        self.events = events
         self.dialer = dialer
         self.volumes = volumes
         self.version = version
@@ -68,7 +80,7 @@ class Node:
     def now(self) -> float:
         return self.world.clock.monotonic_ns() / 1e9
 
-    def start_kubelet(self, **options) -> None:
+    def start_kubelet(self, **options: Any) -> None:
         self.kubelet = Kubelet(
             Given(
                 world=self.world,
@@ -95,20 +107,22 @@ class Node:
     async def sleep(self, seconds: float) -> None:
         await self.world.clock.sleep(seconds)
 
-    def create(self, name: str = "p", **spec) -> dict:
+    def create(self, name: str = "p", **spec: Any) -> dict[str, Any]:
         annotations = spec.pop("annotations", None)
         body = {"terminationGracePeriodSeconds": 30, "restartPolicy": "Always", "nodeName": "node-1"}
-        metadata = {"name": name, "namespace": "default"}
+        metadata: dict[str, Any] = {"name": name, "namespace": "default"}
         if annotations:
             metadata["annotations"] = annotations
         return self.api.put(PODS, {"metadata": metadata, "spec": {**body, **spec}, "status": {"phase": "Pending"}})
 
-    def pod(self, name: str = "p") -> dict | None:
+    def pod(self, name: str = "p") -> dict[str, Any] | None:
         return self.api.objects.get(("pods", "default", name))
 
     def delete(self, name: str = "p", grace: int | None = None) -> None:
         """What the API server does with a DELETE that is graceful."""
-        pod = copy_object(self.pod(name))
+        stored = self.pod(name)
+        assert stored is not None, name
+        pod = copy_object(stored)
         period = pod["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
         pod["metadata"]["deletionTimestamp"] = rfc3339(now(self.world.clock))
         pod["metadata"]["deletionGracePeriodSeconds"] = period
@@ -132,24 +146,25 @@ class Node:
     async def until_gone(self, name: str = "p", limit: float = 600.0) -> None:
         await self.until(lambda: self.pod(name) is None, limit)
 
-    def records(self, kind: str, container: str = "") -> list[dict]:
+    def records(self, kind: str, container: str = "") -> list[dict[str, Any]]:
         return [r for r in self.recorder.records if r["kind"] == kind and container in ("", r["container"])]
 
     def signals(self, container: str = "") -> list[tuple[float, str]]:
         return [(r["at"], r["facts"]["signal"]) for r in self.records("SignalSent", container)]
 
-    def last_status(self, name: str = "p") -> dict:
+    def last_status(self, name: str = "p") -> dict[str, Any]:
         """The last stored status, also of a Pod that is gone."""
         states = [obj for _, _, resource, obj, _ in self.api.history if resource == PODS]
-        return [obj for obj in states if obj["metadata"]["name"] == name][-1]["status"]
+        status: dict[str, Any] = [obj for obj in states if obj["metadata"]["name"] == name][-1]["status"]
+        return status
 
 
 def on_node(
     scenario: Callable[[Node], Awaitable[Any]],
-    programs,
+    programs: Programs,
     *,
     version: str = "1.36",
-    images=None,
+    images: Mapping[str, SimulatedImage] | None = None,
     durations: Durations = INSTANT,
     seed: int = 0,
     start: bool = True,
@@ -175,13 +190,13 @@ def on_node(
     return run_virtual(main, seed=seed)
 
 
-def container(name: str = "app", **more) -> dict:
+def container(name: str = "app", **more: Any) -> dict[str, Any]:
     return {"name": name, "image": "busybox:1.36", **more}
 
 
-def pre_stop(handler: dict) -> dict:
+def pre_stop(handler: dict[str, Any]) -> dict[str, Any]:
     return {"lifecycle": {"preStop": handler}}
 
 
-def exec_hook(*command: str) -> dict:
+def exec_hook(*command: str) -> dict[str, Any]:
     return {"exec": {"command": list(command)}}

@@ -51,7 +51,8 @@ def give_subordinate_ids(count: int) -> None:
 
 def needed() -> list[Path]:
     """What Python reads."""
-    places = [sys.base_prefix, sys.prefix, Path(sys.executable).resolve().parents[1], Path(__file__).parents[2]]
+    project = Path(__file__).parents[2]
+    places: list[str | Path] = [sys.base_prefix, sys.prefix, Path(sys.executable).resolve().parents[1], project]
     import lastcall
 
     places.append(Path(lastcall.__file__).parent)

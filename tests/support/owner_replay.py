@@ -64,12 +64,12 @@ class OwnerReplay:
             case {"create": "all"}:
                 for manifest in self.recording["manifests"]:
                     await cluster.create(manifest)
-            case {"wait": {"object": what, "is": "gone", **more}} if what.startswith("pod/"):
+            case {"wait": {"object": what, "is": "gone"}} if what.startswith("pod/"):
                 # It may be there again at once: the recorder watched.
                 number = len(self._deleted(what))
-                await cluster.wait_until(lambda: len(self._deleted(what)) > number, more.get("limit", 60))
-            case {"wait": {"object": what, "is": state, **more}}:
-                await cluster.wait_until_async(lambda: self._is(what, state), more.get("limit", 60))
+                await cluster.wait_until(lambda: len(self._deleted(what)) > number, step["wait"].get("limit", 60))
+            case {"wait": {"object": what, "is": state}}:
+                await cluster.wait_until_async(lambda: self._is(what, state), step["wait"].get("limit", 60))
             case {"wait": {"pods": count, **more}}:
                 await cluster.wait_until_async(lambda: self._pods(count, bool(more.get("ready"))), 60)
             case {"sleep": seconds}:

@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "docs" / "ending-v1.schema.json").read_text())
 
-_TYPES = {
+_TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
     "string": str,
@@ -17,7 +19,9 @@ _TYPES = {
 }
 
 
-def problems(value, schema=PUBLISHED, where="$", root=PUBLISHED):
+def problems(
+    value: object, schema: Mapping[str, Any] = PUBLISHED, where: str = "$", root: Mapping[str, Any] = PUBLISHED
+) -> Iterator[str]:
     """The part of JSON Schema that the published schema uses."""
     known = {
         "$schema", "$id", "$defs", "$ref", "title", "type", "required", "additionalProperties", "properties", "items",

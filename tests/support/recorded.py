@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from kept_cluster import kept_cluster
 
@@ -43,7 +44,7 @@ STEPS_AT_ONCE = {
 """Scenario → the difference after which nothing is as recorded. (The arithmetic of the steps has tests of its own.)"""
 
 
-def unexpected(report: dict) -> list[str]:
+def unexpected(report: dict[str, Any]) -> list[str]:
     """The differences that `FASTER` and `STEPS_AT_ONCE` do not explain."""
     found = []
     for run in report["scenarios"]:
@@ -56,7 +57,7 @@ def unexpected(report: dict) -> list[str]:
     return found
 
 
-def replayed(root: Path, *arguments: str) -> dict:
+def replayed(root: Path, *arguments: str) -> dict[str, Any]:
     """The report of `golden_replay.py` with these arguments, on a cluster that has the images of `root`."""
     report = root / "report.json"
     with kept_cluster(root) as kubeconfig:
@@ -68,4 +69,5 @@ def replayed(root: Path, *arguments: str) -> dict:
             timeout=570,
         )  # fmt: skip
     assert report.exists(), replay.stdout + replay.stderr
-    return json.loads(report.read_text())
+    found: dict[str, Any] = json.loads(report.read_text())
+    return found

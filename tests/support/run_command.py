@@ -50,7 +50,8 @@ class Result:
     @property
     def document(self) -> dict[str, Any]:
         """The JSON on stdout."""
-        return json.loads(self.out)
+        document: dict[str, Any] = json.loads(self.out)
+        return document
 
 
 @dataclass

@@ -94,7 +94,7 @@ def _state(state: Object) -> str:
 
 def _condition(condition: Object, before: str, after: str) -> str:
     reason = condition.get("reason")
-    return condition["status"] + (f"{before}{reason}{after}" if reason else "")
+    return str(condition["status"]) + (f"{before}{reason}{after}" if reason else "")
 
 
 def _bool(value: object) -> str:

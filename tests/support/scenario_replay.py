@@ -98,10 +98,10 @@ class Replay:
                 wanted = list(manifests) if names == "all" else names
                 for name in wanted:
                     await cluster.create(manifests[name])
-            case {"wait": {"object": what, "is": state, **more}} if "event" not in step["wait"]:
-                await self._wait(cluster, lambda: _is(cluster, what.split("/")[1], state), more)
-            case {"wait": {"event": reason, **more}}:
-                await self._wait(cluster, lambda: _has_event(cluster, reason, more.get("object")), more)
+            case {"wait": {"object": what, "is": state}} if "event" not in step["wait"]:
+                await self._wait(cluster, lambda: _is(cluster, what.split("/")[1], state), step["wait"])
+            case {"wait": {"event": reason}}:
+                await self._wait(cluster, lambda: _has_event(cluster, reason, step["wait"].get("object")), step["wait"])
             case {"wait": {"log": text}}:
                 await cluster.wait_until(lambda: any(r.facts["text"] == text for r in cluster.records(kinds.OUTPUT)))
             case {"sleep": seconds}:

@@ -12,7 +12,7 @@ from lastcall.scheduler.preemption import preempt
 
 def node(
     name: str = "n", ready: str = "True", labels: Any = None, taints: Any = (), unschedulable: bool = False, **room: str
-) -> dict:
+) -> dict[str, Any]:
     """A node with 2 cpu, 4Gi, 20Gi of storage and 110 Pods; `room` changes or adds amounts."""
     allocatable = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi", "pods": "110", **room}
     if ready != "True":
@@ -25,35 +25,43 @@ def node(
     }
 
 
-def pod(name: str = "p", *, labels: Any = None, namespace: str = "default", owner: str = "", **spec: Any) -> dict:
+def pod(
+    name: str = "p", *, labels: Any = None, namespace: str = "default", owner: str = "", **spec: Any
+) -> dict[str, Any]:
     """A Pod whose uid is its name. `owner` is the uid of a ReplicaSet."""
-    metadata: dict = {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}, "generation": 1}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": name,
+        "labels": labels or {},
+        "generation": 1,
+    }
     if owner:
         metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
     return {"metadata": metadata, "spec": spec}
 
 
-def requests(**amounts: str) -> dict:
+def requests(**amounts: str) -> dict[str, Any]:
     return {"containers": [{"name": "c", "resources": {"requests": amounts}}]}
 
 
-def cache_of(*nodes: dict) -> Cache:
+def cache_of(*nodes: dict[str, Any]) -> Cache:
     cache = Cache()
     for each in nodes:
         cache.set_node(each)
     return cache
 
 
-def pod_info(cache: Cache, a_pod: dict) -> PodInfo:
+def pod_info(cache: Cache, a_pod: dict[str, Any]) -> PodInfo:
     return cache.infos.of(a_pod)
 
 
-def running(cache: Cache, a_pod: dict, on: str) -> None:
+def running(cache: Cache, a_pod: dict[str, Any], on: str) -> None:
     assert uid_of(a_pod)
     cache.put_pod(cache.infos.of(a_pod), on)
 
 
-def text(cache: Cache, a_pod: dict, budgets: Any = ()) -> str:
+def text(cache: Cache, a_pod: dict[str, Any], budgets: Any = ()) -> str:
     """The message of FailedScheduling."""
     info = cache.infos.of(a_pod)
     diagnosis = look(info, cache)

@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,22 +133,22 @@ class ShimWorld:
     def new_runtime(self) -> SandboxRuntime:
         return SandboxRuntime(self.world, self, f"{STATE}/shim.sock", f"{STATE}/containers", self.images, self.network)
 
-    def record(self, *arguments: object, **more: object) -> str:
+    def record(self, *arguments: object, **more: Any) -> str:
         return ""
 
-    async def sandbox(self, **options: object) -> str:
+    async def sandbox(self, **options: Any) -> str:
         config = self.sandbox_config
         if options:
             config = self.sandbox_config = replace(config, namespace_options=NamespaceOption(**options))
         return await self.runtime.run_pod_sandbox(config)
 
-    def config(self, *command: str, name: str = "c", **more: object) -> ContainerConfig:
+    def config(self, *command: str, name: str = "c", **more: Any) -> ContainerConfig:
         return ContainerConfig(ContainerMetadata(name), "busybox", command=command, log_path=f"{name}/0.log", **more)
 
-    async def create(self, sandbox: str, *command: str, **more: object) -> str:
+    async def create(self, sandbox: str, *command: str, **more: Any) -> str:
         return await self.runtime.create_container(sandbox, self.config(*command, **more), self.sandbox_config)
 
-    async def start(self, sandbox: str, *command: str, **more: object) -> str:
+    async def start(self, sandbox: str, *command: str, **more: Any) -> str:
         """Create and start, and wait until its program has begun."""
         container = await self.create(sandbox, *command, **more)
         await self.runtime.start_container(container)
@@ -171,7 +172,7 @@ class ShimWorld:
                     return status
                 await asyncio.sleep(0.002)
 
-    async def run(self, *command: str, **more: object) -> tuple[ContainerStatus, str]:
+    async def run(self, *command: str, **more: Any) -> tuple[ContainerStatus, str]:
         """Start a container in a new sandbox and wait: its status, and its output without the log's prefixes."""
         container = await self.start(await self.sandbox(), *command, **more)
         status = await self.ended(container)
@@ -239,10 +240,11 @@ def _inside(scenario: Scenario, users: list[str]) -> Callable[[str], None]:
         result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
         assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
 
-    functools.update_wrapper(test, scenario)
-    del test.__wrapped__
-    test.scenario = scenario
-    return test
+    marked: Any = functools.update_wrapper(test, scenario)
+    del marked.__wrapped__
+    marked.scenario = scenario
+    wrapped: Callable[[str], None] = marked
+    return wrapped
 
 
 # -- the other side ----------------------------------------------------------------------------------------------------
@@ -284,6 +286,7 @@ def _as_init(path: str, name: str) -> int:
     ring = Ring.create("shim-ring")
     shim_pid = start_shim(ring)
     spec = importlib.util.spec_from_file_location("scenario", path)
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules["scenario"] = module
     spec.loader.exec_module(module)
@@ -320,6 +323,7 @@ async def _run(scenario: Callable[[ShimWorld], Awaitable[None]], shim_pid: int, 
             print(" ", record.kind, record.container, record.facts)
         print("processes:", world.processes())
         frame = sys.exc_info()[2]
+        assert frame is not None
         while frame.tb_next:
             frame = frame.tb_next
         print("locals:", {name: repr(value)[:300] for name, value in frame.tb_frame.f_locals.items()})

@@ -1,6 +1,7 @@
 """A user's place for clusters that stay: commands run one after another in one home, and nothing is left in the end."""
 
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -96,8 +97,18 @@ class Place:
 
     def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
         pipe = subprocess.PIPE
-        defaults = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "start_new_session": True, "cwd": "/"}
-        return subprocess.Popen(self.command(*arguments), text=True, preexec_fn=default_signals, **(defaults | options))
+        defaults: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": pipe,
+            "stderr": pipe,
+            "start_new_session": True,
+            "cwd": "/",
+        }
+        command = self.command(*arguments)
+        process: subprocess.Popen[str] = subprocess.Popen(
+            command, text=True, preexec_fn=default_signals, **(defaults | options)
+        )
+        return process
 
     def run(self, *arguments: str, timeout: float = 120.0) -> Result:
         """A command from start to end. That its pipes close says that nobody it left behind has them open."""
@@ -119,7 +130,7 @@ class Place:
 
     def up(self, *arguments: str) -> dict[str, Any]:
         """`up --detach`; its facts."""
-        facts = json.loads(self.ok("up", "--detach", "-o", "json", *arguments))
+        facts: dict[str, Any] = json.loads(self.ok("up", "--detach", "-o", "json", *arguments))
         self.watch(facts["pid"])
         return facts
 
@@ -130,6 +141,7 @@ class Place:
         return tree
 
     def status(self, name: str = "lastcall") -> dict[str, Any]:
+        cluster: dict[str, Any]
         (cluster,) = json.loads(self.ok("status", name, "-o", "json"))["clusters"]
         return cluster
 
@@ -149,7 +161,7 @@ class Place:
 
     def assert_clean(self, timeout: float = 60.0) -> None:
         for namespaces in self.namespaces:
-            eventually(lambda spaces=namespaces: not processes_in(spaces), "no process is left", timeout)
+            eventually(functools.partial(_are_empty, namespaces), "no process is left", timeout)
         shutil.rmtree(self.home / "tmp/kubectl", ignore_errors=True)
         assert_nothing_stays(self._before, self.home, timeout, tuple(self.kept))
 
@@ -230,3 +242,7 @@ def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
+
+
+def _are_empty(namespaces: dict[str, str]) -> bool:
+    return not processes_in(namespaces)

@@ -57,7 +57,7 @@ class StayingCluster:
 
     async def create(self, *pods: dict[str, Any]) -> None:
         for pod in pods:
-            await self.again(lambda pod=pod: self.client.create(PODS, pod, "default"))
+            await self.again(functools.partial(self.client.create, PODS, pod, "default"))
 
     async def create_once(self, pod: dict[str, Any]) -> None:
         """As `create`, where an answer may be lost: it is there already then."""
@@ -136,7 +136,8 @@ class StayingCluster:
         return any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or [])
 
     def container(self, name: str = "p", index: int = 0) -> dict[str, Any]:
-        return self.last(name)["status"]["containerStatuses"][index]
+        found: dict[str, Any] = self.last(name)["status"]["containerStatuses"][index]
+        return found
 
     def find(self, kind: str, container: str = "") -> list[Record]:
         return [r for r in self.records if r.kind == kind and container in ("", r.container)]
@@ -215,15 +216,15 @@ def staying(
     def test(user: str, **named: Any) -> None:
         skip_without_newuidmap(user)
         names = [scenario.__name__, *([then.__name__] if then else [])]
-        run(user, sys.modules[scenario.__module__].__file__, names, named, timeout, HANGING if hanging else {})
+        run(user, str(sys.modules[scenario.__module__].__file__), names, named, timeout, HANGING if hanging else {})
 
-    functools.update_wrapper(test, scenario)
-    del test.__wrapped__
+    marked: Any = functools.update_wrapper(test, scenario)
+    del marked.__wrapped__
     own = list(inspect.signature(scenario).parameters.values())[1:]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    test.__signature__ = inspect.Signature([inspect.Parameter("user", kind), *own])
-    test.scenario = scenario
-    return pytest.mark.real_kernel(pytest.mark.parametrize("user", users)(test))
+    marked.__signature__ = inspect.Signature([inspect.Parameter("user", kind), *own])
+    marked.scenario = scenario
+    return pytest.mark.real_kernel(pytest.mark.parametrize("user", users)(marked))
 
 
 HANGING = {"PYTHONPATH": f"{Path(__file__).parent}/hanging:{os.environ.get('PYTHONPATH', '')}"}
@@ -285,6 +286,7 @@ def main(path: str, name: str, named: str, kept: str) -> int:
         namespaces = {ns: os.readlink(f"/proc/{init}/ns/{ns}") for ns in ("pid", "net", "mnt", "user")}
         print(json.dumps(namespaces), flush=True)
         spec = importlib.util.spec_from_file_location("scenario", path)
+        assert spec and spec.loader
         module = importlib.util.module_from_spec(spec)
         sys.modules["scenario"] = module
         spec.loader.exec_module(module)

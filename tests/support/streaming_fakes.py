@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from lastcall.cri.api import (
     ContainerMetadata,
@@ -104,7 +105,7 @@ class FakeRuntime:
     """What the streaming endpoints ask of a runtime. One container, `c`."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple] = []
+        self.calls: list[tuple[Any, ...]] = []
         self.streams: list[FakeStreams] = []
         self.ports: list[FakePort] = []
         self.state = ContainerState.CONTAINER_RUNNING

@@ -68,7 +68,7 @@ def _signing_key() -> bytes:
     return new_key_pem()  # made once for all clusters of a process; nothing a scenario sees depends on it
 
 
-class _Noticed(list):
+class _Noticed(list[Any]):
     """A list that says when something is added."""
 
     def __init__(self, notice: Callable[[], None]) -> None:
@@ -334,7 +334,10 @@ class VirtualCluster:
 
     async def wait_ready(self, *pods: str, limit: float = 600.0) -> None:
         for pod in pods or ("p",):
-            await self.wait_until(lambda pod=pod: self.condition(pod, "Ready") == "True", limit)
+            await self.wait_until(functools.partial(self._is_ready, pod), limit)
+
+    def _is_ready(self, pod: str) -> bool:
+        return self.condition(pod, "Ready") == "True"
 
     async def wait_phase(self, pod: str, phase: str, limit: float = 600.0) -> None:
         await self.wait_until(lambda: self.status(pod).get("phase") == phase, limit)
@@ -342,7 +345,7 @@ class VirtualCluster:
     async def wait_gone(self, *pods: str, limit: float = 600.0) -> None:
         """Until a client has seen DELETED and the kubelet has nothing left to do about the Pod."""
         for pod in pods or ("p",):
-            await self.wait_until(lambda pod=pod: self.is_gone(pod), limit)
+            await self.wait_until(functools.partial(self.is_gone, pod), limit)
 
     def tail(self, count: int = 25) -> str:
         return "\n".join(self.line(record) for record in self.all_records[-count:])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.cri.simulated import Durations, SimulatedRuntime
@@ -26,7 +26,7 @@ class _NodeEvents:
 
     recorder: EventRecorder
 
-    def event(self, obj: Object, event_type: Any, reason: str, message: str, *, field_path: str = "") -> None:
+    def event(self, obj: AnyObject, event_type: Any, reason: str, message: str, *, field_path: str = "") -> None:
         self.recorder.event(obj, event_type, reason, message, field_path=field_path)
 
 

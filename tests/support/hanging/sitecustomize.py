@@ -14,6 +14,7 @@ import importlib.util
 import mmap
 import sys
 import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -39,7 +40,7 @@ def use_time(seconds: float) -> None:
         pass
 
 
-ENDINGS = {
+ENDINGS: dict[str, Callable[[], None]] = {
     "/hang": spin,
     "/hang-in-c": spin_in_c,
     "/sleep": lambda: time.sleep(1e6),
@@ -116,4 +117,4 @@ class _Finder:
         return spec
 
 
-sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+sys.meta_path.insert(0, _Finder)
