@@ -9,16 +9,23 @@ Sources: apiserver registry/rest/delete.go:BeforeDelete, registry/generic/regist
 pkg/registry/core/pod/strategy.go:CheckGracefulDelete, pkg/registry/core/namespace/storage/storage.go:Delete.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from lastcall.api.errors import conflict
-from lastcall.api.meta import Object, copy_object, metadata, with_own_metadata
+from lastcall.api.meta import AnyObject, Object, copy_object, with_own_metadata
 from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
+
+if TYPE_CHECKING:
+    from lastcall.api.types.cluster import Namespace
+    from lastcall.api.types.meta import ObjectMeta
+    from lastcall.api.types.pod import Pod
 
 ORPHAN_DEPENDENTS = "orphan"
 FOREGROUND_DELETION = "foregroundDeletion"
@@ -46,8 +53,8 @@ class GarbageCollectionPolicy(Enum):
     UNSUPPORTED = "Unsupported"
 
 
-CheckGracefulDelete = Callable[[Object, int | None], int]
-"""Given the object and the asked grace period, the grace period to use in seconds."""
+CheckGracefulDelete = Callable[[Any, int | None], int]
+"""Given the object of its kind and the asked grace period, the grace period to use in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ RULE_MARK_AS_DELETING = "staging/src/k8s.io/apiserver/pkg/registry/generic/regis
 RULE_NAMESPACE = "pkg/registry/core/namespace/storage/storage.go:Delete"
 
 
-def check_graceful_delete_pod(pod: Object, asked: int | None) -> int:
+def check_graceful_delete_pod(pod: Pod, asked: int | None) -> int:
     """The grace period of a Pod that is not yet terminating, in seconds (CheckGracefulDelete)."""
     spec = pod.get("spec", {})
     if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
@@ -107,7 +114,7 @@ def before_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     asked = options.grace_period_seconds
     if asked is not None and asked < 0:
         asked = 1
-    meta = obj["metadata"]
+    meta: ObjectMeta = obj["metadata"]
     if (meta.get("deletionGracePeriodSeconds") or 0) < 0:
         obj = with_own_metadata(obj)
         meta = obj["metadata"]
@@ -128,7 +135,7 @@ def before_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
 
 def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
     """A DELETE of an object that is already terminating: the grace period can only become shorter."""
-    meta = obj["metadata"]
+    meta: ObjectMeta = obj["metadata"]
     stored = meta.get("deletionGracePeriodSeconds") or 0
     if stored == 0:
         # The mark was written and the removal was not (or waits for finalizers): go on with the removal.
@@ -140,8 +147,9 @@ def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
         deadline = now
         asked = 1 if asked else 0
     obj = with_own_metadata(obj)
-    obj["metadata"]["deletionTimestamp"] = rfc3339(deadline)
-    obj["metadata"]["deletionGracePeriodSeconds"] = asked
+    meta = obj["metadata"]
+    meta["deletionTimestamp"] = rfc3339(deadline)
+    meta["deletionGracePeriodSeconds"] = asked
     return BeforeDelete(True, False, obj)
 
 
@@ -158,7 +166,7 @@ def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     if not (before.graceful or had or finalizers != had):
         return Decision("remove", None, RULE_DELETE)
     marked = before.object if before.graceful else with_own_metadata(before.object)  # which is a copy already
-    _set_finalizers(marked, finalizers)
+    _set_finalizers(marked["metadata"], finalizers)
     if before.graceful:
         stays = bool(finalizers) or marked["metadata"]["deletionGracePeriodSeconds"] > 0
         return Decision("mark" if stays else "mark and remove", marked, RULE_BEFORE_DELETE)
@@ -170,7 +178,7 @@ def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
 
 def mark_as_deleting(obj: Object, now: datetime) -> None:
     """Set the mark of an object that finalizers hold: deletionTimestamp at most `now`, grace 0 (changes `obj`)."""
-    meta = metadata(obj)
+    meta: ObjectMeta = obj.setdefault("metadata", {})
     marked = meta.get("deletionTimestamp")
     if marked is None and meta.get("generation", 0) > 0:
         meta["generation"] += 1
@@ -215,9 +223,9 @@ def should_delete_dependents(policy: GarbageCollectionPolicy, had: list[str], op
     return False
 
 
-def should_delete_during_update(new: Object, old: Object) -> bool:
+def should_delete_during_update(new: AnyObject, old: AnyObject) -> bool:
     """Whether an update of `old` to `new` removes the object instead of writing it (ShouldDeleteDuringUpdate)."""
-    meta = old["metadata"]
+    meta: ObjectMeta = old["metadata"]
     return (
         not finalizers_of(new)
         and meta.get("deletionTimestamp") is not None
@@ -225,7 +233,7 @@ def should_delete_during_update(new: Object, old: Object) -> bool:
     )
 
 
-def decide_namespace_delete(namespace: Object, options: DeleteOptions, now: datetime) -> Decision:
+def decide_namespace_delete(namespace: Namespace, options: DeleteOptions, now: datetime) -> Decision:
     """A DELETE of a Namespace: the first one turns the phase, the last one (spec.finalizers empty) removes.
 
     Raises the 409 StatusError of a failed precondition.
@@ -242,11 +250,11 @@ def decide_namespace_delete(namespace: Object, options: DeleteOptions, now: date
         marked = copy_object(namespace)
         marked["metadata"]["deletionTimestamp"] = rfc3339(now)
         marked.setdefault("status", {})["phase"] = "Terminating"
-        _set_finalizers(marked, _namespace_finalizers(finalizers_of(namespace), options))
-        return Decision("mark", marked, RULE_NAMESPACE)
+        _set_finalizers(marked["metadata"], _namespace_finalizers(finalizers_of(namespace), options))
+        return Decision("mark", cast(Object, marked), RULE_NAMESPACE)
     if namespace.get("spec", {}).get("finalizers"):
         return Decision("pending", None, RULE_NAMESPACE)
-    return decide_delete(DeleteRules("Namespace"), namespace, options, now)
+    return decide_delete(DeleteRules("Namespace"), cast(Object, namespace), options, now)
 
 
 def _namespace_finalizers(had: list[str], options: DeleteOptions) -> list[str]:
@@ -266,14 +274,14 @@ def _namespace_finalizers(had: list[str], options: DeleteOptions) -> list[str]:
     return wanted
 
 
-def should_delete_namespace_during_update(new: Object, old: Object) -> bool:
+def should_delete_namespace_during_update(new: Namespace, old: Namespace) -> bool:
     """As `should_delete_during_update`, and spec.finalizers must be empty too."""
     return not new.get("spec", {}).get("finalizers") and should_delete_during_update(new, old)
 
 
-def check_preconditions(rules: DeleteRules, obj: Object, options: DeleteOptions) -> None:
+def check_preconditions(rules: DeleteRules, obj: AnyObject, options: DeleteOptions) -> None:
     """Raises 409 Conflict; the message names the Kind where other conflicts name the resource."""
-    meta = obj["metadata"]
+    meta: ObjectMeta = obj["metadata"]
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
     shown = f"{rules.kind}.{rules.group}" if rules.group else rules.kind
     if options.uid is not None and options.uid != uid:
@@ -290,12 +298,13 @@ def check_preconditions(rules: DeleteRules, obj: Object, options: DeleteOptions)
         raise conflict(shown, meta.get("name", ""), why)
 
 
-def finalizers_of(obj: Object) -> list[str]:
-    return cast("list[str]", obj["metadata"].get("finalizers") or [])
+def finalizers_of(obj: AnyObject) -> list[str]:
+    meta: ObjectMeta = obj["metadata"]
+    return meta.get("finalizers") or []
 
 
-def _set_finalizers(obj: Object, finalizers: list[str]) -> None:
+def _set_finalizers(meta: ObjectMeta, finalizers: list[str]) -> None:
     if finalizers:
-        obj["metadata"]["finalizers"] = list(finalizers)
+        meta["finalizers"] = list(finalizers)
     else:
-        obj["metadata"].pop("finalizers", None)
+        meta.pop("finalizers", None)

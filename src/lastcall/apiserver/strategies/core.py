@@ -1,6 +1,9 @@
 """The kinds with few rules of their own."""
 
+from __future__ import annotations
+
 from datetime import datetime
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.meta import Object
@@ -12,6 +15,9 @@ from lastcall.apiserver.deletion import (
     should_delete_namespace_during_update,
 )
 from lastcall.apiserver.strategies.base import Strategy
+
+if TYPE_CHECKING:
+    from lastcall.api.types.cluster import Namespace
 
 
 class NamespaceStrategy(Strategy):
@@ -50,10 +56,10 @@ class NamespaceStrategy(Strategy):
         return forbidden(self.resource, name, "this namespace may not be deleted")
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
-        return decide_namespace_delete(obj, options, now)
+        return decide_namespace_delete(cast("Namespace", obj), options, now)
 
     def should_delete_during_update(self, new: Object, old: Object) -> bool:
-        return should_delete_namespace_during_update(new, old)
+        return should_delete_namespace_during_update(cast("Namespace", new), cast("Namespace", old))
 
 
 class NodeStrategy(Strategy):
