@@ -389,6 +389,22 @@ def test_a_state_that_is_set_elsewhere_is_seen(text: str) -> None:
     assert writers_of_state(ast.parse(f"def f(status):\n    {text}\n")) == {"f"}
 
 
+def test_admission_reads_only_what_can_be_noted() -> None:
+    """What is made of a Pod is remembered with what its admission read (`admission/reader.py`): nothing may be read by
+    another way. Quotas are charged for each Pod, remembered or not."""
+    for name, tree in FILES.items():
+        if not name.startswith("apiserver/admission/") or name == "apiserver/admission/quota.py":
+            continue
+        ways = [each for each in loaded(tree) if _is_in(each, ("lastcall.store", "lastcall.apiserver.registry"))]
+        assert ways == [], name
+        functions = [each for each in ast.walk(tree) if isinstance(each, ast.AsyncFunctionDef | ast.FunctionDef)]
+        attributes = [
+            (each.name, node) for each in functions for node in ast.walk(each) if isinstance(node, ast.Attribute)
+        ]
+        past = {place for place, node in attributes if node.attr == "kinds" and isinstance(node.ctx, ast.Load)}
+        assert past <= {"charge"}, name
+
+
 def test_the_checks_see_what_they_are_for() -> None:
     bad = ast.parse("from lastcall.world.clock import now\nasync def f():\n    import time\n    await g()\n")
     assert impure(bad) == {"AsyncFunctionDef", "Await", "lastcall.world.clock.now", "time"}

@@ -138,7 +138,7 @@ class InProcessClient:
             context, resource, body, namespace, name=name, subresource=subresource, shared=True
         )
         if key is not None:
-            await self._operations.remember(key, answer)
+            self._operations.remember(context, key, answer)
         return answer.object
 
     async def update(self, resource: Resource, obj: AnyObject, namespace: str = "", *, subresource: str = "") -> Object:

@@ -104,7 +104,7 @@ class Operations:
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
-        self._repeated = RepeatedPods(shared.world, shared.admission)
+        self._repeated = RepeatedPods(shared.world, shared.admission.reader)
         self.catalog: Catalog | None = None
         """What is served; without one nothing but Kubernetes's own kinds."""
 
@@ -271,10 +271,13 @@ class Operations:
     async def create_again(
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str
     ) -> tuple[Answer | None, RepeatedKey | None]:
-        """As `create` for a body that came before, which is only read: (the answer, None where `create` is to be asked;
-        under what to `remember` what that answers)."""
+        """As `create` for a body that came before, which is only read: (the answer, None where `create` is to be asked
+        with the same context; under what to `remember` what that answers)."""
         key = self._repeated.key(context, resource, obj, namespace)
-        if key is None or (found := await self._repeated.another(key)) is None:
+        if key is None:
+            return None, None
+        if (found := await self._repeated.another(key)) is None:
+            context.looks = self._repeated.looks()
             return None, key
         pod, like = found
         try:
@@ -282,11 +285,13 @@ class Operations:
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
+            context.looks = self._repeated.looks()
             return None, key  # another name is needed
 
-    async def remember(self, key: RepeatedKey, answer: Answer) -> None:
+    def remember(self, context: RequestContext, key: RepeatedKey, answer: Answer) -> None:
         """What a create answered, for `create_again`."""
-        await self._repeated.remember(key, answer)
+        if context.looks is not None:
+            self._repeated.remember(key, answer, context.looks)
 
     async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
         obj = prepare(context, BINDINGS, obj, shared=True)

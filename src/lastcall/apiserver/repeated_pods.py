@@ -12,7 +12,8 @@ import orjson
 from lastcall.api.meta import Object
 from lastcall.api.names import generate_name
 from lastcall.api.resources import PODS, Resource
-from lastcall.apiserver.admission.chain import TOKEN_VOLUME, Admission
+from lastcall.apiserver.admission.chain import TOKEN_VOLUME
+from lastcall.apiserver.admission.reader import Looks, Reader
 from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.fieldmanager.requests import manager_of
 from lastcall.apiserver.registry.generic import Answer
@@ -29,20 +30,20 @@ Key = tuple[str, str, str, bytes]
 
 
 class _First(NamedTuple):
-    """A Pod as it was first stored. `seen` says what admission looked at; `volume` is its token's, "" for none."""
+    """A Pod as it was first stored. `looks` is what admission read; `volume` is its token's, "" for none."""
 
     pod: Object
     value: Value
-    seen: tuple[str, ...]
+    looks: Looks
     volume: str
 
 
 class RepeatedPods:
     """The Pods that bodies without a name became."""
 
-    def __init__(self, world: World, admission: Admission) -> None:
+    def __init__(self, world: World, reader: Reader) -> None:
         self._world = world
-        self._admission = admission
+        self._reader = reader
         self._known: dict[Key, _First] = {}
 
     def key(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> Key | None:
@@ -58,7 +59,7 @@ class RepeatedPods:
         """The next Pod of this body, ready to be stored, and what the first one became, which is as large; None when it
         is the first, or things have changed."""
         first = self._known.get(key)
-        if first is None or await self._admission.seen_for(first.pod, key[0]) != first.seen:
+        if first is None or not await first.looks.unchanged():
             return None
         pod, random, moment = first.pod, self._world.random, rfc3339_now(self._world.clock)
         # In the order in which the first got them.
@@ -73,19 +74,20 @@ class RepeatedPods:
             _rename_volume(spec, first.volume, generate_name(TOKEN_VOLUME, random))
         return {**pod, "metadata": meta, "spec": spec, "status": dict(pod["status"])}, first.value
 
-    async def remember(self, key: Key, answer: Answer) -> None:
-        """`answer` says what was stored for this body just now."""
+    def looks(self) -> Looks:
+        """For the context of a create that `remember` is told of."""
+        return Looks(self._reader)
+
+    def remember(self, key: Key, answer: Answer, looks: Looks) -> None:
+        """`answer` says what was stored for this body, after admission had read `looks`."""
         pod = answer.object
-        if "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
+        if not looks.settled or "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
             return  # a condition has a time, and the user's own volume of such a name is no token's to be renamed
-        seen = await self._admission.seen_for(pod, key[0])
-        if seen is None:
-            return
         names = [each["name"] for each in pod["spec"].get("volumes") or ()]
         volume = next((name for name in names if name.startswith(TOKEN_VOLUME)), "")
         while len(self._known) >= KNOWN:
             del self._known[next(iter(self._known))]
-        self._known[key] = _First(pod, answer.value, seen, volume)
+        self._known[key] = _First(pod, answer.value, looks, volume)
 
 
 def _rename_volume(spec: Object, old: str, new: str) -> None:

@@ -38,6 +38,7 @@ from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.admission.chain import Admission
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.apiserver.admission.priority import SYSTEM_CLASSES
+from lastcall.apiserver.admission.reader import Reader
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth.authentication import MASTERS, Authenticator, UserInfo
 from lastcall.apiserver.auth.authorizer import Authorizer
@@ -153,8 +154,9 @@ class APIServer:
         pods = PodStrategy(PODS)
         authorizer = Authorizer(self._find, self._all, NodeGraph(self._find, self._all, pods.of_nodes))
         gates = feature_gates(config.kubernetes_version, config.feature_gates)
-        nodes = NodeRestriction(self._find, authorizer.allows)
-        admission = Admission(world, self._find, self._all, EscalationCheck(authorizer), nodes, gates.minor)
+        reader = Reader(self._find, self._all)
+        nodes = NodeRestriction(reader, authorizer.allows)
+        admission = Admission(world, reader, EscalationCheck(authorizer), nodes, gates.minor)
         shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates)
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),

@@ -15,7 +15,10 @@ from lastcall.api.resources import (
     CUSTOMRESOURCEDEFINITIONS,
     ENDPOINTS,
     ENDPOINTSLICES,
+    LIMITRANGES,
     NODES,
+    PODS,
+    SERVICEACCOUNTS,
     SERVICES,
     Resource,
 )
@@ -177,3 +180,21 @@ async def test_a_full_store_says_so_and_everything_can_be_read_changed_and_delet
             await client.delete(CONFIGMAPS, name, "default")
         await client.create(CONFIGMAPS, config_map("small"), "default")
         await client.create(CONFIGMAPS, {**body, "metadata": {"name": "c"}}, "default")
+
+
+async def test_a_limit_that_comes_while_the_first_pod_is_stored_holds_for_the_next_pod_of_its_body(
+    tmp_path: Path,
+) -> None:
+    """What was made of the first Pod belongs to what admission saw then, not to what is there once it is stored."""
+    body = {"metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+    limits = {"limits": [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}]}
+    async with server_on(tmp_path / "store.sqlite") as (client, _):
+        await client.create(SERVICEACCOUNTS, {"metadata": {"name": "default"}}, "default")
+        first, _ = await asyncio.gather(
+            client.create(PODS, body, "default"),
+            client.create(LIMITRANGES, {"metadata": {"name": "small"}, "spec": limits}, "default"),
+        )
+        assert "resources" not in first["spec"]["containers"][0] or not first["spec"]["containers"][0]["resources"]
+        for _ in range(2):
+            pod = await client.create(PODS, body, "default")
+            assert pod["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "500m"}}

@@ -12,11 +12,12 @@ defaulttolerationseconds,nodetaint}.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from copy import copy
+from typing import TYPE_CHECKING
 
 from lastcall.api.claims import class_of
 from lastcall.api.errors import forbidden, not_found
-from lastcall.api.meta import Object, labels_of, name_of, resource_version_of
+from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.names import generate_name
 from lastcall.api.pods.references import projects_token, secrets_of
 from lastcall.api.resources import (
@@ -39,6 +40,7 @@ from lastcall.api.resources import (
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.apiserver.admission.priority import check_default, default_class, keep_priority, set_priority
+from lastcall.apiserver.admission.reader import Looks, Reader
 from lastcall.apiserver.admission.storage import check_growth, grows, protect_claim, protect_volume, set_default_class
 from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.auth.escalation import EscalationCheck
@@ -49,17 +51,8 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.apiserver.registry.generic import GenericStore
 
-GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
-"""(resource, namespace, name) → the object, None when it is not there."""
 Release = Callable[[], Awaitable[None]]
 """Gives back what a write that failed had taken."""
-
-
-class ListObjects(Protocol):
-    """All objects of a kind, or those of one namespace."""
-
-    def __call__(self, resource: Resource, namespace: str = "") -> Awaitable[list[Object]]: ...
-
 
 TOKEN_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (a path)
 TOKEN_EXPIRATION_SECONDS = 3607
@@ -82,26 +75,32 @@ class Admission:
     def __init__(
         self,
         world: World,
-        get: GetObject,
-        list_all: ListObjects,
+        reader: Reader,
         escalation: EscalationCheck,
         nodes: NodeRestriction,
         minor: int = 36,
     ) -> None:
         self._world = world
-        self._get = get
-        self._list = list_all
+        self.reader = reader
+        """All that `create` and `validate` read comes from here."""
         self._escalation = escalation
         self.nodes = nodes
         self._minor = minor
         self.kinds: Mapping[Resource, GenericStore] = {}
         """Where quotas are written."""
 
+    def noting(self, looks: Looks) -> "Admission":
+        """The same, and `looks` has what it reads afterwards."""
+        noted = copy(self)
+        noted.reader = looks.reader()
+        noted.nodes = self.nodes.reading(noted.reader)
+        return noted
+
     async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
         if resource.namespaced:
             await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
         if resource == PODS:
-            if limit_ranges := await self._list(LIMITRANGES, namespace):
+            if limit_ranges := await self.reader.list(LIMITRANGES, namespace):
                 from lastcall.apiserver.admission.limits import set_defaults
 
                 set_defaults(obj, limit_ranges)
@@ -115,41 +114,26 @@ class Admission:
         if resource == NODES:
             add_not_ready_taint(obj)
         elif resource == PRIORITYCLASSES:
-            check_default(obj, await self._list(PRIORITYCLASSES))
+            check_default(obj, await self.reader.list(PRIORITYCLASSES))
         elif resource == PERSISTENTVOLUMECLAIMS:
-            set_default_class(obj, await self._list(STORAGECLASSES))
+            set_default_class(obj, await self.reader.list(STORAGECLASSES))
             protect_claim(obj)
         elif resource == PERSISTENTVOLUMES:
             protect_volume(obj)
-        elif resource == INGRESSES and (classes := await self._list(INGRESSCLASSES)):
+        elif resource == INGRESSES and (classes := await self.reader.list(INGRESSCLASSES)):
             from lastcall.apiserver.admission.classes import set_ingress_class
 
             set_ingress_class(obj, classes)
         await self._escalation.create(context.user, resource, obj, namespace)
-
-    async def seen_for(self, pod: Object, namespace: str) -> tuple[str, ...] | None:
-        """The versions of all objects that `create` looks at for a Pod; None when one of them is missing.
-
-        What it makes of two Pods with the same body is the same as long as these are.
-        """
-        account = pod["spec"].get("serviceAccountName") or ""
-        found = [await self._get(NAMESPACES, "", namespace), await self._get(SERVICEACCOUNTS, namespace, account)]
-        found += await self._list(PRIORITYCLASSES)
-        found += await self._list(LIMITRANGES, namespace)
-        if (runtime_class := pod["spec"].get("runtimeClassName")) is not None:
-            found.append(await self._get(RUNTIMECLASSES, "", runtime_class))
-        if node := pod["spec"].get("nodeName"):
-            found.append(await self._get(NODES, "", node))
-        return None if None in found else tuple(resource_version_of(each) for each in found if each is not None)
 
     async def update(
         self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
     ) -> None:
         """Updates of what exists are allowed everywhere, also in a terminating namespace."""
         if resource == PRIORITYCLASSES:
-            check_default(new, await self._list(PRIORITYCLASSES))
+            check_default(new, await self.reader.list(PRIORITYCLASSES))
         elif resource == PERSISTENTVOLUMECLAIMS and not subresource and grows(new, old):
-            check_growth(new, old, await self._get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
+            check_growth(new, old, await self.reader.get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
         await self._escalation.update(context.user, resource, new, old)
         if not subresource or subresource == "ephemeralcontainers":
             await self.validate(context, resource, new, old, subresource)
@@ -160,12 +144,18 @@ class Admission:
         """LimitRanger and PodSecurity; `old` is None at a creation."""
         namespace = new["metadata"].get("namespace") or ""
         claim = resource == PERSISTENTVOLUMECLAIMS and (old is None or "deletionTimestamp" not in old["metadata"])
-        if (claim or (resource == PODS and old is None)) and (limits := await self._list(LIMITRANGES, namespace)):
+        if (claim or (resource == PODS and old is None)) and (limits := await self.reader.list(LIMITRANGES, namespace)):
             from lastcall.apiserver.admission.limits import check
 
             check(resource, new, limits)
         if self._minor >= FIRST_POD_SECURITY:
-            place = new if resource == NAMESPACES else await self._get(NAMESPACES, "", namespace) if namespace else None
+            place = (
+                new
+                if resource == NAMESPACES
+                else await self.reader.get(NAMESPACES, "", namespace)
+                if namespace
+                else None
+            )
             if place is not None and any(label.startswith(POD_SECURITY) for label in labels_of(place)):
                 await self._pod_security(context, resource, new, old, place, subresource)
 
@@ -184,7 +174,7 @@ class Admission:
             pod_security.check_labels(new, old)
             level = None if old is None else pod_security.level_to_look_for(new, old)
             if level is not None:
-                pods = await self._list(PODS, name_of(new))
+                pods = await self.reader.list(PODS, name_of(new))
                 context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
         elif pod_security.is_looked_at(resource):
             if resource == PODS and old is not None and not pod_security.changes_matter(new, old):
@@ -200,7 +190,7 @@ class Admission:
             return None
         if old is not None and (subresource or resource not in (PODS, SERVICES, PERSISTENTVOLUMECLAIMS)):
             return None
-        quotas = await self._list(RESOURCEQUOTAS, new["metadata"]["namespace"])
+        quotas = await self.reader.list(RESOURCEQUOTAS, new["metadata"]["namespace"])
         if not quotas:
             return None
         from lastcall.apiserver.admission.quota import charge
@@ -214,13 +204,13 @@ class Admission:
         if name is not None or spec.get("overhead"):
             from lastcall.apiserver.admission.classes import set_runtime_class
 
-            set_runtime_class(pod, None if name is None else await self._get(RUNTIMECLASSES, "", name))
+            set_runtime_class(pod, None if name is None else await self.reader.get(RUNTIMECLASSES, "", name))
         if spec.get("nodeName") and (labels := await self.topology_labels(spec["nodeName"])):
             pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
 
     async def topology_labels(self, node_name: str) -> dict[str, str]:
         """What a Pod of this node gets of its labels."""
-        node = await self._get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
+        node = await self.reader.get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
         if node is None or not any(label.startswith(TOPOLOGY) for label in labels_of(node)):
             return {}
         from lastcall.apiserver.admission.classes import topology_labels
@@ -230,15 +220,15 @@ class Admission:
     async def _priority_class(self, pod: Object) -> Object | None:
         name = pod["spec"].get("priorityClassName") or ""
         if not name:
-            return default_class(await self._list(PRIORITYCLASSES))
-        found = await self._get(PRIORITYCLASSES, "", name)
+            return default_class(await self.reader.list(PRIORITYCLASSES))
+        found = await self.reader.get(PRIORITYCLASSES, "", name)
         if found is None:
             raise forbidden(PODS, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
         return found
 
     async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:
         """Raises 404 when the namespace is missing, 403 when it is terminating."""
-        found = await self._get(NAMESPACES, "", namespace)
+        found = await self.reader.get(NAMESPACES, "", namespace)
         if found is None:
             raise not_found(NAMESPACES, namespace)
         if found["metadata"].get("deletionTimestamp") is None:
@@ -259,7 +249,7 @@ class Admission:
             return
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = name
-        account = await self._get(SERVICEACCOUNTS, namespace, name)
+        account = await self.reader.get(SERVICEACCOUNTS, namespace, name)
         if account is None:
             why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
             raise forbidden(PODS, pod["metadata"].get("name", ""), why)

@@ -22,13 +22,12 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
+from lastcall.apiserver.admission.reader import Reader
 from lastcall.apiserver.auth.authentication import UserInfo, node_of
 from lastcall.apiserver.auth.node_graph import MIRROR_ANNOTATION
 from lastcall.apiserver.auth.node_rules import LEASE_NAMESPACE, LEASES_ONLY_THERE, ONE_LEASE
 from lastcall.apiserver.requestinfo import RequestInfo
 
-GetObject = Callable[[Resource, str, str], Awaitable[Object | None]]
-"""(resource, namespace, name) → the object, None when it is not there."""
 Allowed = Callable[[UserInfo, RequestInfo], Awaitable[bool]]
 
 KUBELET_LABELS = frozenset(
@@ -56,12 +55,16 @@ AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 
 
 class NodeRestriction:
-    """`get` finds what is stored; `allowed` says whether roles give a right. All methods raise StatusError, and pass
+    """`reader` finds what is stored; `allowed` says whether roles give a right. All methods raise StatusError, and pass
     for who is no node."""
 
-    def __init__(self, get: GetObject, allowed: Allowed) -> None:
-        self._get = get
+    def __init__(self, reader: Reader, allowed: Allowed) -> None:
+        self._get = reader.get
         self._allowed = allowed
+
+    def reading(self, reader: Reader) -> "NodeRestriction":
+        """The same with another reader."""
+        return NodeRestriction(reader, self._allowed)
 
     async def create(
         self, user: UserInfo, resource: Resource, obj: Object, namespace: str, *, name: str = "", subresource: str = ""

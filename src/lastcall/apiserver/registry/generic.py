@@ -179,7 +179,10 @@ class GenericStore:
         obj["metadata"] = objectmeta.for_create(
             obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
         )
-        await self.shared.admission.create(context, self.resource, obj, namespace)
+        admission = self.shared.admission
+        if context.looks is not None:
+            admission = admission.noting(context.looks)
+        await admission.create(context, self.resource, obj, namespace)
         self._prepare_for_create(obj)
         self._raise_invalid(
             obj,
@@ -191,7 +194,7 @@ class GenericStore:
         )
         if not context.in_process:
             context.warnings += warnings_on_create(self.resource, obj)
-        await self.shared.admission.validate(context, self.resource, obj, None)
+        await admission.validate(context, self.resource, obj, None)
         return await self.create_prepared(context, obj, namespace)
 
     async def create_prepared(

@@ -1,10 +1,13 @@
 """Who asks and how: what every write is told besides the object."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.wire.repeated_fields import RepeatedFields
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.admission.reader import Looks
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
@@ -23,4 +26,6 @@ class RequestContext:
     """The client is in this process and takes the object of the answer: nobody has asked for JSON yet."""
     repeated: RepeatedFields | None = None
     """What the body says more than once."""
+    looks: "Looks | None" = None
+    """Notes what admission reads, where that is asked for."""
     warnings: list[str] = field(default_factory=list)
