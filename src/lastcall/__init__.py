@@ -1,3 +1,72 @@
-"""lastcall: real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends."""
+"""lastcall: real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends.
+
+    with lastcall.Cluster() as cluster:
+        cluster.apply("pod.yaml", wait=True)
+        ending = cluster.delete("pod/web")
+        assert ending.graceful, ending.text
+
+docs/python.md is the page for users. What is named in `__all__` is the API; it is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from lastcall.testing.blocking import Cluster, Namespace, rollout
+    from lastcall.testing.cluster import AsyncCluster
+    from lastcall.testing.ending import Ending
+    from lastcall.testing.errors import (
+        ClusterError,
+        InvalidManifest,
+        LastcallError,
+        NoRequests,
+        NotReady,
+        StillThere,
+    )
+    from lastcall.testing.namespace import AsyncNamespace
+    from lastcall.testing.rollout import Rollout
+    from lastcall.testing.sent import Requests
+    from lastcall.testing.streams import ExecResult
+
+__all__ = [
+    "AsyncCluster",
+    "AsyncNamespace",
+    "Cluster",
+    "ClusterError",
+    "Ending",
+    "ExecResult",
+    "InvalidManifest",
+    "LastcallError",
+    "Namespace",
+    "NoRequests",
+    "NotReady",
+    "Requests",
+    "Rollout",
+    "StillThere",
+    "__version__",
+    "rollout",
+]
+
+_IN = {
+    "cluster": ("AsyncCluster",),
+    "blocking": ("Cluster", "Namespace", "rollout"),
+    "ending": ("Ending",),
+    "errors": ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere"),
+    "namespace": ("AsyncNamespace",),
+    "rollout": ("Rollout",),
+    "sent": ("Requests",),
+    "streams": ("ExecResult",),
+}
+_MODULES = {name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """What the API names: commands import this package without it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'lastcall' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = found
+    return found

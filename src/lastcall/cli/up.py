@@ -126,6 +126,12 @@ from lastcall.cluster.staying import detach
     show_default=True,
     help="How long the node may take to be Ready.",
 )
+@click.option(
+    "--die-with-parent",
+    is_flag=True,
+    help="End the cluster when the process that started this command ends, however it ends. For scripts and tests.",
+)
+@click.option("--die-with", type=Whole(1, 2**22, "a process id"), metavar="PID", default=None, hidden=True)
 @feature_gates_option
 @output_option
 def up(detached: bool, **options: Any) -> None:
@@ -137,6 +143,9 @@ def up(detached: bool, **options: Any) -> None:
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
     check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
+    options["die_with"] = options["die_with"] or 0
+    if detached and options["die_with_parent"]:
+        raise click.UsageError("--detach and --die-with-parent exclude each other: a detached cluster has no parent")
     asked = UpOptions(**options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))
 
@@ -145,18 +154,20 @@ def up(detached: bool, **options: Any) -> None:
 
 
 class Terminal:
-    """Tells on stdout and stderr. A terminal that is gone is no error."""
+    """Tells on stdout and stderr. A terminal that is gone is no error, unless what is told `must_be_heard`: a parent
+    that ended before its pidfd was opened leaves no other trace."""
 
-    def __init__(self, output: str, way_out: str) -> None:
+    def __init__(self, output: str, way_out: str, *, must_be_heard: bool = False) -> None:
         self._output = output
         self._way_out = way_out
+        self._unheard: tuple[type[OSError], ...] = () if must_be_heard else (OSError,)
 
     def note(self, text: str) -> None:
         with suppress(OSError):
             say_on_stderr(text)
 
     def ready(self, facts: Facts) -> None:
-        with suppress(OSError):
+        with suppress(*self._unheard):
             if self._output == "json":
                 show_json("lastcall/cluster/v1", facts)
             else:
@@ -182,7 +193,7 @@ def ready_text(facts: Facts) -> str:
 
 def in_foreground(options: UpOptions) -> int:
     """Stay until a signal or `lastcall down`; the exit status. Raises CommandError."""
-    teller = Terminal(options.output, "Ctrl-C ends it.")
+    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another)
     status = stay(options, teller)
     teller.note(f"cluster {options.name} is gone")
     return status

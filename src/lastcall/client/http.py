@@ -215,6 +215,37 @@ class HTTPClient:
         async with response:
             return await _read(response)
 
+    @asynccontextmanager
+    async def websocket(
+        self, path: str, query: Query, protocols: Sequence[str]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A WebSocket of a subresource (exec, attach, portforward). StatusError when it is refused."""
+        try:
+            socket = await self._open_session().ws_connect(
+                _url(self.server, path, query),
+                protocols=protocols,
+                max_msg_size=0,
+                autoping=True,
+                server_hostname=self._tls_server_name,
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise await self._refused(path, query, error.status) from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _lost("GET", self.server + path, error) from error
+        async with socket:
+            yield socket
+
+    async def _refused(self, path: str, query: Query, status: int) -> StatusError:
+        """Why a WebSocket was refused: a WebSocket's client does not read the Status, so it is asked for once more."""
+        try:
+            await self.request("GET", path, query=query)
+        except StatusError as error:
+            if error.code == status:
+                return error
+        except ConnectionLost:
+            pass
+        return status_failure(status, "", f"the server answered {status} in place of a WebSocket")
+
     async def close(self) -> None:
         self._closed = True
         if self._session is not None:
@@ -240,18 +271,7 @@ class HTTPClient:
             raise ConnectionLost(f"{method} {self.server}{path}: the answer is not a JSON object: {data[:200]!r}")
         return answer
 
-    async def _open(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query = (),
-        body: Any = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
-        """Send and wait for the head of a successful answer. The caller closes the response."""
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._closed:
             raise ConnectionLost("the client is closed")
         if self._session is None:
@@ -267,15 +287,29 @@ class HTTPClient:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
             )
+        return self._session
+
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send and wait for the head of a successful answer. The caller closes the response."""
+        session = self._open_session()
         headers = {"Accept": accept}
         data: bytes | None = None
         if body is not None:
             data = body if isinstance(body, bytes) else orjson.dumps(body)
             headers["Content-Type"] = content_type
-        text = "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in query)
-        url = URL(self.server + path + (f"?{text}" if text else ""), encoded=True)
+        url = _url(self.server, path, query)
         try:
-            response = await self._session.request(
+            response = await session.request(
                 method,
                 url,
                 data=data,
@@ -290,6 +324,11 @@ class HTTPClient:
             return response
         async with response:
             raise _status_error(method, path, response.status, dict(response.headers), await _read(response))
+
+
+def _url(server: str, path: str, query: Query) -> URL:
+    text = "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in query)
+    return URL(server + path + (f"?{text}" if text else ""), encoded=True)
 
 
 def _socket(address: Any) -> socket.socket:

@@ -51,6 +51,9 @@ class Answers:
             raise ValueError("a bug")
         yield {"role": "front", "text": "ü" * 100}
 
+    async def publish(self, request: control.Publish) -> AsyncIterator[dict[str, Any]]:
+        yield {"address": f"127.0.0.1:{request.port.partition(':')[0]}"}
+
     async def node(self, request: control.Node) -> AsyncIterator[dict[str, Any]]:
         yield {"text": f"{request.node} is asked to {request.action}"}
 
@@ -149,7 +152,7 @@ async def test_a_follower_ends_with_the_cluster(front: Front) -> None:
     [
         (b"nonsense\n", b"cannot be read (not JSON"),
         (b"[1]\n", b"cannot be read (not a JSON object"),
-        (b'{"verb": "explode"}\n', b"unknown verb 'explode': known are status, stop, records, logs, node"),
+        (b'{"verb": "explode"}\n', b"unknown verb 'explode': known are status, stop, records, logs, publish, node"),
         (b'{"verb": "serve", "follow": true}\n', b"unknown verb"),
         (b'{"verb": "__init__"}\n', b"unknown verb"),
         (b"{}\n", b"unknown verb None"),

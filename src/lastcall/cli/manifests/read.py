@@ -24,7 +24,7 @@ from lastcall.lint.manifest_checks import manifest_problems
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
-_APPLY_FIRST = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
+FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
 """Kinds in the order they are created; all others follow, then owners of Pods, and Pods come last."""
 
 
@@ -75,7 +75,7 @@ def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> li
     found = [
         each
         for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin)
-        for each in _objects(reader, name, text)
+        for each in objects_in(reader, name, text)
     ]
     for value, _ in found:
         reader.declared.update(_declared(value))
@@ -89,11 +89,11 @@ def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> li
 
 def _order(manifest: Manifest) -> int:
     if manifest.resource == PODS:
-        return len(_APPLY_FIRST) + 2
+        return len(FIRST_KINDS) + 2
     if manifest.resource in OWNERS:
-        return len(_APPLY_FIRST) + 1
+        return len(FIRST_KINDS) + 1
     kind = manifest.resource.kind
-    return _APPLY_FIRST.index(kind) if kind in _APPLY_FIRST else len(_APPLY_FIRST)
+    return FIRST_KINDS.index(kind) if kind in FIRST_KINDS else len(FIRST_KINDS)
 
 
 # -- sources to documents -------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
         yield str(path), text
 
 
-def _objects(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
+def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
     """What the documents of a text hold, the items of Lists each for itself; none of a text that is no YAML."""
     found: list[tuple[Any, Place]] = []
     empty = True

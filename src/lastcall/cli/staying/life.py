@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cluster.control.socket import claim, encode
 from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
 from lastcall.cluster.staying import detach
+from lastcall.cluster.staying.parent import Parent
 
 if TYPE_CHECKING:
     from lastcall.cluster.propagation import PropagationPlan
@@ -48,6 +50,13 @@ class UpOptions:
     egress: bool = False
     publish: tuple["PublishedPort", ...] = ()
     publish_node_ports: bool = False
+    die_with_parent: bool = False
+    die_with: int = 0
+
+    @property
+    def ends_with_another(self) -> bool:
+        """Whether it ends with its parent, or with the process `die_with`."""
+        return self.die_with_parent or bool(self.die_with)
 
 
 class Teller(Protocol):
@@ -72,9 +81,10 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
                 each.remove()
             os._exit(status)
 
-        with Interrupts(leave, TORN_DOWN) as interrupts:
+        with Interrupts(leave, TORN_DOWN) as interrupts, ExitStack() as stack:
+            parent = stack.enter_context(closing(_parent(options))) if options.ends_with_another else None
             directory.append(claim(options.name))
-            life = _Life(options, teller, report, interrupts, directory[0])
+            life = _Life(options, teller, report, interrupts, directory[0], parent)
             try:
                 # Commands that wait for the name are told which process holds it.
                 directory[0].write(
@@ -87,6 +97,13 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
                 directory[0].close()
 
 
+def _parent(options: UpOptions) -> Parent:
+    try:
+        return Parent(options.die_with)
+    except ProcessLookupError:
+        raise WorldError(f"--die-with {options.die_with}: there is no such process any more") from None
+
+
 class _Life:
     def __init__(
         self,
@@ -95,12 +112,14 @@ class _Life:
         report: detach.Report | None,
         interrupts: Interrupts,
         directory: ClusterDirectory,
+        parent: Parent | None,
     ) -> None:
         self._options = options
         self._teller = teller
         self._report = report
         self._interrupts = interrupts
         self._directory = directory
+        self._parent = parent
         self._is_up = False
         self.leave_the_log = False
 
@@ -230,6 +249,8 @@ class _Life:
         self._interrupts.check()
         if self._report is not None:
             loop.add_reader(self._report.socket, task.cancel)
+        if self._parent is not None:
+            self._parent.on_end(loop, task.cancel)
 
         def ready(facts: Facts) -> None:
             self._is_up = True

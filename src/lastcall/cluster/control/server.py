@@ -13,6 +13,7 @@ from lastcall.cluster.control.socket import (
     Fields,
     Logs,
     Node,
+    Publish,
     Records,
     Status,
     Stop,
@@ -35,6 +36,7 @@ class Answers(Protocol):
     def stop(self, request: Stop) -> AsyncIterator[Fields]: ...
     def records(self, request: Records) -> AsyncIterator[Fields]: ...
     def logs(self, request: Logs) -> AsyncIterator[Fields]: ...
+    def publish(self, request: Publish) -> AsyncIterator[Fields]: ...
     def node(self, request: Node) -> AsyncIterator[Fields]: ...
 
 
@@ -45,6 +47,7 @@ def verbs(answers: Answers) -> Verbs:
         Stop: answers.stop,
         Records: answers.records,
         Logs: answers.logs,
+        Publish: answers.publish,
         Node: answers.node,
     }
     return Verbs(table, newer=True)

@@ -8,6 +8,7 @@ One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "last
 - `records`, optional `podUid` and `follow`: `{"record": {…}}` for each that front keeps; followed, new ones as they
   come
 - `logs` with `role`, optional `follow`: `{"text": …}`, whole lines
+- `publish` with `port`, as `up --publish` takes it: `{"address": "127.0.0.1:…"}`
 - `node` with `node` and `action`: `shutdown` (with `periods`, a list of [priority, seconds]) or `cancel`: `{"text": …}`
   for each step; the end comes when all is done
 
@@ -53,6 +54,10 @@ class Records(Message, verb="records"):
 class Logs(Message, verb="logs"):
     role: str | None = None
     follow: bool = False
+
+
+class Publish(Message, verb="publish"):
+    port: str
 
 
 class Node(Message, verb="node"):

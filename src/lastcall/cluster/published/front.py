@@ -61,29 +61,35 @@ class PublishedPorts:
         self._node_ports = node_ports
         self._node_ip = node_ip
         self._world = world
-        self._listening: list[socket.socket] = []
+        self._listening: list[tuple[PublishedPort, socket.socket]] = []
+        self._more = asyncio.Event()
         self._outside: dict[int, _OutsidePort] = {}
 
     def listen(self) -> None:
         """Open the sockets of `wanted`. Raises PortTaken, OSError."""
         for each in self._wanted:
-            try:
-                self._listening.append(_listen(each.address, each.port))
-            except OSError as error:
-                raise PortTaken(
-                    f"--publish {each.port}:{each.target}: {_why(error, each.address, each.port)}"
-                ) from error
+            self.add(each)
+
+    def add(self, wanted: PublishedPort) -> str:
+        """Publish one more, from now on; where it listens (`127.0.0.1:8080`). Raises PortTaken."""
+        try:
+            sock = _listen(wanted.address, wanted.port)
+        except OSError as error:
+            why = _why(error, wanted.address, wanted.port)
+            raise PortTaken(f"--publish {wanted.port}:{wanted.target}: {why}") from error
+        self._listening.append((wanted, sock))
+        self._more.set()
+        return shown_address(*sock.getsockname()[:2])
 
     def close(self) -> None:
-        for sock in self._listening:
+        for _, sock in self._listening:
             sock.close()
         self._listening = []
 
     def facts(self) -> list[dict[str, Any]]:
         """What is published: `address`, `target`, and a `message` where nobody listens."""
         found: list[dict[str, Any]] = [
-            {"address": shown_address(*sock.getsockname()[:2]), "target": each.target}
-            for each, sock in zip(self._wanted, self._listening, strict=False)
+            {"address": shown_address(*sock.getsockname()[:2]), "target": each.target} for each, sock in self._listening
         ]
         for port, outside in self._outside.items():
             entry = {"address": shown_address(LOOPBACK, port), "target": outside.service}
@@ -91,40 +97,29 @@ class PublishedPorts:
         return found
 
     async def run(self, client: Client, hand_over: HandOver, log: Log) -> None:
-        """Accept and hand over. Nothing is accepted before Services and Pods are known."""
-        if not self._wanted and not self._node_ports:
-            return
-        services = Informer(client, SERVICES, world=self._world)
-        pods = {
-            (each.namespace, each.name): Informer(
-                client, PODS, each.namespace, field_selector=f"metadata.name={each.name}", world=self._world
-            )
-            for each in self._wanted
-            if each.kind == "pod"
-        }
-
-        def find(each: PublishedPort) -> Target | None:
-            if each.kind == "svc":
-                service = services.get(each.namespace, each.name)
-                return service_target(service, each.target_port) if service else None
-            pod = pods[each.namespace, each.name].get(each.namespace, each.name)
-            return pod_target(pod, each.target_port) if pod else None
-
+        """Accept and hand over. Nothing is accepted before Services and Pods are known, and nothing is watched that no
+        port needs."""
         async with Tasks() as tasks:
-            informers = [services, *pods.values()]
-            for informer in informers:
-                tasks.spawn(informer.run(), name="published targets")
-            for informer in informers:
-                await informer.synced()
-            for each, sock in zip(self._wanted, self._listening, strict=True):
-                tasks.spawn(self._accept(sock, functools.partial(find, each), hand_over), name=f"port {each.port}")
+            targets = _Targets(client, self._world, tasks)
             if self._node_ports:
-                changed = asyncio.Event()
-                services.add_handler(lambda _: changed.set(), lambda _old, _new: changed.set(), lambda _: changed.set())
-                while True:
-                    changed.clear()
-                    self._follow(services, tasks, hand_over, log)
-                    await changed.wait()
+                following = self._follow_node_ports(await targets.services(), tasks, hand_over, log)
+                tasks.spawn(walls.guarded("published ports", "node ports", following), name="node ports")
+            served = 0
+            while True:
+                self._more.clear()
+                for each, sock in self._listening[served:]:
+                    find = await targets.finder(each)
+                    tasks.spawn(self._accept(sock, find, hand_over), name=f"port {each.port}")
+                    served += 1
+                await self._more.wait()
+
+    async def _follow_node_ports(self, services: Informer, tasks: Tasks, hand_over: HandOver, log: Log) -> None:
+        changed = asyncio.Event()
+        services.add_handler(lambda _: changed.set(), lambda _old, _new: changed.set(), lambda _: changed.set())
+        while True:
+            changed.clear()
+            self._follow(services, tasks, hand_over, log)
+            await changed.wait()
 
     def _follow(self, services: Informer, tasks: Tasks, hand_over: HandOver, log: Log) -> None:
         """Listen on what the Services have now, and on nothing else."""
@@ -178,6 +173,53 @@ class PublishedPorts:
                     reset(accepted)
         finally:
             sock.close()
+
+
+class _Targets:
+    """Where connections lead at the moment, from informers that start when the first port needs them."""
+
+    def __init__(self, client: Client, world: World, tasks: Tasks) -> None:
+        self._client = client
+        self._world = world
+        self._tasks = tasks
+        self._services: Informer | None = None
+        self._pods: dict[tuple[str, str], Informer] = {}
+
+    async def services(self) -> Informer:
+        """All Services, known."""
+        if self._services is None:
+            self._services = self._started(Informer(self._client, SERVICES, world=self._world))
+        await self._services.synced()
+        return self._services
+
+    async def finder(self, wanted: PublishedPort) -> Callable[[], Target | None]:
+        """What answers the target of a published port, None where it has none."""
+        key, port = (wanted.namespace, wanted.name), wanted.target_port
+        if wanted.kind == "svc":
+            services = await self.services()
+
+            def of_service() -> Target | None:
+                service = services.get(*key)
+                return service_target(service, port) if service else None
+
+            return of_service
+        if key not in self._pods:
+            only = f"metadata.name={wanted.name}"
+            self._pods[key] = self._started(
+                Informer(self._client, PODS, wanted.namespace, field_selector=only, world=self._world)
+            )
+        pods = self._pods[key]
+        await pods.synced()
+
+        def of_pod() -> Target | None:
+            pod = pods.get(*key)
+            return pod_target(pod, port) if pod else None
+
+        return of_pod
+
+    def _started(self, informer: Informer) -> Informer:
+        self._tasks.spawn(informer.run(), name="published targets")
+        return informer
 
 
 def _target_of(outside: _OutsidePort) -> Target:

@@ -26,6 +26,7 @@ from lastcall.cluster.control.socket import (
     Fields,
     Logs,
     Node,
+    Publish,
     Records,
     Status,
     Stop,
@@ -33,12 +34,13 @@ from lastcall.cluster.control.socket import (
     record_message,
 )
 from lastcall.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
-from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
+from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError, PortTaken
 from lastcall.cluster.health.faults import CaughtFaults
 from lastcall.cluster.health.restarts import AGAIN, Deaths, died_of, way_out, where
 from lastcall.cluster.layout import layouts, roles
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.published.front import PublishedPorts
+from lastcall.cluster.published.port import parse_published_port
 from lastcall.cluster.staying.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
@@ -113,6 +115,15 @@ class Front:
         self.cluster.on_process_died(self._died)
         listening = control_server.listen(self.directory)
         self.directory.write(FACTS, encode(self.facts()).decode())
+        try:
+            await self._live(listening, ready, timeout)
+        finally:
+            with suppress(ConnectionLost, OSError):
+                await self.cluster.client.close()
+        if self._death:
+            raise ClusterDied(self._death)
+
+    async def _live(self, listening: socket.socket, ready: Callable[[Fields], None], timeout: float) -> None:
         async with Tasks() as tasks:
             tasks.spawn(control_server.serve(listening, self, self.log.write), name="control socket")
             tasks.spawn(walls.keep_running("logs", self._tend, self.clock), name="logs")
@@ -130,12 +141,8 @@ class Front:
             finally:
                 self.phase = "ending"
                 tasks.cancel()
-        with suppress(ConnectionLost, OSError):
-            await self.cluster.client.close()
         if failure is not None:
             raise failure
-        if self._death:
-            raise ClusterDied(self._death)
 
     async def _start(self, timeout: float) -> None:
         try:
@@ -291,6 +298,16 @@ class Front:
         for role, tail in tails.items():
             for line in tail.rest():
                 yield {"role": role, "text": line}
+
+    async def publish(self, request: Publish) -> AsyncIterator[Fields]:
+        if self.phase != "running" or self.published is None:
+            raise ControlError(f"the cluster is {self.phase}")
+        try:
+            address = self.published.add(parse_published_port(request.port))
+        except (ValueError, PortTaken) as error:
+            raise ControlError(str(error)) from error
+        self.log.write(f"published {request.port} at {address}")
+        yield {"address": address}
 
     async def node(self, request: Node) -> AsyncIterator[Fields]:
         name, action = request.node, request.action

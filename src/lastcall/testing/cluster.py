@@ -1,0 +1,116 @@
+"""`AsyncCluster`: a cluster of one's own, or one that runs already, for one event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.resources import NAMESPACES
+from lastcall.testing.link import Link
+from lastcall.testing.namespace import AsyncNamespace
+from lastcall.testing.process import ClusterProcess, unused_name
+from lastcall.testing.references import Named
+from lastcall.testing.rollout import Rollout, run_rollout
+
+__tracebackhide__ = True  # pytest shows the caller's line
+
+NAMESPACE_SECONDS = 120.0
+
+
+class AsyncCluster(AsyncNamespace):
+    """`async with AsyncCluster() as cluster: …`, in namespace `default`.
+
+    It runs in a process of its own and ends with the block, and also when this process is killed. Another event loop
+    uses it by `AsyncCluster.attach(cluster.name)`.
+    """
+
+    def __init__(self, name: str = "", *, nodes: int = 1, options: Sequence[str] = (), timeout: float = 60.0) -> None:
+        """`name` is unique by default; `options` are further ones of `lastcall up` (`["--egress"]`); `timeout` seconds
+        until all nodes must be Ready."""
+        self.name = name or unused_name()
+        self._process: ClusterProcess | None = ClusterProcess(self.name, ["--nodes", str(nodes), *options], timeout)
+        super().__init__(None, "default")
+
+    @classmethod
+    def attach(cls, name: str) -> Self:
+        """A cluster that runs already (`lastcall up`), and goes on after the block."""
+        found = cls(name)
+        found._process = None
+        return found
+
+    async def start(self) -> Self:
+        """Return when all nodes are Ready. Raises ClusterError."""
+        loop = asyncio.get_running_loop()
+        try:
+            if self._process is not None:
+                await loop.run_in_executor(None, self._process.start)
+            self._connected = await loop.run_in_executor(None, Link, self.name)
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def stop(self) -> None:
+        """End it, unless it was only attached to. Idempotent."""
+        link, self._connected = self._connected, None
+        if link is not None:
+            await link.close()
+        if self._process is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._process.stop)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # -- namespaces ----------------------------------------------------------------------------------------------------
+
+    def in_namespace(self, name: str) -> AsyncNamespace:
+        """The same cluster, with another namespace for objects that name none. It is created by the first `apply`."""
+        return AsyncNamespace(self._link, name)
+
+    async def create_namespace(self, name: str = "") -> AsyncNamespace:
+        """A new namespace, with a name that nobody has by default."""
+        found = self.in_namespace(name or unused_name("test"))
+        await found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.namespace}})
+        return found
+
+    async def delete_namespace(
+        self, name: str, timeout: float = NAMESPACE_SECONDS, *, grace: int | None = None
+    ) -> None:
+        """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default."""
+        if grace is not None:
+            await self._end_pods(name, grace)
+        try:
+            await self._objects.client.delete(NAMESPACES, name)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+        async with asyncio.timeout(timeout):
+            await self._objects.wait(Named(NAMESPACES, "", name), lambda obj: obj is None)
+
+    async def _end_pods(self, namespace: str, grace: int) -> None:
+        """A namespace deletes its Pods with their own grace; here they are deleted before, with less."""
+        from lastcall.api.resources import PODS
+
+        for pod in (await self._objects.client.list(PODS, namespace)).items:
+            with suppress(StatusError):
+                await self._objects.client.delete(PODS, pod["metadata"]["name"], namespace, grace_period_seconds=grace)
+
+    @asynccontextmanager
+    async def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> AsyncIterator[AsyncNamespace]:
+        """A namespace for the time of a block."""
+        found = await self.create_namespace(name)
+        try:
+            yield found
+        finally:
+            await self.delete_namespace(found.namespace, grace=grace)
+
+    async def rollout(self, *manifests: Any, timeout: float = 600.0, **options: Any) -> Rollout:
+        """`lastcall rollout` of these manifests, in a cluster of its own: see `lastcall.rollout`."""
+        return await run_rollout(manifests, timeout, options)

@@ -1,0 +1,47 @@
+"""What a failed test's report says of a namespace: Pods, Warning Events, last lines."""
+
+from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, name_of
+from lastcall.api.resources import EVENTS, PODS
+from lastcall.cli.waiting.why_not_ready import in_short, is_ready, told_message
+from lastcall.client.api import ConnectionLost
+from lastcall.testing.objects import Objects
+from lastcall.testing.ready import last_lines
+
+_EVENTS = 30
+_PODS = 20
+
+
+async def dump(objects: Objects, namespace: str) -> str:
+    """Text of some dozen lines; what cannot be asked for is said."""
+    try:
+        pods = (await objects.client.list(PODS, namespace)).items
+        events = (await objects.client.list(EVENTS, namespace)).items
+    except (ConnectionLost, StatusError) as error:
+        return f"namespace {namespace}: the API server does not say ({error})"
+    lines = [f"namespace {namespace}: {len(pods)} Pods"]
+    for pod in pods[:_PODS]:
+        lines.append(_state(pod))
+        lines += await last_lines(objects, pod)
+    if len(pods) > _PODS:
+        lines.append(f"and {len(pods) - _PODS} more Pods")
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    if events:
+        lines.append(f"Events, the latest {_EVENTS}:" if len(events) > _EVENTS else "Events:")
+    lines += [_event(event) for event in events[-_EVENTS:]]
+    return "\n".join(lines)
+
+
+def _state(pod: Object) -> str:
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    restarts = sum(each.get("restartCount") or 0 for each in (pod.get("status") or {}).get("containerStatuses") or ())
+    again = f", restarted {restarts} times" if restarts else ""
+    return f"{name_of(pod)} is Ready{again}" if is_ready(pod) else f"{in_short(pod)}{again}" if phase else ""
+
+
+def _event(event: Object) -> str:
+    about = event.get("involvedObject") or {}
+    count = event.get("count") or 1
+    times = f" ({count} times)" if count > 1 else ""
+    what = f"{about.get('kind', '')} {about.get('name', '')}".strip()
+    return f"  {event.get('type')} {event.get('reason')} {what}: {told_message(event.get('message'))}{times}"

@@ -1,0 +1,102 @@
+"""How Pods ended, as objects that tests ask: `assert ending.graceful`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.cli.exit_status import exit_status
+from lastcall.testing.errors import NoRequests
+from lastcall.testing.sent import Sent
+from lastcall.timeline import story
+from lastcall.timeline.verdict import outcome_words
+
+_WORST: Sequence[story.Outcome] = ("killed", "crashed", "restarted", "hookFailed", "unknown", "graceful")
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a DELETE ended: the story of each Pod, and the requests that were sent meanwhile.
+
+    `pods` are in the order of their ends; all times in them are seconds since the DELETE was accepted.
+    """
+
+    pods: tuple[story.Ending, ...]
+    kubernetes_version: str
+    sent: Sent | None = field(default=None, repr=False)
+
+    @property
+    def outcome(self) -> story.Outcome:
+        """The worst of its Pods': killed, crashed, restarted, hookFailed, unknown, graceful."""
+        return min((pod.outcome for pod in self.pods), key=_WORST.index, default="graceful")
+
+    @property
+    def graceful(self) -> bool:
+        """Every container ended by itself or on its stop signal, and no preStop hook failed."""
+        return self.outcome == "graceful"
+
+    @property
+    def seconds(self) -> float:
+        """From the DELETE until the last Pod was gone."""
+        return max((pod.gone for pod in self.pods if pod.gone is not None), default=0.0)
+
+    @property
+    def exit_codes(self) -> Mapping[str, int | None]:
+        """Exit code by container (`app`; `web-1/app` where several Pods ended), None where nobody saw it."""
+        several = len(self.pods) > 1
+        return {
+            f"{pod.pod.name}/{each.name}" if several else each.name: each.exit_code
+            for pod in self.pods
+            for each in pod.containers
+        }
+
+    @property
+    def findings(self) -> tuple[story.Finding, ...]:
+        """Everything worth knowing, with its stable id, its severity, and the fix in `advice`."""
+        return tuple(finding for pod in self.pods for finding in pod.findings)
+
+    @property
+    def lost_requests(self) -> int:
+        """Requests without a good answer, from just before the DELETE until its Pods were gone. Raises NoRequests where
+        none were sent: `delete(…, load="svc/web:80")`."""
+        if self.sent is None:
+            raise NoRequests('no requests were sent meanwhile: delete(…, load="svc/web:80") sends some')
+        return len(self.sent.lost)
+
+    @property
+    def text(self) -> str:
+        """The whole story for a terminal, as `lastcall story` prints it."""
+        from lastcall.timeline.render.plain import plain_text
+
+        told = plain_text(self.pods, WIDTH)
+        return told if self.sent is None else f"{told}\n{self.sent.text}\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The document `lastcall/ending/v1`."""
+        from lastcall import __version__
+        from lastcall.timeline.render.json_v1 import endings_document
+
+        document = endings_document(
+            self.pods,
+            kubernetes_version=self.kubernetes_version,
+            lastcall_version=__version__,
+            exit_status=exit_status(self.pods),
+            error="",
+            not_simulated=None,
+        )
+        return document
+
+    def assert_graceful(self) -> None:
+        """AssertionError with the whole story unless it was graceful, and no request was lost where some were sent."""
+        lost = len(self.sent.lost) if self.sent is not None else 0
+        if not self.graceful or lost:
+            raise AssertionError(f"{self}\n\n{self.text}")
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{pod.pod.namespace}/{pod.pod.name} {outcome_words(pod)}" for pod in self.pods[:5])
+        more = f", and {len(self.pods) - 5} more" if len(self.pods) > 5 else ""
+        lost = f"; {len(self.sent.lost)} of {self.sent.total} requests lost" if self.sent is not None else ""
+        return f"{names or 'no Pod ended'}{more}{lost}"
+
+    def __repr__(self) -> str:
+        return f"<Ending: {self}>"

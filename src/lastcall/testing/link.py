@@ -1,0 +1,102 @@
+"""One event loop's connection to a cluster that runs: its API, its control socket, its records."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.cluster.control.socket import ControlClient, Publish
+from lastcall.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.testing.errors import ClusterError, LastcallError
+from lastcall.testing.objects import Objects
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.record import Record
+from lastcall.timeline.story import PodFacts
+from lastcall.world.clock import RealClock, monotonic
+
+if TYPE_CHECKING:
+    from lastcall.testing.ending import Ending
+
+__tracebackhide__ = True  # pytest shows the caller's line
+
+SETTLE_SECONDS = 2.0
+"""So long the last records of an end may take to arrive, on a machine that is very busy."""
+_LOOK_SECONDS = 0.03
+
+
+class Link:
+    """`close` at the end. Raises ClusterError for whatever keeps the cluster from answering."""
+
+    def __init__(self, name: str) -> None:
+        """`name` of a cluster that runs. Blocking for some milliseconds."""
+        self._control = ControlClient(name)
+        self.facts: dict[str, Any] = self._ask(self._control.status)
+        self.name = name
+        self.kubeconfig: str = self.facts["kubeconfig"]
+        self.server: str = self.facts["server"]
+        self.kubernetes_version: str = self.facts["kubernetesVersion"]
+        self.clock = RealClock()
+        self.client = client_for(load_kubeconfig(str(Path(self.kubeconfig))))
+        self.objects = Objects(self.client, self.clock)
+        self._published: dict[str, tuple[str, int]] = {}
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    @staticmethod
+    def _ask(question: Any, *arguments: Any) -> Any:
+        try:
+            return question(*arguments)
+        except (ControlError, NotRunning, DirectoryError, ClusterUsageError) as error:
+            raise ClusterError(str(error)) from error
+
+    async def publish(self, target: str) -> tuple[str, int]:
+        """Where connections to `svc/NAMESPACE/NAME:PORT` are taken. Raises ClusterError."""
+        if target not in self._published:
+            address = await asyncio.get_running_loop().run_in_executor(None, self._ask, self._publish, target)
+            host, _, port = address.rpartition(":")
+            self._published[target] = (host, int(port))
+        return self._published[target]
+
+    def _publish(self, target: str) -> str:
+        with self._control.connect() as connection:
+            for answer in connection.ask(Publish(port=f"0:{target}")):
+                if "address" in answer:
+                    return str(answer["address"])
+        raise ControlError(f"cluster {self.name!r} did not say where {target} is published")
+
+    # -- stories -------------------------------------------------------------------------------------------------------
+
+    async def _records(self, uid: str = "") -> list[Record]:
+        try:
+            return [record async for record in await self._control.records(pod_uid=uid)]
+        except (ControlError, NotRunning, DirectoryError) as error:
+            raise ClusterError(str(error)) from error
+
+    async def endings(self, uids: Sequence[str]) -> "Ending":
+        """How these Pods ended, when everything about them is known."""
+        from lastcall.testing.ending import Ending
+
+        until = monotonic(self.clock) + SETTLE_SECONDS
+        while True:
+            records = await self._records(uids[0] if len(uids) == 1 else "") if uids else []
+            once = {record.id: record for record in records}.values()
+            pods = build_endings(
+                once, [PodFacts(uid, "", "") for uid in uids], kubernetes_version=self.kubernetes_version
+            )
+            if all(pod.gone is not None for pod in pods) or monotonic(self.clock) > until:
+                return Ending(tuple(sorted(pods, key=lambda pod: pod.gone or 0.0)), self.kubernetes_version)
+            await self.clock.sleep(_LOOK_SECONDS)
+
+    async def story(self, namespace: str, name: str) -> "Ending":
+        """The latest Pod of that name of which a container has ended. Raises LastcallError."""
+        from lastcall.cli.errors import UserError
+        from lastcall.cli.story import find_ending, known_endings
+        from lastcall.testing.ending import Ending
+
+        known = known_endings(await self._records(), self.kubernetes_version)
+        try:
+            return Ending((find_ending(known, name, namespace, None, self.name),), self.kubernetes_version)
+        except UserError as error:
+            raise LastcallError(str(error)) from error

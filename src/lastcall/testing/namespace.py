@@ -1,0 +1,289 @@
+"""What can be done in one namespace of a cluster, async: `AsyncNamespace`, and `AsyncCluster` for `default`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.resources import EVENTS, PODS
+from lastcall.testing import ready
+from lastcall.testing.errors import ClusterError, LastcallError, StillThere
+from lastcall.testing.manifests import Manifests, read
+from lastcall.testing.objects import ObjectList, Objects, pods_below
+from lastcall.testing.reach import until_reachable
+from lastcall.testing.readiness import HAVE_PODS, is_waited_for
+from lastcall.testing.references import Named, Reference
+from lastcall.testing.sent import Requests, sending
+from lastcall.testing.streams import ExecResult, forwarded, run_command
+
+if TYPE_CHECKING:
+    from lastcall.testing.ending import Ending
+    from lastcall.testing.link import Link
+
+__tracebackhide__ = True  # pytest shows the caller's line
+
+READY_SECONDS = 60.0
+REACH_SECONDS = 10.0
+GONE_SECONDS = 60.0
+"""More than the grace period that a deletion may take."""
+GRACE_SECONDS = 30
+
+
+class AsyncNamespace:
+    """A namespace of a cluster that runs. Methods raise LastcallError, StatusError and ConnectionLost."""
+
+    def __init__(self, link: "Link | None", namespace: str) -> None:
+        self._connected = link
+        self._namespace = namespace
+
+    @property
+    def _link(self) -> "Link":
+        if self._connected is None:
+            raise ClusterError("the cluster is not started: use `with`, or start() and stop()")
+        return self._connected
+
+    @property
+    def namespace(self) -> str:
+        """Where objects without a namespace of their own are."""
+        return self._namespace
+
+    @property
+    def kubeconfig(self) -> str:
+        """The path of the cluster's kubeconfig (0600)."""
+        return self._link.kubeconfig
+
+    @property
+    def server(self) -> str:
+        """`https://127.0.0.1:<port>`."""
+        return self._link.server
+
+    @property
+    def _objects(self) -> Objects:
+        return self._link.objects
+
+    async def _named(self, reference: Reference) -> Named:
+        return await self._objects.find(reference, self._namespace)
+
+    async def _existing(self, reference: Reference) -> tuple[Named, Object]:
+        named = await self._named(reference)
+        obj = await self._objects.get(named)
+        if obj is None:
+            raise LastcallError(f"{named} does not exist")
+        return named, obj
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    async def apply(self, *manifests: Manifests, wait: bool = False, timeout: float = READY_SECONDS) -> ObjectList:
+        """Server-side apply of everything in `manifests`: paths, YAML text, objects. What the server answered.
+
+        Namespaces that are used and not defined are created. With `wait`, return when all of it is ready: see
+        `wait_ready`. Raises InvalidManifest, and NotReady after `timeout` seconds.
+        """
+        applied: ObjectList = []
+        found = read(manifests)
+        defined = {name_of(obj) for obj in found if obj["kind"] == "Namespace"}
+        used = {(obj.get("metadata") or {}).get("namespace") or self._namespace for obj in found}
+        for name in sorted(used - defined):
+            await self._objects.ensure_namespace(name)
+        for obj in found:
+            applied.append(await self._objects.apply(obj, self._namespace))
+            if obj["kind"] == "CustomResourceDefinition":
+                await self.wait_ready(applied[-1], timeout=timeout)
+        if wait:
+            await self.wait_ready(*applied, timeout=timeout)
+        return applied
+
+    async def get(self, reference: Reference) -> Object:
+        """The object as it is now. Raises LastcallError when it does not exist."""
+        return (await self._existing(reference))[1]
+
+    async def list(self, kind: str, *, labels: str = "", fields: str = "", all_namespaces: bool = False) -> ObjectList:
+        """The objects of a kind, by label and field selectors."""
+        resource = await self._objects.kind(kind)
+        namespace = "" if all_namespaces or not resource.namespaced else self._namespace
+        listed = await self._objects.client.list(resource, namespace, label_selector=labels, field_selector=fields)
+        return listed.items
+
+    async def wait_ready(self, *references: Reference, timeout: float = READY_SECONDS) -> None:
+        """Return when all of them are ready: Pods Ready (or Succeeded), workloads rolled out, Jobs complete,
+        PersistentVolumeClaims Bound. Other kinds are as soon as they exist.
+
+        Raises NotReady, with what their Pods, Events and logs say, after `timeout` seconds, and at once for what
+        waiting cannot change: an image that does not exist, a container that crashes again and again, a failed Job.
+        """
+        named = [await self._named(each) for each in references]
+        several = len(named) > 1
+        await ready.wait_ready(self._objects, [n for n in named if not several or is_waited_for(n.resource)], timeout)
+
+    async def pods(self, reference: Reference) -> ObjectList:
+        """The Pods of a workload."""
+        return await pods_below(self._objects.client, self._objects.clock, *await self._existing(reference))
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def delete(
+        self,
+        *references: Reference,
+        grace: int | None = None,
+        load: str | Requests | None = None,
+        timeout: float | None = None,
+    ) -> "Ending":
+        """Delete objects as `kubectl delete` does, wait until they and their Pods are gone, and tell how these ended.
+
+        `grace` is the DELETE's gracePeriodSeconds (of Pods only). With `load` (`svc/web:80`, or Requests) requests are
+        sent over a published port meanwhile: `Ending.lost_requests`. `timeout` seconds until all is gone, by default a
+        minute more than the grace period. Raises StillThere.
+        """
+        found = [await self._existing(each) for each in references]
+        pods = [
+            pod for named, obj in found if named.resource in (PODS, *HAVE_PODS) for pod in await self._pods(named, obj)
+        ]
+        if load is None:
+            return await self._delete(found, pods, grace, timeout)
+        requests = Requests(load) if isinstance(load, str) else load
+        address = await self._address(requests.target)
+        async with sending(requests, address, self._objects.clock) as sent:
+            ending = await self._delete(found, pods, grace, timeout)
+        return replace(ending, sent=sent)
+
+    async def _pods(self, named: Named, obj: Object) -> Sequence[Object]:
+        return await pods_below(self._objects.client, self._objects.clock, named, obj)
+
+    async def _delete(
+        self, found: Sequence[tuple[Named, Object]], pods: Sequence[Object], grace: int | None, timeout: float | None
+    ) -> "Ending":
+        client = self._objects.client
+        for named, obj in found:
+            of_pod = grace if named.resource == PODS else None
+            await client.delete(
+                named.resource, named.name, named.namespace, grace_period_seconds=of_pod, uid=uid_of(obj),
+                propagation_policy="Background",
+            )  # fmt: skip
+        longest = max((_grace_of(pod, grace) for pod in pods), default=0)
+        seconds = timeout if timeout is not None else longest + GONE_SECONDS
+        wanted = {Named(PODS, namespace_of(pod), name_of(pod)): uid_of(pod) for pod in pods}
+        wanted |= {named: uid_of(obj) for named, obj in found}
+        try:
+            async with asyncio.timeout(seconds):
+                for named, uid in wanted.items():
+                    await self._objects.wait(named, partial(_is_gone, uid))
+        except TimeoutError:
+            raise StillThere(await self._what_is_left(wanted, seconds)) from None
+        return await self._link.endings([uid_of(pod) for pod in pods])
+
+    async def _what_is_left(self, wanted: dict[Named, str], seconds: float) -> str:
+        from lastcall.cli.waiting.why_not_ready import why_still_there
+
+        lines = [f"not gone after {seconds:g} s:"]
+        for named, uid in wanted.items():
+            obj = await self._objects.get(named)
+            if obj is None or uid_of(obj) != uid:
+                continue
+            if named.resource == PODS and "deletionTimestamp" in obj["metadata"]:
+                lines += why_still_there(obj)
+            else:
+                held = obj["metadata"].get("finalizers")
+                lines.append(f"{named}" + (f": finalizers hold it ({', '.join(held)})" if held else ""))
+        return "\n".join(lines)
+
+    async def story(self, pod: Reference) -> "Ending":
+        """How a Pod ended, or how far its end is, from what the cluster remembers: of the latest Pod of that name.
+
+        Raises LastcallError when nothing of it has ended.
+        """
+        named = await self._named(pod)
+        return await self._link.story(named.namespace, named.name)
+
+    # -- what runs -----------------------------------------------------------------------------------------------------
+
+    async def logs(
+        self, pod: Reference, container: str = "", *, previous: bool = False, tail: int | None = None
+    ) -> str:
+        """What a container has printed: the first container of the Pod, or of a workload's first Pod."""
+        obj = await self._pod(pod)
+        chunks = [
+            chunk
+            async for chunk in self._objects.client.pod_log(
+                namespace_of(obj), name_of(obj), container or _first(obj), previous=previous, tail_lines=tail
+            )
+        ]
+        return b"".join(chunks).decode(errors="replace")
+
+    async def exec(
+        self,
+        pod: Reference,
+        *command: str,
+        container: str = "",
+        stdin: str | bytes | None = None,
+        timeout: float = 60.0,
+    ) -> ExecResult:
+        """Run a command in a container, by default the Pod's first. Raises LastcallError after `timeout` seconds."""
+        obj = await self._pod(pod)
+        path = PODS.path(namespace_of(obj), name_of(obj), "exec")
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        try:
+            async with asyncio.timeout(timeout):
+                return await run_command(self._objects.client, path, command, container or _first(obj), given)
+        except TimeoutError:
+            raise LastcallError(f"{' '.join(command)!r} still runs after {timeout:g} s") from None
+
+    @asynccontextmanager
+    async def port_forward(self, pod: Reference, port: int) -> AsyncIterator[str]:
+        """`http://127.0.0.1:<port>`, which leads to a Pod's port past every Service, until the block ends."""
+        obj = await self._pod(pod)
+        path = PODS.path(namespace_of(obj), name_of(obj), "portforward")
+        async with forwarded(self._objects.client, path, port) as (host, number):
+            yield f"http://{host}:{number}"
+
+    async def url(self, target: str, *, timeout: float = REACH_SECONDS) -> str:
+        """`http://127.0.0.1:<port>`: the service proxy carries its connections to `svc/web:80` (or `pod/web:8080`) as
+        long as the cluster lives, as for `up --publish`. Returns when one is taken; raises NotReady after `timeout`
+        seconds, 0 for not waiting."""
+        host, port = await self._address(target)
+        if timeout:
+            await until_reachable((host, port), target, self._objects.clock, timeout)
+        return f"http://{host}:{port}"
+
+    async def _address(self, target: str) -> tuple[str, int]:
+        kind, _, rest = target.partition("/")
+        if rest.count("/") == 0 and rest:
+            target = f"{kind}/{self._namespace}/{rest}"
+        return await self._link.publish(target)
+
+    async def _pod(self, reference: Reference) -> Object:
+        named, obj = await self._existing(reference)
+        if named.resource == PODS:
+            return obj
+        pods = await self._pods(named, obj)
+        if not pods:
+            raise LastcallError(f"{named} has no Pods")
+        return pods[0]
+
+    # -- for a report --------------------------------------------------------------------------------------------------
+
+    async def dump(self) -> str:
+        """Pods, Warning Events and the last lines of each container of the namespace, for somebody who asks why."""
+        from lastcall.testing.dump import dump
+
+        return await dump(self._objects, self._namespace)
+
+    async def events(self) -> ObjectList:
+        """The namespace's Events."""
+        return (await self._objects.client.list(EVENTS, self._namespace)).items
+
+
+def _is_gone(uid: str, obj: Object | None) -> bool:
+    return obj is None or uid_of(obj) != uid
+
+
+def _first(pod: Object) -> str:
+    name: str = pod["spec"]["containers"][0]["name"]
+    return pod["metadata"].get("annotations", {}).get("kubectl.kubernetes.io/default-container") or name
+
+
+def _grace_of(pod: Object, grace: int | None) -> int:
+    own = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return grace if grace is not None else GRACE_SECONDS if own is None else int(own)

@@ -1,0 +1,141 @@
+"""The pytest plugin: fixtures for a cluster and a namespace, and what a failed test's report says of them.
+
+Loaded by every pytest of a Python that has lastcall, so it imports nothing else before a fixture is used.
+docs/python.md is the page for users.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from lastcall.testing.blocking import Cluster, Namespace
+
+_SHARED = "lastcall_shared_cluster"
+"""In the input of a worker of pytest-xdist: the name of the cluster that all workers share, and who it ends with."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("lastcall", "Kubernetes clusters by lastcall")
+    group.addoption(
+        "--lastcall-cluster",
+        metavar="worker|shared|NAME",
+        help="Which cluster tests use: one for each worker of pytest-xdist (worker, the default), one for all workers "
+        "(shared), or one that runs already (lastcall up --name NAME).",
+    )
+    group.addoption(
+        "--lastcall-options", metavar="OPTIONS", help='Options of lastcall up for it: "--nodes 2 --egress".'
+    )
+    parser.addini("lastcall_cluster", "As --lastcall-cluster.", default="worker")
+    parser.addini("lastcall_options", "As --lastcall-options.", default="")
+    parser.addini(
+        "lastcall_namespace_grace",
+        "Seconds for the Pods of a test's namespace to end when the test is over; empty for their own.",
+        default="1",
+    )
+
+
+def _setting(config: pytest.Config, name: str) -> str:
+    given: str | None = config.getoption(name)
+    return given if given is not None else str(config.getini(name))
+
+
+class _OnController:
+    """Of pytest-xdist's hooks: tells each worker of the cluster that they share, and ends it when all are done."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        import os
+
+        node.workerinput[_SHARED] = (self._name, os.getpid())
+
+    def pytest_sessionfinish(self) -> None:
+        from lastcall.testing.shared import stop_shared
+
+        stop_shared(self._name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_controller = config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput")
+    if is_controller and _setting(config, "lastcall_cluster") == "shared":
+        from lastcall.testing.process import unused_name
+
+        config.pluginmanager.register(_OnController(unused_name("pytest")), "lastcall-controller")
+
+
+@pytest.fixture(scope="session")
+def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
+    """A `lastcall.Cluster` whose node is Ready, for the whole run: `--lastcall-cluster` says which."""
+    import shlex
+
+    from lastcall.testing.blocking import Cluster
+
+    config = request.config
+    which, options = _setting(config, "lastcall_cluster"), shlex.split(_setting(config, "lastcall_options"))
+    shared = getattr(config, "workerinput", {}).get(_SHARED)
+    if shared is not None:
+        from lastcall.testing.shared import start_shared
+
+        start_shared(shared[0], shared[1], options)
+        which = shared[0]
+    made = Cluster(options=options) if which in ("worker", "shared") else Cluster.attach(which)
+    with made as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def lastcall_namespace(request: pytest.FixtureRequest, lastcall_cluster: "Cluster") -> "Iterator[Namespace]":
+    """A new namespace of the cluster, removed after the test. When the test fails, its report tells of the Pods."""
+    grace = str(request.config.getini("lastcall_namespace_grace")).strip()
+    with lastcall_cluster.temporary_namespace(grace=int(grace) if grace else None) as namespace:
+        yield namespace
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(lastcall_cluster: "Cluster") -> str:
+    """The path of the cluster's kubeconfig: for kubectl, helm, and clients that read one."""
+    return lastcall_cluster.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def lastcall_kubernetes(kubeconfig: str) -> Iterator[Any]:
+    """A `kubernetes.client.ApiClient` for the cluster; the test is skipped where that package is not installed."""
+    kubernetes = pytest.importorskip("kubernetes")
+    with kubernetes.config.new_client_from_config(config_file=kubeconfig) as client:
+        yield client
+
+
+@pytest.fixture
+def lastcall_kr8s(lastcall_namespace: "Namespace") -> Any:
+    """A `kr8s.Api` for the test's namespace; the test is skipped where kr8s is not installed."""
+    kr8s = pytest.importorskip("kr8s")
+    return kr8s.api(kubeconfig=lastcall_namespace.kubeconfig, namespace=lastcall_namespace.namespace)
+
+
+@pytest.fixture
+def lastcall_lightkube(lastcall_namespace: "Namespace") -> Any:
+    """A `lightkube.Client` for the test's namespace; the test is skipped where lightkube is not installed."""
+    lightkube = pytest.importorskip("lightkube")
+    config = lightkube.KubeConfig.from_file(lastcall_namespace.kubeconfig)
+    return lightkube.Client(config=config, namespace=lastcall_namespace.namespace)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fixtures = getattr(item, "funcargs", None) or {}
+    if not report.failed or report.when == "teardown":
+        return report
+    for name in ("lastcall_namespace", "lastcall_cluster"):
+        if name in fixtures:
+            from lastcall.testing.reporting import sections
+
+            report.sections += sections(fixtures[name])
+            break
+    return report

@@ -1,0 +1,20 @@
+"""What a failed test's report says of the namespace that it used."""
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.errors import StatusError
+from lastcall.client.api import ConnectionLost
+from lastcall.testing.errors import LastcallError
+
+if TYPE_CHECKING:
+    from lastcall.testing.blocking import Namespace
+
+
+def sections(namespace: "Namespace") -> list[tuple[str, str]]:
+    """(heading, text): how Pods ended that the test deleted, then what there is now."""
+    found = [(f"lastcall: {ending}", ending.text) for ending in namespace.endings]
+    try:
+        found.append((f"lastcall: namespace {namespace.namespace}", namespace.dump()))
+    except (LastcallError, StatusError, ConnectionLost) as error:
+        found.append((f"lastcall: namespace {namespace.namespace}", f"not available: {error}"))
+    return found

@@ -1,0 +1,124 @@
+"""The pytest plugin in a pytest of its own: fixtures, reports of failed tests, workers of pytest-xdist, SIGKILL."""
+
+import os
+import signal
+from pathlib import Path
+
+import ordinary_user
+import pytest
+from run_command import Lastcall
+from staying import eventually
+
+pytestmark = pytest.mark.real_kernel
+
+TESTS = """
+import os, time
+import pytest
+
+def pod(script, **spec):
+    container = {"name": "app", "image": "busybox", "command": ["sh", "-c", script]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **spec}}
+
+POLITE, STUBBORN = "trap 'exit 0' TERM; sleep 600 & wait", "trap '' TERM; echo still here; sleep 600 & wait; wait"
+
+@pytest.mark.parametrize("number", range(4))
+def test_polite(lastcall_namespace, number):
+    lastcall_namespace.apply(pod(POLITE), wait=True)
+    assert len(lastcall_namespace.list("pods")) == 1
+    assert lastcall_namespace.delete("web").graceful
+
+def test_kubeconfig(lastcall_cluster, kubeconfig):
+    assert os.stat(kubeconfig).st_mode & 0o777 == 0o600
+    assert lastcall_cluster.server in open(kubeconfig).read()
+"""
+
+FAILS = (
+    TESTS
+    + """
+def test_killed(lastcall_namespace):
+    lastcall_namespace.apply(pod(STUBBORN), wait=True)
+    assert lastcall_namespace.delete("web", grace=1).graceful
+
+def test_never_ready(lastcall_namespace):
+    lastcall_namespace.apply(pod("echo no database; exit 3", restartPolicy="Never"), wait=True)
+
+def test_something_else(lastcall_namespace):
+    lastcall_namespace.apply(pod("echo a last line; sleep 600"), wait=True)
+    assert 1 == 2
+
+def test_without_a_cluster():
+    assert 1 == 2
+"""
+)
+
+WAITS = """
+def test_waits(lastcall_namespace):
+    print("waiting", flush=True)
+    time.sleep(600)
+"""
+
+QUIET = ("-q", "-W", "ignore", "-p", "lastcall.testing.plugin", "-p", "no:cacheprovider", "-p", "no:asyncio")
+IN_HOME = """
+import glob, os, shutil, sys, pytest
+os.chdir(os.environ["HOME"])
+status = pytest.main(sys.argv[1:])
+for left in glob.glob(os.environ["TMPDIR"] + "/pytest-of-*"):  # pytest-xdist makes it
+    shutil.rmtree(left)
+sys.exit(status)
+"""
+
+
+def pytest_of(tests: str, *arguments: str, user: str = ordinary_user.USERS[0]) -> Lastcall:
+    """pytest in a home of its own, which holds these tests."""
+
+    def prepare(home: Path) -> None:
+        (home / "home" / "pytest.ini").write_text("[pytest]\n")
+        (home / "home" / "test_app.py").write_text(tests)
+
+    return Lastcall([*QUIET, *arguments], program=("-c", IN_HOME), user=user, prepare_home=prepare)
+
+
+@pytest.mark.parametrize("user", ordinary_user.USERS)
+@pytest.mark.parametrize("more", [(), ("-n", "2"), ("-n", "2", "--lastcall-cluster", "shared")], ids=" ".join)
+def test_tests_with_a_namespace_each_pass_and_leave_nothing(more: tuple[str, ...], user: str) -> None:
+    with pytest_of(TESTS, *more, user=user) as command:
+        result = command.finish(240)
+    assert result.status == 0 and "5 passed" in result.out, result.out + result.err
+
+
+def test_a_failed_test_tells_how_its_pods_ended_and_what_they_printed() -> None:
+    with pytest_of(FAILS) as command:
+        result = command.finish(240)
+    assert result.status == 1 and "4 failed, 5 passed" in result.out, result.out
+    sections = result.out.split("____ test_")
+    (killed,) = (text for text in sections if text.startswith("killed"))
+    assert "web was killed" in killed and "exit code 137" in killed and "SIGKILL" in killed
+    (never,) = (text for text in sections if text.startswith("never_ready"))
+    assert "will not be ready: its phase is Failed" in never and "| no database" in never and "NotReady" in never
+    (other,) = (text for text in sections if text.startswith("something_else"))
+    assert "web is Ready" in other and "| a last line" in other and "Started" in other
+    (without,) = (text for text in sections if text.startswith("without_a_cluster"))
+    assert "lastcall: namespace" not in without
+
+
+def test_a_cluster_that_runs_already_is_used_and_stays() -> None:
+    with pytest_of(TESTS, "--lastcall-cluster", "mine") as command:
+        assert "no cluster named 'mine' is running" in command.finish(120).out
+
+
+def test_nothing_stays_of_a_pytest_that_is_killed() -> None:
+    waits = TESTS + WAITS
+    with pytest_of(waits, "-s", "-k", "waits") as command:
+        command.wait_for("waiting")
+        (clusters,) = (command.home / "state").iterdir()
+        assert len(list(clusters.iterdir())) == 1
+        os.kill(command.pid, signal.SIGKILL)
+        eventually(lambda: not clusters.exists() or not list(clusters.iterdir()), "its cluster ends")
+        assert command.finish().status == -9
+
+
+def test_a_run_that_uses_no_fixture_starts_nothing() -> None:
+    with pytest_of("def test_it(): pass\n") as command:
+        assert "1 passed" in command.finish(60).out
+        assert not list((command.home / "state").iterdir())

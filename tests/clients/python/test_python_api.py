@@ -1,0 +1,167 @@
+"""`import lastcall` in a program of its own, as each user: what the API promises, and nothing left behind."""
+
+import ordinary_user
+import pytest
+from run_command import Lastcall, Result
+from staying import eventually
+
+pytestmark = pytest.mark.real_kernel
+
+HEAD = """
+import json, sys, urllib.request
+import lastcall
+
+def pod(name, script, **spec):
+    container = {"name": "app", "image": "busybox", "command": ["sh", "-c", script]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+            "spec": {"terminationGracePeriodSeconds": 2, "containers": [container], **spec}}
+
+PAGE = "mkdir -p /tmp/w; echo hello > /tmp/w/index.html"
+SERVES = PAGE + "; httpd -p 8080 -h /tmp/w; trap 'sleep 0.3; exit 0' TERM; echo up; sleep 600 & wait"
+AT_ONCE = PAGE + "; httpd -p 8080 -h /tmp/w; trap 'exit 0' TERM; sleep 600 & wait"
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+           "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}
+
+def raises(kind, call, *arguments, **more):
+    try:
+        call(*arguments, **more)
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind.__name__}")
+"""
+
+BLOCKING = (
+    HEAD
+    + """
+with lastcall.Cluster() as cluster:
+    cluster.apply([pod("web", SERVES), SERVICE], wait=True)
+    assert cluster.get("svc/web")["spec"]["ports"][0]["port"] == 80
+    assert [each["metadata"]["name"] for each in cluster.list("pods", labels="app=web")] == ["web"]
+    assert urllib.request.urlopen(cluster.url("svc/web:http")).read() == b"hello\\n"
+    with cluster.port_forward("web", 8080) as url:
+        assert urllib.request.urlopen(url).read() == b"hello\\n"
+    said = cluster.exec("web", "sh", "-c", "cat; echo oh >&2; exit 3", stdin="hi")
+    assert (said.exit_code, said.stdout, said.stderr) == (3, "hi", "oh\\n"), said
+    assert "exit code 3" in raises(lastcall.LastcallError, said.check)
+    assert cluster.logs("web") == "up\\n"
+    assert "does not exist" in raises(lastcall.LastcallError, cluster.exec, "nobody", "true")
+    assert "metadata.name" in raises(lastcall.InvalidManifest, cluster.apply, pod("A", "true"))
+
+    ending = cluster.delete("web", load="svc/web:80")
+    assert ending.graceful and ending.outcome == "graceful" and ending.exit_codes == {"app": 0}, ending.text
+    assert 0.2 < ending.seconds < 10
+    assert ending.sent.good_before > 0 and ending.lost_requests > 0  # nobody else stands behind the Service
+    assert "were lost" in ending.text and ending.as_dict()["schema"] == "lastcall/ending/v1"
+    assert "requests lost" in raises(AssertionError, ending.assert_graceful)
+
+    cluster.apply(pod("stubborn", "trap '' TERM; while true; do sleep 1; done"), wait=True)
+    ending = cluster.delete("stubborn", grace=1)
+    assert not ending.graceful and ending.exit_codes == {"app": 137}
+    assert "load=" in raises(lastcall.NoRequests, lambda: ending.lost_requests)
+    assert "default/stubborn was killed" in raises(AssertionError, ending.assert_graceful)
+    assert cluster.story("stubborn").outcome == "killed"
+
+    never = {"readinessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 1}}
+    crashes = pod("crashes", "echo no database; exit 3")
+    crashes["spec"]["containers"][0] |= never
+    said = raises(lastcall.NotReady, cluster.apply, crashes, wait=True, timeout=60)
+    assert "crashes" in said and "| no database" in said and "exit code 3" in said, said
+    assert "Pod default/crashes is not ready after 0.1 s" in raises(
+        lastcall.NotReady, cluster.wait_ready, "crashes", timeout=0.1)
+
+    with cluster.temporary_namespace(grace=0) as namespace:
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"},
+               "spec": {"template": {"spec": pod("x", "echo done", restartPolicy="Never")["spec"]}}}
+        namespace.apply(job, wait=True)
+        assert namespace.logs("job/migrate") == "done\\n"
+        assert cluster.list("jobs") == [] and len(namespace.list("jobs")) == 1
+        assert "migrate" in namespace.dump()
+    assert "does not exist" in raises(lastcall.LastcallError, cluster.get, "ns/" + namespace.namespace)
+assert "not started" in raises(lastcall.ClusterError, cluster.get, "svc/web")
+print("all of it")
+"""
+)
+
+ASYNC = (
+    HEAD
+    + """
+import asyncio
+
+async def main():
+    async with lastcall.AsyncCluster(nodes=2) as cluster:
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", SERVES)["spec"]}
+        web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+               "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}}
+        await cluster.apply(web, SERVICE, wait=True)
+        assert len(await cluster.list("nodes")) == 2 and len(await cluster.pods("deployment/web")) == 2
+        async with lastcall.AsyncCluster.attach(cluster.name) as other:
+            assert (await other.get("deploy/web"))["status"]["availableReplicas"] == 2
+        ending = await cluster.delete("deployment/web")
+        assert len(ending.pods) == 2 and ending.graceful, ending.text
+        assert set(ending.exit_codes.values()) == {0} and len(ending.exit_codes) == 2
+        held = pod("held", "trap 'exit 0' TERM; sleep 600 & wait")
+        held["metadata"]["finalizers"] = ["example.com/held"]
+        await cluster.apply(held, wait=True)
+        try:
+            await cluster.delete("held", timeout=2)
+        except lastcall.StillThere as error:
+            assert "example.com/held" in str(error), error
+        else:
+            raise AssertionError("gone?")
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "boats.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+                     "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                         "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+        boat = {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "one"}, "spec": {"sails": 2}}
+        await cluster.apply(boat, definition, wait=True)
+        assert (await cluster.get("boat/one"))["spec"] == {"sails": 2}
+
+asyncio.run(main())
+print("all of it")
+"""
+)
+
+ROLLOUT = (
+    HEAD
+    + """
+template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("web", AT_ONCE)["spec"]}
+template["spec"]["terminationGracePeriodSeconds"] = 1
+template["spec"]["containers"][0]["readinessProbe"] = {"httpGet": {"port": 8080}, "periodSeconds": 1}
+web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+       "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}}
+done = lastcall.rollout([web, SERVICE], load=100, propagation="1s")
+assert done.lost_requests > 0 and done.total_requests > done.lost_requests and done.conclusive, done
+assert done.causes and done.advice and done.patch, done.document
+assert "requests lost" in repr(done) and "fix: " in raises(AssertionError, done.assert_nothing_lost)
+assert "--no-such" in raises(lastcall.InvalidManifest, lastcall.rollout, [web, SERVICE], no_such=1)
+print("all of it")
+"""
+)
+
+
+def said_by(program: str, user: str) -> Result:
+    with Lastcall([], program=("-c", program), user=user) as command:
+        return command.finish(180)
+
+
+@pytest.mark.parametrize("user", ordinary_user.USERS)
+@pytest.mark.parametrize("program", [BLOCKING, ASYNC, ROLLOUT], ids=["blocking", "async", "rollout"])
+def test_a_program_uses_a_cluster_and_leaves_nothing(program: str, user: str) -> None:
+    result = said_by(program, user)
+    assert result.status == 0 and result.out.endswith("all of it\n"), result.out + result.err
+
+
+def test_a_program_that_is_killed_takes_its_cluster_along() -> None:
+    program = "import lastcall, os; lastcall.Cluster('mine').start(); print('up', flush=True); os.kill(os.getpid(), 9)"
+    with Lastcall([], program=("-c", program)) as command:
+        command.wait_for("up")
+        directory = command.home / "state" / "lastcall" / "mine"
+        eventually(lambda: not directory.exists(), "the cluster ends")
+        assert command.finish().status == -9
+
+
+def test_a_cluster_that_cannot_start_says_why() -> None:
+    program = HEAD + "print(raises(lastcall.ClusterError, lastcall.Cluster(options=['--nodes', '0']).start))"
+    assert "--nodes" in said_by(program, ordinary_user.USERS[0]).out
