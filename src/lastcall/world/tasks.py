@@ -75,6 +75,11 @@ async def meanwhile(work: Coroutine[Any, Any, T], beside: Callable[[], None]) ->
         await task
 
 
+def at_first_wait(call: Callable[[], None]) -> None:
+    """`call` when the running task next waits for something, or ends: before anybody else who is not ready yet runs."""
+    asyncio.get_running_loop().call_soon(call)
+
+
 async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None:
     """The result of `work`, or None when `event` is set first (`work` is cancelled then and awaited)."""
     task = asyncio.ensure_future(work)

@@ -7,6 +7,7 @@ resourceVersion, and a Conflict leads back to the GET. So a write is one round t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
-from lastcall.world.tasks import Tasks
+from lastcall.world.tasks import Tasks, at_first_wait
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class PodStatusManager:
         self._api_pods: dict[str, Pod] = {}
         self._gone: dict[str, None] = {}
         self._dirty: dict[str, None] = {}
-        self._writing: dict[str, None] = {}
+        self._writing: dict[str, asyncio.Event] = {}
+        """Set while the write of a Pod's status waits for an answer, or for what has to come before it can be sent."""
         self._tasks: Tasks | None = None
 
     # What the kubelet tells
@@ -199,7 +201,7 @@ class PodStatusManager:
     def _enqueue(self, uid: str) -> None:
         self._dirty[uid] = None
         if self._tasks is not None and uid not in self._writing:
-            self._writing[uid] = None
+            self._writing[uid] = asyncio.Event()
             self._tasks.spawn(self._write(uid), name=f"status-{uid}")
 
     def _resync(self) -> None:
@@ -225,17 +227,27 @@ class PodStatusManager:
             if merge_patch(api_status, self._merge(api_status, uid, entry)):
                 self._enqueue(uid)
 
+    async def handed_over(self, uid: str) -> None:
+        """Wait until the write of the Pod's status has nothing left to do but wait itself: for the answer, for a
+        connection, for the next attempt. So neither an answer nor a server that is away delays the caller."""
+        waits = self._writing.get(uid)
+        if waits is not None:
+            await waits.wait()
+
     async def _write(self, uid: str) -> None:
         """Bring one Pod's status to the API, again and again until there is nothing newer."""
+        waits = self._writing[uid]
         try:
             while uid in self._dirty:
                 del self._dirty[uid]
+                waits.clear()
                 if walls.on_turn is not None:
                     walls.on_turn(COMPONENT, uid)
                 entry = self._statuses.get(uid)
                 if entry is None:
                     return
                 try:
+                    at_first_wait(waits.set)
                     await self._sync_pod(uid, entry)
                 except ConnectionLost as error:
                     log.warning("status of pod %s not written, trying again: %s", name_of(entry.pod), error)
@@ -247,6 +259,7 @@ class PodStatusManager:
                 except Exception as error:
                     walls.caught(COMPONENT, f"{namespace_of(entry.pod)}/{name_of(entry.pod)}", error)
         finally:
+            waits.set()
             self._writing.pop(uid, None)
 
     async def _sync_pod(self, uid: str, entry: _Versioned) -> None:

@@ -48,6 +48,10 @@ class PodSyncer(Protocol):
 
     async def sync_terminated_pod(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None: ...
 
+    async def handed_over(self, uid: str) -> None:
+        """Wait until the status that the last call set has left for the API server, or cannot leave now."""
+        ...
+
 
 class PodStatusCache(Protocol):
     """The runtime's view of Pods (container/cache.go)."""

@@ -51,9 +51,6 @@ _MOST_LOGGED = 16
 log = logging.getLogger(__name__)
 
 
-_TURNS_OF_A_REQUEST = 3
-
-
 @dataclass(slots=True)
 class _Worker:
     status: PodSyncStatus
@@ -239,9 +236,9 @@ class PodWorkers:
             self._complete_work(uid, worker, phase_transition, error)
             if phase_transition:
                 # A status that was just set leaves for the API while the next call works: volumes are unmounted
-                # meanwhile, as in the kubelet, where each has a goroutine. A request takes so many turns of the loop.
-                for _ in range(_TURNS_OF_A_REQUEST):
-                    await self._world.clock.sleep(0)
+                # meanwhile, as in the kubelet, where each has a goroutine.
+                assert self._syncer is not None
+                await self._syncer.handed_over(uid)
 
     def _log_failure(self, worker: _Worker, state: State, failure: Exception) -> None:
         """Once while it goes on: what fails is tried again, and fails alike, for as long as the Pod is there."""

@@ -172,6 +172,9 @@ class KubeletPodSyncer:
         self._release_users(uid_of(pod))
         self._statuses.terminate_pod(pod)
 
+    async def handed_over(self, uid: str) -> None:
+        await self._statuses.handed_over(uid)
+
     async def _kill(
         self, pod: Pod, running_pod: RunningPod, override: int | None, *, runtime_only: bool, cause_id: str
     ) -> None:

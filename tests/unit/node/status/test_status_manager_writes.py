@@ -546,3 +546,39 @@ def test_mirror_pods_are_never_deleted_by_the_kubelet() -> None:
 )
 def test_a_patch_has_what_changed_and_a_null_is_no_change(old: Any, new: Any, patch: Any) -> None:
     assert merge_patch(old, new) == patch
+
+
+def test_a_status_is_handed_over_once_its_request_waits_for_the_answer() -> None:
+    seen: list[tuple[list[str], bool]] = []
+
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        answered = asyncio.Event()
+        real = api.patch
+
+        async def patch(*arguments: Any, **more: Any) -> Any:
+            api.requests.append("sent")
+            await answered.wait()
+            return await real(*arguments, **more)
+
+        api.patch = patch  # type: ignore[method-assign]
+        await manager.handed_over("u1")  # nothing is being written
+        manager.set_pod_status(copy_object(api.pod), make_status())  # type: ignore[arg-type]
+        await manager.handed_over("u1")
+        seen.append((list(api.requests), answered.is_set()))
+        answered.set()
+
+    api, _ = scenario(body)
+    assert seen == [(["sent"], False)]
+    assert api.requests == ["sent", "PATCH"]
+
+
+def test_a_server_that_is_away_holds_up_nobody_who_hands_over_a_status() -> None:
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        api.lost = 5
+        manager.set_pod_status(copy_object(api.pod), make_status())  # type: ignore[arg-type]
+        before = world.clock.monotonic_ns()
+        await manager.handed_over("u1")
+        assert world.clock.monotonic_ns() == before
+        await world.clock.sleep(30)
+
+    assert scenario(body)[0].requests == ["PATCH"] * 6
