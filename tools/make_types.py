@@ -87,6 +87,8 @@ NULLABLE_TIMES = frozenset(
     )
 )
 """Times that are no pointers in Go: their zero value is null in JSON. The schema does not say it."""
+NULLABLE = frozenset((("discovery.v1.EndpointSlice", "endpoints"), ("discovery.v1.EndpointSlice", "ports")))
+"""Lists that Go writes as null when they are empty, for they have no `omitempty`."""
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict[str, Any]"}
 LARGEST_LITERAL = 12
 """An enum with more values is a `str`: only signals have more."""
@@ -166,7 +168,7 @@ class Types:
         for field, facts in self.types[name]["f"].items():
             if keyword.iskeyword(field) or not field.isidentifier():
                 sys.exit(f"{name}.{field} cannot be a Python name: this generator needs TypedDict's other syntax")
-            nullable = facts.get("r") == "meta.v1.Time" and field in NULLABLE_TIMES
+            nullable = (facts.get("r") == "meta.v1.Time" and field in NULLABLE_TIMES) or (name, field) in NULLABLE
             annotation = self.annotation(facts, used) + (" | None" if nullable else "")
             lines += wrapped(f"    {field}: {annotation}")
         if lines[-1] == "":  # a type without fields

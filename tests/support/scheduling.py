@@ -1,6 +1,8 @@
 """Nodes, Pods and caches for tests of the scheduler's rules."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
 
 from lastcall.api.meta import uid_of
 from lastcall.scheduler.cache import Cache
@@ -9,10 +11,14 @@ from lastcall.scheduler.placement import look
 from lastcall.scheduler.pod_info import PodInfo
 from lastcall.scheduler.preemption import preempt
 
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+
 
 def node(
     name: str = "n", ready: str = "True", labels: Any = None, taints: Any = (), unschedulable: bool = False, **room: str
-) -> dict[str, Any]:
+) -> Node:
     """A node with 2 cpu, 4Gi, 20Gi of storage and 110 Pods; `room` changes or adds amounts."""
     allocatable = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi", "pods": "110", **room}
     if ready != "True":
@@ -25,9 +31,7 @@ def node(
     }
 
 
-def pod(
-    name: str = "p", *, labels: Any = None, namespace: str = "default", owner: str = "", **spec: Any
-) -> dict[str, Any]:
+def pod(name: str = "p", *, labels: Any = None, namespace: str = "default", owner: str = "", **spec: Any) -> Pod:
     """A Pod whose uid is its name. `owner` is the uid of a ReplicaSet."""
     metadata: dict[str, Any] = {
         "name": name,
@@ -38,30 +42,30 @@ def pod(
     }
     if owner:
         metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
-    return {"metadata": metadata, "spec": spec}
+    return cast("Pod", {"metadata": metadata, "spec": spec})
 
 
 def requests(**amounts: str) -> dict[str, Any]:
     return {"containers": [{"name": "c", "resources": {"requests": amounts}}]}
 
 
-def cache_of(*nodes: dict[str, Any]) -> Cache:
+def cache_of(*nodes: Node) -> Cache:
     cache = Cache()
     for each in nodes:
         cache.set_node(each)
     return cache
 
 
-def pod_info(cache: Cache, a_pod: dict[str, Any]) -> PodInfo:
+def pod_info(cache: Cache, a_pod: Pod) -> PodInfo:
     return cache.infos.of(a_pod)
 
 
-def running(cache: Cache, a_pod: dict[str, Any], on: str) -> None:
+def running(cache: Cache, a_pod: Pod, on: str) -> None:
     assert uid_of(a_pod)
     cache.put_pod(cache.infos.of(a_pod), on)
 
 
-def text(cache: Cache, a_pod: dict[str, Any], budgets: Any = ()) -> str:
+def text(cache: Cache, a_pod: Pod, budgets: Any = ()) -> str:
     """The message of FailedScheduling."""
     info = cache.infos.of(a_pod)
     diagnosis = look(info, cache)

@@ -3,19 +3,24 @@
 Sources: component-helpers scheduling/corev1/helpers.go, nodeaffinity/nodeaffinity.go.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from __future__ import annotations
 
-from lastcall.api.meta import AnyObject, Object, labels_of, name_of
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from lastcall.api.meta import AnyObject, labels_of, name_of
 from lastcall.api.text.numbers import int_of
+
+if TYPE_CHECKING:
+    from lastcall.api.types.scheduling import NodeSelectorRequirement, NodeSelectorTerm, Taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
-NO_SCHEDULE = "NoSchedule"
-NO_EXECUTE = "NoExecute"
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 KEEPS_AWAY = (NO_SCHEDULE, NO_EXECUTE)
 """The effects that keep a new Pod away from a node."""
@@ -43,13 +48,13 @@ def untolerated(
     return None
 
 
-def taints_of(node: Object) -> list[Object]:
+def taints_of(node: AnyObject) -> list[Taint]:
     """`spec.taints`."""
-    taints: list[Object] = (node.get("spec") or {}).get("taints") or []
+    taints: list[Taint] = (node.get("spec") or {}).get("taints") or []
     return taints
 
 
-def required_node_terms(pod_spec: AnyObject) -> list[Object] | None:
+def required_node_terms(pod_spec: AnyObject) -> list[NodeSelectorTerm] | None:
     """The terms of the required node affinity, one of which must match; None when there is no such affinity."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -65,7 +70,7 @@ def matches_node(pod_spec: AnyObject, node: AnyObject) -> bool:
     return terms is None or any(matches_term(term, labels, name_of(node)) for term in terms)
 
 
-def matches_term(term: Object, labels: Mapping[str, str], name: str) -> bool:
+def matches_term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
     """All requirements of a node selector term; a term without any matches nothing."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
@@ -76,7 +81,7 @@ def matches_term(term: Object, labels: Mapping[str, str], name: str) -> bool:
     )
 
 
-def _matches(requirement: Object, values: Mapping[str, str]) -> bool:
+def _matches(requirement: NodeSelectorRequirement, values: Mapping[str, str]) -> bool:
     rule = _OPERATORS.get(requirement["operator"])
     return rule is not None and rule(values.get(requirement["key"]), requirement.get("values") or [])
 

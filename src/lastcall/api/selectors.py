@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 from lastcall.api import errors
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.field import FieldError, go_quote, invalid
-from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.meta import AnyObject, Object, name_of, namespace_of
 from lastcall.api.names import is_label_value, is_qualified_name
 from lastcall.api.resources import Resource
 from lastcall.api.text.numbers import int_of
@@ -260,7 +260,7 @@ def selector_of_labels(labels: Mapping[str, str] | None) -> LabelSelector:
 _SET_OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
-def selector_of_expressions(selector: Object | None) -> LabelSelector:
+def selector_of_expressions(selector: AnyObject | None) -> LabelSelector:
     """A `metav1.LabelSelector` (`matchLabels`, `matchExpressions`). None selects nothing, an empty one everything.
 
     Raises ValueError for an unknown operator; validation refuses those earlier.

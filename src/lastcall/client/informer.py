@@ -8,11 +8,14 @@ Each event is a turn behind a wall (`lastcall.world.walls`): a handler that fail
 handlers nor other objects from their turn, and an index function that fails answers no value.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic
 
 from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import AnyObject, Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import Resource
 from lastcall.client.api import Client, ConnectionLost, WatchEvent
 from lastcall.world import walls
@@ -22,23 +25,33 @@ from lastcall.world.world import World
 Key = tuple[str, str]
 """(namespace, name); namespace "" for a cluster-scoped object."""
 
-IndexFunction = Callable[[Object], Sequence[str]]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", bound=AnyObject, default=Object)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")  # which has defaults since Python 3.13
+
+IndexFunction = Callable[[T], Sequence[str]]
 """The values under which an object is found; answers that compare equal are the same values."""
-OnAdd = Callable[[Object], None]
-OnUpdate = Callable[[Object, Object], None]
-OnDelete = Callable[[Object], None]
+OnAdd = Callable[[T], None]
+OnUpdate = Callable[[T, T], None]
+OnDelete = Callable[[T], None]
 
 FIRST_BACKOFF = 0.05
 MAX_BACKOFF = 2.5
 SHORT_WATCH = 1.0
 
 
-class Informer:
+class Informer(Generic[T]):
     """`world` gives the clock and the jitter of the back-off (0.05 s doubling to 2.5 s, plus up to as much again).
 
     `indexes` maps a name to a function that answers the values under which an object is found by `by_index`; they are
     not asked again about a new version of which `indexes_stay(old, new)` says that they would answer the same.
-    The objects handed out are shared: do not change them.
+    The objects handed out are shared: do not change them. Their type is what the declaration says
+    (`pods: Informer[Pod] = Informer(client, PODS)`), and nobody checks that it fits the resource.
     """
 
     def __init__(
@@ -48,9 +61,9 @@ class Informer:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        indexes: Mapping[str, IndexFunction] | None = None,
+        indexes: Mapping[str, IndexFunction[T]] | None = None,
         *,
-        indexes_stay: Callable[[Object, Object], bool] = lambda old, new: False,
+        indexes_stay: Callable[[T, T], bool] = lambda old, new: False,
         world: World | None = None,
     ) -> None:
         self._client = client
@@ -59,23 +72,23 @@ class Informer:
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._world = world or World()
-        self._objects: dict[Key, Object] = {}
+        self._objects: dict[Key, T] = {}
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes or ()}
         self._indexers = [(function, self._indexes[name]) for name, function in (indexes or {}).items()]
         self._indexes_stay = indexes_stay
         self._indexed: dict[Key, list[Sequence[str]]] = {}
-        self._on_add: list[OnAdd] = []
-        self._on_update: list[OnUpdate] = []
-        self._on_delete: list[OnDelete] = []
+        self._on_add: list[OnAdd[T]] = []
+        self._on_update: list[OnUpdate[T]] = []
+        self._on_delete: list[OnDelete[T]] = []
         self._synced = asyncio.Event()
         self._backoff = FIRST_BACKOFF
         self._component = f"informer {resource.plural}"
 
     def add_handler(
         self,
-        on_add: OnAdd | None = None,
-        on_update: OnUpdate | None = None,
-        on_delete: OnDelete | None = None,
+        on_add: OnAdd[T] | None = None,
+        on_update: OnUpdate[T] | None = None,
+        on_delete: OnDelete[T] | None = None,
     ) -> None:
         """Register; what the cache holds already is told through `on_add` at once.
 
@@ -98,14 +111,14 @@ class Informer:
         """Return once the first list is in the cache and was told to the handlers."""
         await self._synced.wait()
 
-    def get(self, namespace: str, name: str) -> Object | None:
+    def get(self, namespace: str, name: str) -> T | None:
         return self._objects.get((namespace, name))
 
-    def items(self) -> list[Object]:
+    def items(self) -> list[T]:
         """All objects, in the order in which they came."""
         return list(self._objects.values())
 
-    def by_index(self, name: str, value: str) -> list[Object]:
+    def by_index(self, name: str, value: str) -> list[T]:
         """The objects for which index function `name` answered `value`, in the order in which they came."""
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
@@ -188,7 +201,7 @@ class Informer:
             await self._sleep_backoff()  # a server that closes at once must not be asked without end
         return version
 
-    def _put(self, obj: Object, *, listed: bool = False) -> None:
+    def _put(self, obj: Any, *, listed: bool = False) -> None:
         """`listed`: a list is the truth even when its numbers are lower (a server that lost its store starts anew)."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
@@ -221,7 +234,7 @@ class Informer:
                 except Exception as error:
                     self._caught(key, error)
 
-    def _deleted(self, obj: Object) -> None:
+    def _deleted(self, obj: Any) -> None:
         key = _key(obj)
         old = self._objects.get(key)
         if old is None or (
@@ -230,7 +243,7 @@ class Informer:
             return
         self._remove(key, obj)
 
-    def _remove(self, key: Key, last: Object) -> None:
+    def _remove(self, key: Key, last: T) -> None:
         if walls.on_turn is not None:
             walls.on_turn(self._component, _text(key))
         del self._objects[key]
@@ -242,7 +255,7 @@ class Informer:
             except Exception as error:
                 self._caught(key, error)
 
-    def _index(self, key: Key, obj: Object) -> None:
+    def _index(self, key: Key, obj: T) -> None:
         known = self._indexed.get(key)
         if known is None:
             known = self._indexed[key] = [()] * len(self._indexers)
@@ -275,7 +288,7 @@ def _unindex(index: dict[str, dict[Key, None]], key: Key, values: Sequence[str])
                 del index[value]
 
 
-def _key(obj: Object) -> Key:
+def _key(obj: T) -> Key:
     return namespace_of(obj), name_of(obj)
 
 

@@ -3,10 +3,12 @@
 Source: client-go informers.SharedInformerFactory. The indexes are those that controllers ask by.
 """
 
-import asyncio
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from lastcall.api.meta import Object, namespace_of
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from lastcall.api.meta import AnyObject, Object, namespace_of
 from lastcall.api.resources import PODS, SERVICES, Resource
 from lastcall.client.api import Client
 from lastcall.client.informer import IndexFunction, Informer
@@ -18,6 +20,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.client.discovery import Discover
+    from lastcall.client.informer import T
 
 NAMESPACE = "namespace"
 CONTROLLER = "controller"
@@ -40,7 +43,7 @@ def by_node(pod: Object) -> tuple[str, ...]:
     return (node,) if node else ()
 
 
-def is_managed(service: Object) -> bool:
+def is_managed(service: AnyObject) -> bool:
     """False for Services without a selector and ExternalName ones: their endpoints are left alone."""
     spec = service.get("spec", {})
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
@@ -69,18 +72,21 @@ class Informers:
     `discover` asks the server which kinds it serves; None where those are ours and what definitions declare.
     """
 
-    def __init__(self, world: World, client: Client, discover: "Discover | None" = None) -> None:
+    def __init__(self, world: World, client: Client, discover: Discover | None = None) -> None:
         self.discover = discover
         self._world = world
         self._client = client
-        self._informers: dict[Resource, Informer] = {}
+        self._informers: dict[Resource, Informer[Any]] = {}
         self._tasks: Tasks | None = None
         self._running: dict[Resource, asyncio.Task[None]] = {}
         self._pods_by_owner: PodsByOwner | None = None
         self._pod_routes: PodRoutes | None = None
 
-    def get(self, resource: Resource) -> Informer:
-        """The cache of one kind, with the indexes `namespace` and `controller`; Pods: `node`, Services: `selecting`."""
+    def get(self, resource: Resource) -> Informer[T]:
+        """The cache of one kind, with the indexes `namespace` and `controller`; Pods: `node`, Services: `selecting`.
+
+        What its objects are is said where it is kept: `self._pods: Informer[Pod] = informers.get(PODS)`.
+        """
         informer = self._informers.get(resource)
         if informer is None:
             indexes = _MORE_INDEXES.get(resource, _INDEXES)
@@ -116,7 +122,7 @@ class Informers:
         run = self._informers[resource].run()
         self._running[resource] = self._tasks.spawn(run, name=f"informer {resource.plural}")
 
-    def drop(self, resource: Resource) -> Informer | None:
+    def drop(self, resource: Resource) -> Informer[Any] | None:
         """Forget the cache of a kind that is no longer served; what it held."""
         if (task := self._running.pop(resource, None)) is not None:
             task.cancel()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
@@ -105,7 +105,7 @@ async def run_controllers(
     controllers = {
         name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items() if name in names
     }
-    own: list[tuple[Informer, str]] = []
+    own: list[tuple[Informer[Any], str]] = []
     if "endpointslice-controller" in names:
         slices = Informer(client, ENDPOINTSLICES, indexes={"service": index_by_service}, world=world)
         own.append((slices, "endpointslices"))

@@ -113,7 +113,7 @@ class Parts:
     runtime_state: RuntimeState
     pleg: PodLifecycleEventGenerator
     notices: RuntimeNotices
-    own_node: Informer
+    own_node: Informer[Node]
     pod_config: PodConfig
     file_config: FileConfig | None
     container_configs: ContainerConfigs
@@ -159,9 +159,9 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
     behaviour = gated(behaviour_of(config.kubernetes_version), gates)
     common = _Common(given, calls, tasks, events, runtime, gates, behaviour)
 
-    pods, own_node = (
-        PodManager(),
-        Informer(given.client, NODES, field_selector=f"metadata.name={config.node_name}", world=world),
+    pods = PodManager()
+    own_node: Informer[Node] = Informer(
+        given.client, NODES, field_selector=f"metadata.name={config.node_name}", world=world
     )
     pleg = PodLifecycleEventGenerator(world, runtime, calls.handle_pleg_events)
     work_queue = WorkQueue(world, calls.handle_pod_sync)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import is_terminating, uid_of
 from lastcall.api.resources import PODS
@@ -95,7 +95,7 @@ class PodConfig:
     def __init__(
         self, client: Client, node_name: str, on_updates: Callable[[PodUpdates], None], *, world: World
     ) -> None:
-        self._informer = Informer(client, PODS, field_selector=f"spec.nodeName={node_name}", world=world)
+        self._informer: Informer[Pod] = Informer(client, PODS, field_selector=f"spec.nodeName={node_name}", world=world)
         self._on_updates = on_updates
         self._known: dict[str, Pod] = {}
         self.ready = False
@@ -104,16 +104,16 @@ class PodConfig:
     async def run(self) -> None:
         """Follow until cancelled."""
         self._informer.add_handler(
-            on_add=lambda new: self._change(None, cast("Pod", new)),
-            on_update=lambda old, new: self._change(cast("Pod", old), cast("Pod", new)),
-            on_delete=lambda old: self._change(cast("Pod", old), None),
+            on_add=lambda new: self._change(None, new),
+            on_update=self._change,
+            on_delete=lambda old: self._change(old, None),
         )
         await self._informer.run()
 
     async def first_set(self) -> None:
         """Wait for the first list and tell it as one SET."""
         await self._informer.synced()
-        self._known, updates = merge({}, cast("list[Pod]", self._informer.items()))
+        self._known, updates = merge({}, self._informer.items())
         self.ready = True
         self._on_updates(updates)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import is_terminating, resource_version_of, uid_of
 from lastcall.api.pods.spec import StatusField, pod_key
@@ -305,7 +305,7 @@ class Kubelet:
         """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""
         config = self._given.config
         registered: Node = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
-        return cast("Node | None", self.parts.own_node.get("", config.node_name)) or registered
+        return self.parts.own_node.get("", config.node_name) or registered
 
     def made_room(self, uid: str) -> None:
         """The victims of a critical Pod have ended."""

@@ -4,6 +4,8 @@ Names of the cluster come from its Services and EndpointSlices; all others from 
 SERVFAIL without. Messages are dnspython's, imported by the first question: 60 ms that no Pod's start waits for.
 """
 
+from __future__ import annotations
+
 import asyncio
 import socket
 import struct
@@ -11,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.meta import AnyObject, name_of, namespace_of
 from lastcall.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
@@ -22,6 +24,9 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     import dns.message
+
+    from lastcall.api.types.service import EndpointSlice, Service
+    from lastcall.client.informer import T
 
 PORT = 53
 TCP_IDLE_SECONDS = 10.0
@@ -44,13 +49,13 @@ class DNSServer:
         self._world = world
         self._address = (address, port)
         self._upstream = upstream
-        self._services = Informer(client, SERVICES, world=world)
-        self._slices = Informer(client, ENDPOINTSLICES, world=world)
+        self._services: Informer[Service] = Informer(client, SERVICES, world=world)
+        self._slices: Informer[EndpointSlice] = Informer(client, ENDPOINTSLICES, world=world)
         self._tasks: Tasks | None = None
         self._knows = False
         self._under_way = 0
-        for informer, put in ((self._services, self.zone.put_service), (self._slices, self.zone.put_slice)):
-            _follow(informer, put)
+        _follow(self._services, self.zone.put_service)
+        _follow(self._slices, self.zone.put_slice)
 
     async def run(self) -> None:
         """Raises OSError when the address cannot be listened on."""
@@ -142,7 +147,7 @@ class DNSServer:
             response.flags |= dns.flags.TC
             return response.to_wire()
 
-    async def _fill(self, response: "dns.message.Message", name: str, kind: str) -> None:
+    async def _fill(self, response: dns.message.Message, name: str, kind: str) -> None:
         import dns.flags
         import dns.rcode
 
@@ -168,7 +173,7 @@ class DNSServer:
             response.set_rcode(dns.rcode.NOERROR if found.exists else dns.rcode.NXDOMAIN)
             self._add(response.authority, (self._soa(),))
 
-    async def _ask_upstream(self, response: "dns.message.Message", asked: str, name: str, kind: str) -> None:
+    async def _ask_upstream(self, response: dns.message.Message, asked: str, name: str, kind: str) -> None:
         import dns.rcode
 
         if self._upstream is None or kind not in ("A", "AAAA"):
@@ -206,8 +211,8 @@ class DNSServer:
         return Record(domain, "SOA", f"ns.dns.{domain}. hostmaster.{domain}. 1 7200 1800 86400 {TTL}")
 
 
-def _follow(informer: Informer, put: Callable[[Key, Object | None], None]) -> None:
-    def key(obj: Object) -> Key:
+def _follow(informer: Informer[T], put: Callable[[Key, T | None], None]) -> None:
+    def key(obj: AnyObject) -> Key:
         return namespace_of(obj), name_of(obj)
 
     informer.add_handler(

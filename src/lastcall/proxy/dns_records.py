@@ -4,12 +4,17 @@ Source: the Kubernetes DNS-based service discovery specification 1.1.0, as CoreD
 with `pods insecure`: a Pod's name is its address, and nobody looks whether such a Pod exists.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.api.meta import labels_of, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from lastcall.api.types.service import EndpointPort, EndpointSlice, Service
 
 TTL = 5
 """Seconds, for all of the cluster's own records."""
@@ -60,13 +65,13 @@ class Zone:
     """The Services and EndpointSlices of a cluster, by name. Late and repeated news are fine."""
 
     domain: str = "cluster.local"
-    _services: dict[Key, Object] = field(default_factory=dict)
-    _slices: dict[Key, Object] = field(default_factory=dict)
+    _services: dict[Key, Service] = field(default_factory=dict)
+    _slices: dict[Key, EndpointSlice] = field(default_factory=dict)
     _of_service: dict[Key, dict[Key, None]] = field(default_factory=dict)
     _cluster_ips: dict[str, Key] = field(default_factory=dict)
     _endpoint_ips: dict[str, dict[Key, None]] = field(default_factory=dict)
 
-    def put_service(self, key: Key, service: Object | None) -> None:
+    def put_service(self, key: Key, service: Service | None) -> None:
         """None: it is gone."""
         old = self._services.pop(key, None)
         if old is not None:
@@ -76,7 +81,7 @@ class Zone:
             if _has_cluster_ip(service):
                 self._cluster_ips[service["spec"]["clusterIP"]] = key
 
-    def put_slice(self, key: Key, slice_: Object | None) -> None:
+    def put_slice(self, key: Key, slice_: EndpointSlice | None) -> None:
         """None: it is gone."""
         old = self._slices.pop(key, None)
         if old is not None:
@@ -149,7 +154,7 @@ class Zone:
                 return _addressed(name, (each.address for each in found), kind) if found else NOT_FOUND
         return NOT_FOUND
 
-    def _of_whole(self, name: str, key: Key, service: Object, headless: bool, kind: str) -> Answer:
+    def _of_whole(self, name: str, key: Key, service: Service, headless: bool, kind: str) -> Answer:
         endpoints = self._endpoints(key)
         if headless and not endpoints:
             return NOT_FOUND
@@ -163,7 +168,7 @@ class Zone:
         return _addressed(name, addresses, kind)
 
     def _ports(
-        self, name: str, key: Key, service: Object, headless: bool, port: str, protocol: str, kind: str
+        self, name: str, key: Key, service: Service, headless: bool, port: str, protocol: str, kind: str
     ) -> Answer:
         """SRV records; they exist for named ports only, and for all of them together."""
         targets: dict[str, tuple[int, str]] = {}
@@ -195,7 +200,7 @@ class Zone:
                 (str(p.get("name") or ""), _protocol(p), p.get("port") or 0) for p in slice_.get("ports") or []
             )
             for endpoint in slice_.get("endpoints") or []:
-                conditions: Mapping[str, bool] = endpoint.get("conditions") or {}
+                conditions = endpoint.get("conditions") or {}
                 if conditions.get("ready", True) is False or slice_.get("addressType") != "IPv4":
                     continue
                 for address in endpoint["addresses"]:
@@ -203,19 +208,19 @@ class Zone:
         return found
 
 
-def _service_of(slice_: Object) -> Key:
+def _service_of(slice_: EndpointSlice) -> Key:
     return namespace_of(slice_), labels_of(slice_).get(LABEL_SERVICE_NAME, name_of(slice_))
 
 
-def _addresses(slice_: Object) -> list[str]:
+def _addresses(slice_: EndpointSlice) -> list[str]:
     return [address for endpoint in slice_.get("endpoints") or [] for address in endpoint["addresses"]]
 
 
-def _has_cluster_ip(service: Object) -> bool:
+def _has_cluster_ip(service: Service) -> bool:
     return service["spec"].get("clusterIP") not in (None, "", "None")
 
 
-def _protocol(port: Object) -> str:
+def _protocol(port: EndpointPort) -> str:
     return str(port.get("protocol") or "TCP").lower()
 
 

@@ -3,13 +3,19 @@
 Source: pkg/proxy/endpointslicecache.go (endpointInfoByServicePort, addEndpoints).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.api.meta import labels_of, name_of, namespace_of
 from lastcall.proxy.services import LABEL_PROXY_NAME, ServiceKey, is_port
+
+if TYPE_CHECKING:
+    from lastcall.api.types.service import EndpointSlice
 
 LABEL_SERVICE_NAME = "kubernetes.io/service-name"
 LABEL_HEADLESS = "service.kubernetes.io/headless"
@@ -41,7 +47,7 @@ def is_ipv4(text: str) -> bool:
         return False
 
 
-def service_of(slice_: Object) -> ServiceKey | None:
+def service_of(slice_: EndpointSlice) -> ServiceKey | None:
     """Whose slice it is; None for those that no proxy looks at (headless, another proxy's, not IPv4)."""
     labels = labels_of(slice_)
     name = labels.get(LABEL_SERVICE_NAME)
@@ -50,7 +56,7 @@ def service_of(slice_: Object) -> ServiceKey | None:
     return (namespace_of(slice_), name)
 
 
-def endpoints_of(slices: Iterable[Object], node: str = "") -> Mapping[PortKey, tuple[Endpoint, ...]]:
+def endpoints_of(slices: Iterable[EndpointSlice], node: str = "") -> Mapping[PortKey, tuple[Endpoint, ...]]:
     """By port; sorted by address and port. An endpoint that stands in two slices counts once.
 
     What a condition does not say: ready and serving are true, terminating is false.

@@ -1,9 +1,12 @@
 """Waits until a node has something to route: until then the proxy itself is not even imported (30 ms, 2 MB)."""
 
+from __future__ import annotations
+
 import asyncio
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.meta import name_of, namespace_of
 from lastcall.api.resources import SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
@@ -12,16 +15,19 @@ from lastcall.world.netlink import has_nftables_table
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.service import Service
+
 
 async def first_service(world: World, client: Client) -> None:
     """Return when there is a Service besides the API server's."""
     found = asyncio.Event()
 
-    def added(service: Object) -> None:
+    def added(service: Service) -> None:
         if (namespace_of(service), name_of(service)) != API_SERVER:
             found.set()
 
-    services = Informer(client, SERVICES, world=world)
+    services: Informer[Service] = Informer(client, SERVICES, world=world)
     services.add_handler(added)
     async with Tasks() as tasks:
         tasks.spawn(services.run(), name="first Service")

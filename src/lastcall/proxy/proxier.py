@@ -4,12 +4,14 @@ Source: pkg/proxy/nftables/proxier.go. It differs in nothing a packet can see bu
 comes, without kube-proxy's `minSyncPeriod` of 1 s; `Propagation` puts such delays back.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from lastcall.api.meta import Object
 from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
@@ -30,6 +32,11 @@ from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node as APINode
+    from lastcall.api.types.service import EndpointSlice
+    from lastcall.api.types.service import Service as APIService
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +72,7 @@ class _News:
 
     kind: str
     name: tuple[str, str]
-    obj: Object | None
+    obj: Any
     seen: Sequence[SeenChange] = field(default=())
 
     def turn(self) -> walls.Turn:
@@ -103,9 +110,11 @@ class Proxier:
         self._state = TableState(skeleton(config.pod_cidr, config.service_cidr))
         self._state.change({("", "own addresses"): answered_here(config.own_addresses)})
         self._records = SliceRecords(world, recorder, config.node.name)
-        self._services = Informer(client, SERVICES, world=world)
-        self._slices = Informer(client, ENDPOINTSLICES, world=world)
-        self._node = Informer(client, NODES, field_selector=f"metadata.name={config.node.name}", world=world)
+        self._services: Informer[APIService] = Informer(client, SERVICES, world=world)
+        self._slices: Informer[EndpointSlice] = Informer(client, ENDPOINTSLICES, world=world)
+        self._node: Informer[APINode] = Informer(
+            client, NODES, field_selector=f"metadata.name={config.node.name}", world=world
+        )
         self._to_proxy: DelayLine[_News] = DelayLine(world, lambda: self.propagation.api_to_proxy, self._arrive)
         self._to_kernel: DelayLine[_News] = DelayLine(world, lambda: self.propagation.proxy_to_kernel, self._take)
         self._wake = asyncio.Event()
@@ -122,7 +131,7 @@ class Proxier:
         for kind, informer in (("service", self._services), ("slice", self._slices), ("node", self._node)):
             self._follow(kind, informer)
 
-    def _follow(self, kind: str, informer: Informer) -> None:
+    def _follow(self, kind: str, informer: Informer[Any]) -> None:
         informer.add_handler(
             lambda obj: self._news(_News(kind, key_of(obj), obj)),
             lambda _, obj: self._news(_News(kind, key_of(obj), obj)),

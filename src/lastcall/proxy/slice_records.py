@@ -1,14 +1,20 @@
 """The proxy's part of the story: which endpoint changes it saw, and when the kernel went by them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, resource_version_of
+from lastcall.api.meta import resource_version_of
 from lastcall.proxy.services import ServiceKey
 from lastcall.timeline.kinds import ENDPOINT_CHANGE_SEEN, ENDPOINT_RULES_WRITTEN
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.service import EndpointSlice
 
 RULE_SEEN = "pkg/proxy/nftables/proxier.go:OnEndpointSliceUpdate"
 RULE_WRITTEN = "pkg/proxy/topology.go:CategorizeEndpoints"
@@ -34,9 +40,9 @@ class SliceRecords:
         self._world = world
         self._recorder = recorder
         self._node = node
-        self._slices: dict[tuple[str, str], Object] = {}
+        self._slices: dict[tuple[str, str], EndpointSlice] = {}
 
-    def seen(self, service: ServiceKey | None, name: tuple[str, str], slice_: Object | None) -> list[SeenChange]:
+    def seen(self, service: ServiceKey | None, name: tuple[str, str], slice_: EndpointSlice | None) -> list[SeenChange]:
         """Note a slice (None: it is gone); one record for each endpoint of a Pod that changed in it.
 
         `service` None: nobody serves it, so there is nothing to tell.
@@ -108,7 +114,7 @@ class SliceRecords:
             )
 
 
-def _endpoints(slice_: Object | None) -> dict[tuple[str, str], _Conditions]:
+def _endpoints(slice_: EndpointSlice | None) -> dict[tuple[str, str], _Conditions]:
     """(Pod uid, address) → ready, serving, terminating; endpoints that are no Pods have no story."""
     found: dict[tuple[str, str], _Conditions] = {}
     for endpoint in (slice_ or {}).get("endpoints") or ():

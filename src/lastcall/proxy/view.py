@@ -1,13 +1,19 @@
 """What the proxy knows: Services, slices and its Node, as far as the news has come. Answers rules. Pure."""
 
-from dataclasses import dataclass, field, replace
+from __future__ import annotations
 
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import AnyObject, Object, labels_of, name_of, namespace_of
 from lastcall.proxy.endpoints import endpoints_of, is_ipv4, service_of
 from lastcall.proxy.health import ServiceHealth
 from lastcall.proxy.rules import PortRules, local_ready_addresses, rules_of
 from lastcall.proxy.services import Service, ServiceKey, parse_service
 from lastcall.proxy.topology import Node
+
+if TYPE_CHECKING:
+    from lastcall.api.types.service import EndpointSlice
 
 LABEL_ZONE = "topology.kubernetes.io/zone"
 
@@ -26,7 +32,7 @@ class View:
 
     node: Node
     services: dict[ServiceKey, Service] = field(default_factory=dict)
-    slices: dict[ServiceKey, dict[str, Object]] = field(default_factory=dict)
+    slices: dict[ServiceKey, dict[str, EndpointSlice]] = field(default_factory=dict)
     changed: dict[ServiceKey, None] = field(default_factory=dict)
     _served_by: dict[tuple[str, str], ServiceKey] = field(default_factory=dict)
     """(namespace, slice) → the Service it was last seen for."""
@@ -42,7 +48,7 @@ class View:
             self.services[key] = service
         self.changed[key] = None
 
-    def put_slice(self, name: tuple[str, str], slice_: Object | None) -> None:
+    def put_slice(self, name: tuple[str, str], slice_: EndpointSlice | None) -> None:
         """None: it is gone. A slice that changes its Service leaves the old one."""
         service = service_of(slice_) if slice_ is not None else None
         before = self._served_by.pop(name, None)
@@ -98,5 +104,5 @@ def parse_node(obj: Object) -> Node:
     return Node(name_of(obj), labels_of(obj).get(LABEL_ZONE, ""), tuple(dict.fromkeys(found)))
 
 
-def key_of(obj: Object) -> tuple[str, str]:
+def key_of(obj: AnyObject) -> tuple[str, str]:
     return (namespace_of(obj), name_of(obj))

@@ -3,16 +3,23 @@
 Every change costs what it changes; nothing here looks through all Pods. Source: pkg/scheduler/backend/cache/cache.go.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, labels_of, name_of
+from lastcall.api.meta import labels_of, name_of
 from lastcall.api.scheduling import PREFER_NO_SCHEDULE
 from lastcall.scheduler.node_info import NodeInfo
 from lastcall.scheduler.pod_counts import NodeCounts, PodCounts, TermCounts, Wanted, change
 from lastcall.scheduler.pod_info import PodInfo, PodInfos
 from lastcall.scheduler.terms import HOSTNAME, ZONE, PodSelection
+
+if TYPE_CHECKING:
+    from lastcall.api.types.cluster import Namespace
+    from lastcall.api.types.node import Node
 
 MAX_CHANGES = 4096
 """How many changes of nodes are remembered for those who keep answers of their own."""
@@ -51,7 +58,7 @@ class Cache:
 
     # -- nodes
 
-    def set_node(self, node: Object) -> NodeInfo:
+    def set_node(self, node: Node) -> NodeInfo:
         """Add or update."""
         name = name_of(node)
         info = self._info(name)
@@ -186,7 +193,7 @@ class Cache:
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         return self._namespaces.get(name, {})
 
-    def set_namespace(self, namespace: Object) -> bool:
+    def set_namespace(self, namespace: Namespace) -> bool:
         """True when its labels are others now."""
         name, labels = name_of(namespace), labels_of(namespace)
         if self._namespaces.get(name) == labels:

@@ -3,7 +3,11 @@
 Source: pkg/scheduler/eventhandlers.go, and `EventsToRegister` of the plugins. Handlers only note; they never wait.
 """
 
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, uid_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import is_terminating, labels_of, name_of, uid_of
 from lastcall.client.informer import Informer
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.filters import FILTERS, OF_VOLUMES, CycleState
@@ -11,6 +15,11 @@ from lastcall.scheduler.node_info import NodeInfo
 from lastcall.scheduler.pod_info import PodInfo
 from lastcall.scheduler.queue import SchedulingQueue
 from lastcall.scheduler.terms import AffinityTerm, SpreadConstraint
+
+if TYPE_CHECKING:
+    from lastcall.api.types.cluster import Namespace
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
 
 SCHEDULER_NAME = "default-scheduler"
 
@@ -24,7 +33,13 @@ class EventHandlers:
     """Registers itself with the informers."""
 
     def __init__(
-        self, cache: Cache, queue: SchedulingQueue, *, pods: Informer, nodes: Informer, namespaces: Informer
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        *,
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        namespaces: Informer[Namespace],
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -35,15 +50,15 @@ class EventHandlers:
 
     # -- nodes
 
-    def _node_added(self, node: Object) -> None:
+    def _node_added(self, node: Node) -> None:
         self._helped_by(self._cache.set_node(node), tuple(FILTERS))
 
-    def _node_updated(self, old: Object, new: Object) -> None:
+    def _node_updated(self, old: Node, new: Node) -> None:
         changed = changes_of(old, new)
         if changed:
             self._helped_by(self._cache.set_node(new), changed)
 
-    def _node_deleted(self, node: Object) -> None:
+    def _node_deleted(self, node: Node) -> None:
         self._cache.remove_node(name_of(node))
         self._queue.move(("PodTopologySpread",))
 
@@ -61,11 +76,11 @@ class EventHandlers:
 
     # -- namespaces
 
-    def _namespace(self, namespace: Object) -> None:
+    def _namespace(self, namespace: Namespace) -> None:
         if self._cache.set_namespace(namespace):
             self._queue.move(("InterPodAffinity",))
 
-    def _namespace_deleted(self, namespace: Object) -> None:
+    def _namespace_deleted(self, namespace: Namespace) -> None:
         self._cache.remove_namespace(name_of(namespace))
 
     # -- Pods
@@ -82,7 +97,7 @@ class EventHandlers:
             del self._assumed[uid]
             self._pod_left(uid)
 
-    def _pod_added(self, pod: Object) -> None:
+    def _pod_added(self, pod: Pod) -> None:
         node = node_of(pod)
         if node:
             self._has_node(pod, node)
@@ -91,7 +106,7 @@ class EventHandlers:
             self._cache.nominate(info, nominated_of(pod))
             self._queue.add(info, gated=is_gated(pod))
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         uid, node = uid_of(new), node_of(new)
         if node:
             known = self._cache.pod(uid)
@@ -118,7 +133,7 @@ class EventHandlers:
             self._cache.nominate(info, nominated)
             self._queue.update(info, gated=is_gated(new), matters=True)
 
-    def _has_node(self, pod: Object, node: str) -> None:
+    def _has_node(self, pod: Pod, node: str) -> None:
         before = self._cache.pod(uid_of(pod))
         info = self._cache.infos.of(pod, before)
         self._assumed.pop(info.uid, None)
@@ -129,7 +144,7 @@ class EventHandlers:
         if before is not None:  # with other labels, or ending now: as if it had left
             self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, before, came=False))
 
-    def _pod_deleted(self, pod: Object) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         """Gone or ended; the scheduler sees no terminal Pods."""
         uid = uid_of(pod)
         self._assumed.pop(uid, None)
@@ -162,23 +177,23 @@ class EventHandlers:
         return any(term.pods.matches(other.namespace, other.labels, labels) for term in terms)
 
 
-def node_of(pod: Object) -> str:
+def node_of(pod: Pod) -> str:
     return str((pod.get("spec") or {}).get("nodeName") or "")
 
 
-def nominated_of(pod: Object) -> str:
+def nominated_of(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("nominatedNodeName") or "")
 
 
-def is_ours(pod: Object) -> bool:
+def is_ours(pod: Pod) -> bool:
     return bool((pod.get("spec") or {}).get("schedulerName", SCHEDULER_NAME) == SCHEDULER_NAME)
 
 
-def is_gated(pod: Object) -> bool:
+def is_gated(pod: Pod) -> bool:
     return bool((pod.get("spec") or {}).get("schedulingGates"))
 
 
-def is_same_wish(old: Object, new: Object) -> bool:
+def is_same_wish(old: Pod, new: Pod) -> bool:
     """True when nothing that the scheduler reads has changed but the status.
 
     The server counts changes of a Pod's spec in `metadata.generation`; older ones do not.
@@ -191,7 +206,7 @@ def is_same_wish(old: Object, new: Object) -> bool:
     return bool(after.get("generation")) or old.get("spec") == new.get("spec")
 
 
-def changes_of(old: Object, new: Object) -> tuple[str, ...]:
+def changes_of(old: Node, new: Node) -> tuple[str, ...]:
     """The plugins whose answer for the node may have changed (`nodeSchedulingPropertiesChange`)."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     found: dict[str, None] = {}

@@ -3,10 +3,18 @@
 Source: pkg/scheduler/framework/types.go:NodeInfo.
 """
 
-from lastcall.api.meta import Object, labels_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import labels_of
 from lastcall.api.scheduling import taints_of
 from lastcall.scheduler.pod_info import HostPort, PodInfo
 from lastcall.scheduler.pod_resources import PODS, amounts
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.scheduling import Taint
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (a value compared with, nothing listens)
 
@@ -21,9 +29,9 @@ class NodeInfo:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.node: Object | None = None
+        self.node: Node | None = None
         self.labels: dict[str, str] = {}
-        self.taints: list[Object] = []
+        self.taints: list[Taint] = []
         self.unschedulable = False
         self.allocatable: dict[str, int] = {}
         self.max_pods = 0
@@ -34,7 +42,7 @@ class NodeInfo:
         self.ports: dict[HostPort, int] = {}
         self.generation = 0
 
-    def set_node(self, node: Object | None) -> None:
+    def set_node(self, node: Node | None) -> None:
         self.node = node
         self.generation += 1
         known = node or {"metadata": {}}
@@ -72,7 +80,7 @@ class NodeInfo:
             else:
                 del self.ports[port]
 
-    def copy(self) -> "NodeInfo":
+    def copy(self) -> NodeInfo:
         """One whose Pods can be taken away without changing this one."""
         made = NodeInfo(self.name)
         for field in self.__slots__:

@@ -3,19 +3,23 @@
 Source: pkg/scheduler/framework/types.go:PodInfo.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.scheduling import required_node_terms
 from lastcall.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, pod_requests
 from lastcall.scheduler.terms import NO_TERMS, PodTerms, SpreadConstraint, pod_terms, spread_constraints
 
 if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod, PodSpec
+    from lastcall.api.types.scheduling import NodeSelectorTerm, PreferredSchedulingTerm, Toleration
     from lastcall.scheduler.volume_binding import PodVolumes
 
 MAX_REQUIREMENTS = 4096
@@ -31,7 +35,7 @@ _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (a value compared with, nothing listens)
 class Requirements:
     """What the filters and scores look at. One object for all Pods that ask for the same: it can be a key."""
 
-    spec: Object
+    spec: PodSpec
     priority: int
     preempts: bool
     requests: dict[str, int]
@@ -39,8 +43,8 @@ class Requirements:
     scored_cpu: int
     scored_memory: int
     ports: tuple[HostPort, ...]
-    tolerations: tuple[Object, ...]
-    preferred_nodes: tuple[Object, ...]
+    tolerations: tuple[Toleration, ...]
+    preferred_nodes: tuple[PreferredSchedulingTerm, ...]
     node_names: tuple[str, ...] | None
     """The only nodes that can match by name; None when the affinity names none (NodeAffinity's PreFilter)."""
     terms: PodTerms
@@ -62,7 +66,7 @@ class PodInfo:
     `preempted`: its deletion was asked for here, and need not have come back yet.
     """
 
-    pod: Object
+    pod: Pod
     uid: str
     namespace: str
     name: str
@@ -72,7 +76,7 @@ class PodInfo:
     terminating: bool
     preempted: bool = False
     has_claims: bool = False
-    volumes: "PodVolumes | None" = None
+    volumes: PodVolumes | None = None
     """What the last look found out about its claims; None without claims."""
 
     @property
@@ -80,7 +84,7 @@ class PodInfo:
         return self.requirements.priority
 
 
-def host_ports(spec: Object) -> tuple[HostPort, ...]:
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """The ports of the node that the Pod takes; sidecars' too (`util.GetHostPorts`)."""
     sidecars = [each for each in spec.get("initContainers") or () if is_restartable_init(each)]
     return tuple(
@@ -91,7 +95,7 @@ def host_ports(spec: Object) -> tuple[HostPort, ...]:
     )
 
 
-def _node_names(terms: list[Object] | None) -> tuple[str, ...] | None:
+def _node_names(terms: list[NodeSelectorTerm] | None) -> tuple[str, ...] | None:
     """Terms are alternatives, so each must name nodes; within one, all of its fields must agree."""
     names: dict[str, None] = {}
     for term in terms or ():
@@ -112,7 +116,7 @@ class PodInfos:
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Requirements] = OrderedDict()
 
-    def of(self, pod: Object, known: PodInfo | None = None) -> PodInfo:
+    def of(self, pod: Pod, known: PodInfo | None = None) -> PodInfo:
         """`known` is what was read of the Pod before: the same spec need not be read again."""
         namespace, labels = namespace_of(pod), labels_of(pod)
         if known is not None and known.pod["spec"] is pod["spec"] and known.labels == labels:
@@ -131,7 +135,7 @@ class PodInfos:
             has_claims=_has_claims(pod),
         )
 
-    def requirements(self, spec: Object, namespace: str, labels: dict[str, str]) -> Requirements:
+    def requirements(self, spec: PodSpec, namespace: str, labels: dict[str, str]) -> Requirements:
         key = _key(spec, namespace, labels)
         known = self._known.get(key)
         if known is None:
@@ -143,14 +147,14 @@ class PodInfos:
         return known
 
 
-def _has_claims(pod: Object) -> bool:
+def _has_claims(pod: Pod) -> bool:
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             return True
     return False
 
 
-def _spread_owner(pod: Object) -> str:
+def _spread_owner(pod: Pod) -> str:
     for reference in pod["metadata"].get("ownerReferences") or ():
         if reference.get("controller") and reference.get("kind") in SPREAD_OWNERS:
             return str(reference["uid"])
@@ -163,12 +167,11 @@ _COMPARED = (
 )  # fmt: skip
 
 
-def _key(spec: Object, namespace: str, labels: dict[str, str]) -> bytes:
+def _key(spec: PodSpec, namespace: str, labels: dict[str, str]) -> bytes:
     """Equal for Pods that ask for the same. The node a Pod runs on is no wish, so it is left out."""
     content: list[object] = [
         [each.get("resources"), each.get("restartPolicy"), each.get("ports")]
-        for group in ("initContainers", "containers")
-        for each in spec.get(group) or ()
+        for each in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     ]
     content.append(len(spec.get("initContainers") or ()))
     content += [spec.get(field) for field in _COMPARED]
@@ -178,14 +181,19 @@ def _key(spec: Object, namespace: str, labels: dict[str, str]) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
 
 
-def _read(spec: Object, namespace: str, labels: dict[str, str]) -> Requirements:
+def _read(spec: PodSpec, namespace: str, labels: dict[str, str]) -> Requirements:
     requests = {name: value for name, value in pod_requests(spec).items() if value > 0 and counts(name)}
     scored = pod_requests(spec, DEFAULT_REQUESTS)
     affinity = spec.get("affinity") or {}
     preferred = (affinity.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     related = affinity.get("podAffinity") or affinity.get("podAntiAffinity")
+    wishes: PodSpec = {}
+    if "nodeSelector" in spec:
+        wishes["nodeSelector"] = spec["nodeSelector"]
+    if "affinity" in spec:
+        wishes["affinity"] = spec["affinity"]
     return Requirements(
-        spec={key: spec[key] for key in ("nodeSelector", "affinity") if key in spec},
+        spec=wishes,
         priority=spec.get("priority") or 0,
         preempts=spec.get("preemptionPolicy") != "Never",
         requests=requests,

@@ -4,11 +4,17 @@ Source: component-helpers resource/helpers.go:PodRequests. Plain init containers
 greatest counts; sidecars run beside everything that follows them.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-from lastcall.api.meta import Object
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.quantity import parse_quantity
+
+if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
+    from lastcall.api.types.pod import PodSpec
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -44,7 +50,7 @@ def counts(resource: str) -> bool:
     return resource in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(resource)
 
 
-def pod_requests(spec: Object, defaults: Mapping[str, int] | None = None) -> dict[str, int]:
+def pod_requests(spec: PodSpec, defaults: Mapping[str, int] | None = None) -> dict[str, int]:
     """The requests of the whole Pod; `defaults` is what counts for a container that does not name a resource."""
     total: dict[str, int] = {}
     for container in spec.get("containers") or ():
@@ -70,7 +76,7 @@ def pod_requests(spec: Object, defaults: Mapping[str, int] | None = None) -> dic
     return total
 
 
-def _container(container: Object, defaults: Mapping[str, int] | None) -> dict[str, int]:
+def _container(container: Container, defaults: Mapping[str, int] | None) -> dict[str, int]:
     asked = amounts((container.get("resources") or {}).get("requests"))
     return {**defaults, **asked} if defaults else asked
 

@@ -3,10 +3,13 @@
 Sources: pkg/scheduler/framework/preemption/preemption.go, plugins/defaultpreemption/default_preemption.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.meta import name_of, namespace_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.selectors import LabelSelector, selector_of_expressions
 from lastcall.scheduler.cache import Cache
@@ -14,6 +17,9 @@ from lastcall.scheduler.filters import CycleState, Diagnosis, Refusal, listed
 from lastcall.scheduler.node_info import NodeInfo
 from lastcall.scheduler.placement import refusal_with_nominated
 from lastcall.scheduler.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from lastcall.api.types.policy import PodDisruptionBudget
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 WAITING = "not eligible due to a terminating pod on the nominated node."
@@ -47,7 +53,7 @@ class Preemption:
     candidates: int = 0
 
 
-def preempt(pod: PodInfo, cache: Cache, diagnosis: Diagnosis, budgets: Sequence[Object]) -> Preemption:
+def preempt(pod: PodInfo, cache: Cache, diagnosis: Diagnosis, budgets: Sequence[PodDisruptionBudget]) -> Preemption:
     """What to do about a Pod that fits nowhere."""
     why = ineligible(pod, cache, diagnosis)
     if why:
@@ -87,7 +93,11 @@ def is_preempted(pod: PodInfo) -> bool:
 
 
 def find_candidates(
-    pod: PodInfo, cache: Cache, diagnosis: Diagnosis, budgets: Sequence[Object], refusals: dict[str, Refusal]
+    pod: PodInfo,
+    cache: Cache,
+    diagnosis: Diagnosis,
+    budgets: Sequence[PodDisruptionBudget],
+    refusals: dict[str, Refusal],
 ) -> list[Candidate]:
     """Nodes on which preempting helps; fills `refusals` for those on which it does not help (`DryRunPreemption`)."""
     names = [name for name, refusal in diagnosis.refusals.items() if not refusal.unresolvable and name in cache.nodes]
@@ -108,7 +118,7 @@ def find_candidates(
     return with_budget + violating
 
 
-def select_victims(state: CycleState, node: NodeInfo, budgets: Sequence[Object]) -> Candidate | Refusal:
+def select_victims(state: CycleState, node: NodeInfo, budgets: Sequence[PodDisruptionBudget]) -> Candidate | Refusal:
     """The fewest Pods of lower priority that have to leave, the least important ones (`SelectVictimsOnNode`)."""
     pod = state.pod
     potential = [other for other in node.pods.values() if other.priority < pod.priority]
@@ -154,7 +164,9 @@ def started(pod: PodInfo) -> str:
     return str((pod.pod.get("status") or {}).get("startTime") or "~")
 
 
-def split_by_budgets(pods: Iterable[PodInfo], budgets: Sequence[Object]) -> tuple[list[PodInfo], list[PodInfo]]:
+def split_by_budgets(
+    pods: Iterable[PodInfo], budgets: Sequence[PodDisruptionBudget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
     """(those whose budget would be violated, the others), in order (`filterPodsWithPDBViolation`)."""
     left = [(budget.get("status") or {}).get("disruptionsAllowed") or 0 for budget in budgets]
     selectors = [_selector(budget) for budget in budgets]
@@ -173,7 +185,7 @@ def split_by_budgets(pods: Iterable[PodInfo], budgets: Sequence[Object]) -> tupl
     return violating, others
 
 
-def _selector(budget: Object) -> LabelSelector:
+def _selector(budget: PodDisruptionBudget) -> LabelSelector:
     selector = selector_of_expressions((budget.get("spec") or {}).get("selector"))
     return LabelSelector(nothing=True) if selector.empty else selector
 

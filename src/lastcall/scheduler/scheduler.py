@@ -4,8 +4,10 @@ Source: pkg/scheduler/schedule_one.go. A cycle decides on the cache without wait
 beside the next cycles, with the Pod assumed to be on its node already.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
@@ -31,6 +33,11 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.cluster import Namespace
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodCondition
+    from lastcall.api.types.policy import PodDisruptionBudget
     from lastcall.scheduler.volume_binder import VolumeBinder
     from lastcall.scheduler.volume_binding import PodVolumes
 
@@ -70,10 +77,10 @@ class Scheduler:
         self._rankings = Rankings()
         self._failures: dict[Requirements, _Failure] = {}
         unfinished = "status.phase!=Succeeded,status.phase!=Failed"
-        self._pods = Informer(client, PODS, field_selector=unfinished, world=world)
-        self._nodes = Informer(client, NODES, world=world)
-        self._namespaces = Informer(client, NAMESPACES, world=world)
-        self._budgets = Informer(client, PODDISRUPTIONBUDGETS, world=world)
+        self._pods: Informer[Pod] = Informer(client, PODS, field_selector=unfinished, world=world)
+        self._nodes: Informer[Node] = Informer(client, NODES, world=world)
+        self._namespaces: Informer[Namespace] = Informer(client, NAMESPACES, world=world)
+        self._budgets: Informer[PodDisruptionBudget] = Informer(client, PODDISRUPTIONBUDGETS, world=world)
         self._handlers = EventHandlers(
             self._cache, self._queue, pods=self._pods, nodes=self._nodes, namespaces=self._namespaces
         )
@@ -81,7 +88,7 @@ class Scheduler:
         self._made_volumes: VolumeBinder | None = None
 
     @property
-    def _volumes(self) -> "VolumeBinder":
+    def _volumes(self) -> VolumeBinder:
         """Made, and imported, with the first Pod that names a claim."""
         if self._made_volumes is None:
             from lastcall.scheduler.volume_binder import VolumeBinder
@@ -90,7 +97,7 @@ class Scheduler:
         return self._made_volumes
 
     async def run(self) -> None:
-        informers = {
+        informers: dict[str, Informer[Any]] = {
             "nodes": self._nodes,
             "namespaces": self._namespaces,
             "poddisruptionbudgets": self._budgets,
@@ -144,7 +151,7 @@ class Scheduler:
 
     # -- a node was found
 
-    async def _bind(self, entry: QueuedPod, node: str, volumes: "PodVolumes | None") -> None:
+    async def _bind(self, entry: QueuedPod, node: str, volumes: PodVolumes | None) -> None:
         """`volumes` are those of the decision: the entry may have become another by now."""
         pod = entry.pod
         binding: Object = {
@@ -172,7 +179,7 @@ class Scheduler:
         message = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(pod.pod, "Normal", "Scheduled", message)
 
-    async def _bind_volumes(self, entry: QueuedPod, volumes: "PodVolumes", node: str) -> bool:
+    async def _bind_volumes(self, entry: QueuedPod, volumes: PodVolumes, node: str) -> bool:
         """Before the Pod itself (PreBind); False when that failed, which is told."""
         from lastcall.scheduler.volume_binder import NotBound
 
@@ -247,10 +254,10 @@ class Scheduler:
         else:
             self._queue.failed(entry)
 
-    async def _set_condition(self, pod: Object, message: str, nominated: str) -> None:
+    async def _set_condition(self, pod: Pod, message: str, nominated: str) -> None:
         """PodScheduled False/Unschedulable, and where room is made (schedule_one.go:updatePod)."""
         old = get_condition(pod.get("status") or {}, "PodScheduled")
-        new: Object = {
+        new: PodCondition = {
             "type": "PodScheduled",
             "observedGeneration": pod["metadata"].get("generation", 0),
             "status": "False",
@@ -263,14 +270,14 @@ class Scheduler:
         if old is not None and old.get("status") == "False":
             new["lastTransitionTime"] = old.get("lastTransitionTime")
         compared = ("status", "reason", "message", "observedGeneration")
-        if old is None or any(old.get(key) != new[key] for key in compared):
+        if old is None or any(old.get(key) != new.get(key) for key in compared):
             status["conditions"] = [new]
         if nominated != nominated_of(pod):
             status["nominatedNodeName"] = nominated or None
         if status:
             await self._write_status(pod, status)
 
-    async def _write_status(self, pod: Object, status: Object) -> None:
+    async def _write_status(self, pod: Pod, status: Object) -> None:
         """What cannot be written now is written after the next look at the Pod."""
         try:
             await self._client.patch(

@@ -5,7 +5,10 @@ pkg/scheduler/apis/config/v1/default_plugins.go (weights). Images on nodes are n
 the original takes any; here it is the one with the fewest Pods, then the first by name.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from lastcall.api.scheduling import PREFER_NO_SCHEDULE, matches_term, tolerates
 from lastcall.scheduler.cache import Cache
@@ -14,6 +17,9 @@ from lastcall.scheduler.pod_affinity import affinity_scores
 from lastcall.scheduler.pod_info import PodInfo, Requirements
 from lastcall.scheduler.pod_resources import CPU, MEMORY
 from lastcall.scheduler.topology_spread import spread_scores
+
+if TYPE_CHECKING:
+    from lastcall.api.types.scheduling import NodeSelectorTerm
 
 MAX_SCORE = 100
 
@@ -85,7 +91,7 @@ def _preferred_nodes(pod: PodInfo, nodes: Sequence[NodeInfo], cache: Cache) -> l
     return [MAX_SCORE * count // most for count in counted] if most else None
 
 
-def _matches_preference(term: dict[str, object], node: NodeInfo) -> bool:
+def _matches_preference(term: NodeSelectorTerm, node: NodeInfo) -> bool:
     """A preference without requirements matches every node, other than a required term."""
     if not term.get("matchExpressions") and not term.get("matchFields"):
         return True

@@ -3,11 +3,18 @@
 Sources: pkg/scheduler/framework/types.go:AffinityTerm, plugins/podtopologyspread/common.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject
 from lastcall.api.selectors import LabelSelector, Requirement, selector_of_expressions
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import PodSpec
+    from lastcall.api.types.scheduling import PodAffinityTerm
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -59,14 +66,14 @@ class SpreadConstraint:
     honor_taints: bool = False
 
 
-def _with_keys(selector: LabelSelector, term: Object, labels: Mapping[str, str]) -> LabelSelector:
+def _with_keys(selector: LabelSelector, term: AnyObject, labels: Mapping[str, str]) -> LabelSelector:
     """matchLabelKeys and mismatchLabelKeys: the Pod's own values become part of the selector."""
     added = [Requirement(key, "in", (labels[key],)) for key in term.get("matchLabelKeys") or () if key in labels]
     added += [Requirement(key, "notin", (labels[key],)) for key in term.get("mismatchLabelKeys") or () if key in labels]
     return LabelSelector((*selector.requirements, *added), selector.nothing) if added else selector
 
 
-def _term(term: Object, namespace: str, labels: Mapping[str, str], weight: int) -> AffinityTerm:
+def _term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], weight: int) -> AffinityTerm:
     namespaces = tuple(term.get("namespaces") or ())
     by_labels = term.get("namespaceSelector")
     if not namespaces and by_labels is None:
@@ -92,11 +99,10 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-def pod_terms(spec: Object, namespace: str, labels: Mapping[str, str]) -> PodTerms:
+def pod_terms(spec: PodSpec, namespace: str, labels: Mapping[str, str]) -> PodTerms:
     affinity = spec.get("affinity") or {}
     lists: list[tuple[AffinityTerm, ...]] = []
-    for kind in ("podAffinity", "podAntiAffinity"):
-        wanted = affinity.get(kind) or {}
+    for wanted in (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}):
         required = wanted.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         preferred = wanted.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         lists.append(tuple(_term(term, namespace, labels, 0) for term in required))
@@ -107,7 +113,7 @@ def pod_terms(spec: Object, namespace: str, labels: Mapping[str, str]) -> PodTer
 
 
 def spread_constraints(
-    spec: Object, namespace: str, labels: Mapping[str, str], when: str
+    spec: PodSpec, namespace: str, labels: Mapping[str, str], when: str
 ) -> tuple[SpreadConstraint, ...]:
     """The constraints whose `whenUnsatisfiable` is `when`."""
     return tuple(

@@ -3,10 +3,13 @@
 Source: pkg/scheduler/framework/preemption/executor.go (PreemptPod, prepareCandidateAsync).
 """
 
+from __future__ import annotations
+
 import logging
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
@@ -17,6 +20,10 @@ from lastcall.timeline.kinds import DELETION_DECIDED
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodCondition
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +70,9 @@ class Victims:
         message = f"Preempted by pod {preemptor.uid} on node {node}"
         self._events.event(pod, "Normal", "Preempted", message)
 
-    async def _mark(self, pod: Object, scheduler: str) -> None:
+    async def _mark(self, pod: Pod, scheduler: str) -> None:
         """The condition DisruptionTarget, before the DELETE."""
-        condition: Object = {
+        condition: PodCondition = {
             "type": "DisruptionTarget",
             "observedGeneration": pod["metadata"].get("generation", 0),
             "status": "True",

@@ -9,7 +9,16 @@ from collections.abc import Callable
 
 from lastcall.api.claims import SELECTED_NODE, bound_volume, is_fully_bound
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, annotations_of, copy_object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import (
+    AnyObject,
+    Object,
+    annotations_of,
+    copy_object,
+    name_of,
+    namespace_of,
+    resource_version_of,
+    uid_of,
+)
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.informer import Informer
@@ -45,7 +54,7 @@ class VolumeBinder:
         """By the Pod's uid."""
         self._changed = asyncio.Event()
 
-    async def look(self, pod: Object) -> PodVolumes:
+    async def look(self, pod: AnyObject) -> PodVolumes:
         """What can be said of a Pod's claims now."""
         await self._start()
         claims = self._caches[0]
@@ -66,7 +75,7 @@ class VolumeBinder:
                 found = self._sorted(pod, missing)
         return found
 
-    def _sorted(self, pod: Object, more: dict[Key, Object]) -> PodVolumes:
+    def _sorted(self, pod: AnyObject, more: dict[Key, Object]) -> PodVolumes:
         claims, volumes, classes = self._caches
         free = [each for each in volumes.items() if name_of(each) not in self._assumed_volumes]
         return pod_volumes(

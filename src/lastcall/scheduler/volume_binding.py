@@ -19,7 +19,7 @@ from lastcall.api.claims import (
     not_made_for,
     reaches_node,
 )
-from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, namespace_of
+from lastcall.api.meta import AnyObject, Object, annotations_of, is_terminating, name_of, namespace_of
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.node_info import NodeInfo
 
@@ -48,7 +48,7 @@ class PodVolumes:
     `selected` has the node of a claim that waits for its volume already. `alone` are claims for one Pod only.
     """
 
-    pod: Object
+    pod: AnyObject
     conflict: str = ""
     bound: Sequence[Object | None] = ()
     waiting: Sequence[Object] = ()
@@ -117,7 +117,7 @@ def can_provision(storage_class: Object | None, labels: Mapping[str, str]) -> bo
 
 
 def pod_volumes(
-    pod: Object,
+    pod: AnyObject,
     claim_of: Callable[[Key], Object | None],
     volumes: Iterable[Object],
     classes: Mapping[str, Object],
@@ -151,7 +151,7 @@ def pod_volumes(
     return PodVolumes(pod, "", bound, waiting, alone, known, classes, nodes)
 
 
-def _unusable(pod: Object, use: ClaimUse, claim: Object | None) -> str:
+def _unusable(pod: AnyObject, use: ClaimUse, claim: Object | None) -> str:
     """Why the Pod has to wait for this claim, "" when it need not. (`podHasPVCs`)"""
     if claim is None:
         if use.ephemeral:

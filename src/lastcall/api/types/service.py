@@ -101,10 +101,10 @@ class EndpointSlice(TypedDict, total=False):
 
     addressType: Literal["FQDN", "IPv4", "IPv6"]
     apiVersion: str
-    endpoints: list[Endpoint]
+    endpoints: list[Endpoint] | None
     kind: str
     metadata: ObjectMeta
-    ports: list[EndpointPort]
+    ports: list[EndpointPort] | None
 
 
 class Endpoint(TypedDict, total=False):

@@ -3,13 +3,19 @@
 Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth, doNoScheduleTaintingPass).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.api.meta import Object, copy_object, labels_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE, taints_of
 from lastcall.api.text.times import parse_rfc3339
+
+if TYPE_CHECKING:
+    from lastcall.api.types.scheduling import Taint
 
 MONITOR_PERIOD_SECONDS = 5.0
 MONITOR_GRACE_SECONDS = 50.0
@@ -127,13 +133,17 @@ def has_taint(node: Object, key: str, effect: str = NO_EXECUTE) -> bool:
     return any((taint.get("key"), taint.get("effect")) == (key, effect) for taint in taints_of(node))
 
 
+Effect = Literal["NoExecute", "NoSchedule"]
+
+
 def swapped(
-    taints: Sequence[Object], effect: str, add: Sequence[str], remove: Sequence[str], moment: str
-) -> list[Object]:
+    taints: Sequence[Taint], effect: Effect, add: Sequence[str], remove: Sequence[str], moment: str
+) -> list[Taint]:
     """The taints with `add` and without `remove`, all of one effect; what is there keeps its time."""
     kept = [taint for taint in taints if taint.get("effect") != effect or taint.get("key") not in remove]
     there = [taint.get("key") for taint in kept if taint.get("effect") == effect]
-    return kept + [{"key": key, "effect": effect, "timeAdded": moment} for key in add if key not in there]
+    new: list[Taint] = [{"key": key, "effect": effect, "timeAdded": moment} for key in add if key not in there]
+    return kept + new
 
 
 def zone_of(node: Object) -> str:

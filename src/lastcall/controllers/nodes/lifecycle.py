@@ -21,6 +21,7 @@ from lastcall.controllers.informers import NODE, Informers
 from lastcall.controllers.nodes.health import (
     MONITOR_PERIOD_SECONDS,
     NO_EXECUTE_OF_READY,
+    Effect,
     NodeHealth,
     examine,
     has_taint,
@@ -98,7 +99,7 @@ class NodeLifecycleController:
         if add or remove:
             await self._swap(node, NO_SCHEDULE, add, remove)
 
-    async def _swap(self, node: Object, effect: str, add: Sequence[str], remove: Sequence[str]) -> None:
+    async def _swap(self, node: Object, effect: Effect, add: Sequence[str], remove: Sequence[str]) -> None:
         """One PATCH that may not pass over somebody else's change of the taints (`SwapNodeControllerTaint`)."""
         name = name_of(node)
         for _ in range(TRIES):

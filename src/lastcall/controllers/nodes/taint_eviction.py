@@ -4,8 +4,11 @@ Source: pkg/controller/tainteviction/{taint_eviction,timed_workers}.go. A deleti
 until the Pod is gone or the taints change, so that it is not decided twice.
 """
 
+from __future__ import annotations
+
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
@@ -24,6 +27,9 @@ from lastcall.world import walls
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.scheduling import Taint
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +107,7 @@ class TaintEvictionController:
 
     # -- what it means
 
-    def _process(self, pod: Object, taints: list[Object]) -> None:
+    def _process(self, pod: Object, taints: list[Taint]) -> None:
         """`processPodOnNode`."""
         key = _key(pod)
         tolerations = pod["spec"].get("tolerations") or []

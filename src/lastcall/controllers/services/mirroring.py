@@ -3,15 +3,18 @@
 Source: pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,utils}.go.
 """
 
+from __future__ import annotations
+
 import ipaddress
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.informers import CONTROLLER, Informers
 from lastcall.controllers.services.endpoints.decide import repack
@@ -19,12 +22,18 @@ from lastcall.controllers.services.endpointslice.decide import (
     LABEL_MANAGED_BY,
     LABEL_SERVICE_NAME,
     TRIGGER_TIME,
+    Family,
     Plan,
 )
 from lastcall.controllers.worker import Retry, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.endpoints import EndpointAddress
+    from lastcall.api.types.meta import ObjectMeta
+    from lastcall.api.types.service import Endpoint, EndpointPort, EndpointSlice
 
 COMPONENT = "endpointslice-mirroring-controller"
 EVENT_SOURCE = "endpoint-slice-mirroring-controller"
@@ -42,14 +51,14 @@ def should_mirror(endpoints: Object) -> bool:
     return not skip and LEADER not in (endpoints["metadata"].get("annotations") or {})
 
 
-def mirror(endpoints: Object, existing: Sequence[Object]) -> Plan:
+def mirror(endpoints: Object, existing: Sequence[EndpointSlice]) -> Plan:
     """The writes that make `existing`, the slices owned by `endpoints`, show what those say.
 
     A slice that would go is written over rather than deleted where another would be created. (`recycleSlices`)
     """
     plan = Plan()
     left = list(existing)
-    missing: list[tuple[str, list[Object], list[Object]]] = []
+    missing: list[tuple[Family, list[EndpointPort], list[Endpoint]]] = []
     for family, ports, listed in _desired(endpoints):
         slice_ = next((each for each in left if each["addressType"] == family and _ports(each) == _key(ports)), None)
         if slice_ is None:
@@ -71,15 +80,17 @@ def mirror(endpoints: Object, existing: Sequence[Object]) -> Plan:
     return plan
 
 
-def _desired(endpoints: Object) -> list[tuple[str, list[Object], list[Object]]]:
+def _desired(endpoints: Object) -> list[tuple[Family, list[EndpointPort], list[Endpoint]]]:
     """(family, ports, endpoints) of every slice."""
-    found: list[tuple[str, list[Object], list[Object]]] = []
+    found: list[tuple[Family, list[EndpointPort], list[Endpoint]]] = []
     for subset in repack(endpoints.get("subsets") or ()):
-        ports = [{**port, "name": port.get("name", ""), "protocol": port.get("protocol", "TCP")}
-                 for port in subset.get("ports") or ()]  # fmt: skip
+        ports: list[EndpointPort] = [
+            cast("EndpointPort", {**port, "name": port.get("name", ""), "protocol": port.get("protocol", "TCP")})
+            for port in subset.get("ports") or ()
+        ]
         addresses = [(address, True) for address in subset.get("addresses") or ()]
         addresses += [(address, False) for address in subset.get("notReadyAddresses") or ()]
-        families: dict[str, list[Object]] = {}
+        families: dict[Family, list[Endpoint]] = {}
         for address, ready in addresses[:MAX_ENDPOINTS_PER_SUBSET]:
             family = _family(address.get("ip", ""))
             if family is not None:
@@ -97,28 +108,31 @@ def skipped_addresses(endpoints: Object) -> int:
     return sum(max(0, count - MAX_ENDPOINTS_PER_SUBSET) for count in counts)
 
 
-def _family(address: str) -> str | None:
+def _family(address: str) -> Family | None:
     try:
-        return f"IPv{ipaddress.ip_address(address).version}"
+        return "IPv6" if ipaddress.ip_address(address).version == 6 else "IPv4"
     except ValueError:
         return None
 
 
-def _endpoint(address: Object, ready: bool) -> Object:
-    endpoint: Object = {"addresses": [address["ip"]], "conditions": {"ready": ready}}
-    for key in ("hostname", "targetRef", "nodeName"):
-        if address.get(key):
-            endpoint[key] = address[key]
+def _endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
+    endpoint: Endpoint = {"addresses": [address["ip"]], "conditions": {"ready": ready}}
+    if address.get("hostname"):
+        endpoint["hostname"] = address["hostname"]
+    if address.get("targetRef"):
+        endpoint["targetRef"] = address["targetRef"]
+    if address.get("nodeName"):
+        endpoint["nodeName"] = address["nodeName"]
     return endpoint
 
 
 def _slice(
-    endpoints: Object, family: str, ports: list[Object], listed: list[Object], existing: Object | None
-) -> Object:
+    endpoints: Object, family: Family, ports: list[EndpointPort], listed: list[Endpoint], existing: EndpointSlice | None
+) -> EndpointSlice:
     name = name_of(endpoints)
-    meta: Object = {"generateName": f"{name}-", "namespace": namespace_of(endpoints)}
+    meta: ObjectMeta = {"generateName": f"{name}-", "namespace": namespace_of(endpoints)}
     if existing is not None:
-        meta = {**existing["metadata"]}
+        meta = existing["metadata"].copy()
     meta["labels"] = {**labels_of(endpoints), LABEL_SERVICE_NAME: name, LABEL_MANAGED_BY: MIRRORED_BY}
     annotations = {
         key: value
@@ -148,15 +162,15 @@ def _slice(
     }
 
 
-def _marks(slice_: Object) -> tuple[Any, ...]:
+def _marks(slice_: EndpointSlice) -> tuple[Any, ...]:
     return labels_of(slice_), slice_["metadata"].get("annotations") or {}
 
 
-def _ports(slice_: Object) -> list[Any]:
+def _ports(slice_: EndpointSlice) -> list[Any]:
     return _key(slice_.get("ports") or ())
 
 
-def _key(ports: Sequence[Object]) -> list[Any]:
+def _key(ports: Sequence[EndpointPort]) -> list[Any]:
     return sorted((p.get("name") or "", p.get("protocol") or "TCP", p.get("port") or 0) for p in ports)
 
 
@@ -165,7 +179,7 @@ class EndpointSliceMirroringController:
         self._client = client
         self._events = EventRecorder(client, world, EVENT_SOURCE)
         self._services, self._endpoints = informers.get(SERVICES), informers.get(ENDPOINTS)
-        self._slices = informers.get(ENDPOINTSLICES)
+        self._slices: Informer[EndpointSlice] = informers.get(ENDPOINTSLICES)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         for informer in (self._services, self._endpoints):
             informer.add_handler(self._look_at, lambda _, obj: self._look_at(obj), self._look_at)
@@ -180,7 +194,7 @@ class EndpointSliceMirroringController:
     def _look_at(self, obj: Object) -> None:
         self._worker.queue.add(f"{namespace_of(obj)}/{name_of(obj)}")
 
-    def _slice(self, slice_: Object) -> None:
+    def _slice(self, slice_: EndpointSlice) -> None:
         labels = labels_of(slice_)
         if labels.get(LABEL_MANAGED_BY) == MIRRORED_BY and labels.get(LABEL_SERVICE_NAME):
             self._worker.queue.add(f"{namespace_of(slice_)}/{labels[LABEL_SERVICE_NAME]}")

@@ -46,8 +46,8 @@ class ContainerConfigs:
         self._pleg = pleg
         self._gates = gates
         self._memory_capacity = config.memory_capacity or parse_quantity(config.allocatable.get("memory", "0")).whole
-        self._services = Informer(client, SERVICES, world=world)
-        self.sources = APISources(client, lambda: cast("list[Service]", self._services.items()))
+        self._services: Informer[Service] = Informer(client, SERVICES, world=world)
+        self.sources = APISources(client, self._services.items)
 
     async def run(self) -> None:
         """Until cancelled."""

@@ -4,11 +4,16 @@ Source: pkg/controller/endpoint/endpoints_controller.go. Nothing here reads Endp
 moment after the EndpointSlices, and one write stands for all that happened in it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.api.meta import AnyObject, Object, labels_of, name_of, namespace_of
 from lastcall.api.resources import ENDPOINTS, PODS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.informers import NAMESPACE, SELECTING, Informers, is_managed
@@ -29,6 +34,10 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.service import Service
+
 COMPONENT = "endpoint-controller"
 BATCH_SECONDS = 0.02
 """How long changes of Pods are gathered (--endpoint-updates-batch-period, 0 there)."""
@@ -40,7 +49,8 @@ class EndpointsController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._client = client
         self._events = EventRecorder(client, world, COMPONENT)
-        self._pods, self._services = informers.get(PODS), informers.get(SERVICES)
+        self._pods: Informer[Pod] = informers.get(PODS)
+        self._services: Informer[Service] = informers.get(SERVICES)
         self._endpoints = informers.get(ENDPOINTS)
         self._triggers = TriggerTimeTracker()
         self._worker = Worker(
@@ -57,19 +67,19 @@ class EndpointsController:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             await self._worker.run([self._services, self._pods, self._endpoints])
 
-    def _look_at(self, obj: Object) -> None:
+    def _look_at(self, obj: AnyObject) -> None:
         """At a Service, or at Endpoints: those that are there at the start may have lost their Service meanwhile."""
         self._worker.queue.add(_key(obj))
 
-    def _service_deleted(self, service: Object) -> None:
+    def _service_deleted(self, service: Service) -> None:
         self._deleted[_key(service)] = None
         self._worker.queue.add(_key(service))
 
-    def _pod(self, pod: Object) -> None:
+    def _pod(self, pod: Pod) -> None:
         for service in self._services_of(pod):
             self._worker.queue.add_after(_key(service), BATCH_SECONDS)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         if not self._services.has_any(SELECTING, namespace_of(new)):
             return
         changed, moved = pod_endpoints_changed(old, new), pod_membership_changed(old, new)
@@ -78,7 +88,7 @@ class EndpointsController:
         if moved:
             self._pod(old)
 
-    def _services_of(self, pod: Object) -> list[Object]:
+    def _services_of(self, pod: Pod) -> list[Service]:
         labels = labels_of(pod)
         return [
             service
@@ -108,7 +118,7 @@ class EndpointsController:
             return
         await self._write(service, new, current)
 
-    async def _write(self, service: Object, new: Object, current: Object | None) -> None:
+    async def _write(self, service: Service, new: Object, current: Object | None) -> None:
         namespace = namespace_of(service)
         try:
             if current is None:
@@ -138,5 +148,5 @@ class EndpointsController:
                 raise
 
 
-def _key(obj: Object) -> str:
+def _key(obj: AnyObject) -> str:
     return f"{namespace_of(obj)}/{name_of(obj)}"

@@ -3,8 +3,10 @@
 Source: pkg/controller/endpoint/endpoints_controller.go, staging/src/k8s.io/endpointslice/util, pkg/api/v1/endpoints.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import ENDPOINTS
@@ -16,6 +18,10 @@ from lastcall.controllers.services.endpointslice.decide import (
     pod_ready,
 )
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.service import EndpointPort, Service
+
 MAX_CAPACITY = 1000
 """How many addresses Endpoints may list; the rest is cut off."""
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
@@ -26,7 +32,7 @@ MANAGED_BY = "endpoint-controller"
 Subset = Object
 
 
-def desired_endpoints(service: Object, pods: Iterable[Object], current: Object | None, trigger_time: str) -> Object:
+def desired_endpoints(service: Service, pods: Iterable[Pod], current: Object | None, trigger_time: str) -> Object:
     """The Endpoints to write; `current` (None when there are none) is not changed. `trigger_time` "" clears it."""
     subsets, truncated = truncate(desired_subsets(service, pods))
     meta: Object = {"name": name_of(service), "namespace": namespace_of(service)}
@@ -60,7 +66,7 @@ def _over_capacity(endpoints: Object) -> str:
     return str((endpoints["metadata"].get("annotations") or {}).get(OVER_CAPACITY) or "")
 
 
-def desired_labels(service: Object) -> dict[str, str]:
+def desired_labels(service: Service) -> dict[str, str]:
     """The Service's labels, who manages the object, and whether the Service is headless."""
     labels = {key: value for key, value in labels_of(service).items() if key != LABEL_HEADLESS}
     if is_headless(service):
@@ -68,11 +74,11 @@ def desired_labels(service: Object) -> dict[str, str]:
     return {**labels, LABEL_MANAGED_BY: MANAGED_BY}
 
 
-def is_headless(service: Object) -> bool:
+def is_headless(service: Service) -> bool:
     return service["spec"].get("clusterIP") in (None, "", "None")
 
 
-def desired_subsets(service: Object, pods: Iterable[Object]) -> list[Subset]:
+def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[Subset]:
     """One subset for each set of ports, addresses by readiness."""
     found: list[Subset] = []
     publish = bool(service["spec"].get("publishNotReadyAddresses"))
@@ -90,14 +96,14 @@ def desired_subsets(service: Object, pods: Iterable[Object]) -> list[Subset]:
     return repack(found)
 
 
-def is_listed(pod: Object, publish_not_ready: bool) -> bool:
+def is_listed(pod: Pod, publish_not_ready: bool) -> bool:
     """Not ended and with an address; a terminating Pod only where addresses that are not ready are published."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or not pod_ips(pod):
         return False
     return publish_not_ready or not is_terminating(pod)
 
 
-def address_of(service: Object, pod: Object) -> Object | None:
+def address_of(service: Service, pod: Pod) -> Object | None:
     """The Pod's address in the Service's first family; None when it has none there."""
     families = service["spec"].get("ipFamilies") or []
     wants_6 = families[0] == "IPv6" if families else ":" in (service["spec"].get("clusterIP") or "")
@@ -114,7 +120,7 @@ def address_of(service: Object, pod: Object) -> Object | None:
     return {**result, "targetRef": reference}
 
 
-def _port(port: Object) -> Object:
+def _port(port: EndpointPort) -> Object:
     """As Endpoints write a port: a name only where there is one."""
     return {key: value for key, value in port.items() if value or key != "name"}
 

@@ -6,11 +6,22 @@ the informer to catch up (the original fails the sync and retries), and the slic
 deleted here, as the garbage collector would by their ownerReference.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import (
+    AnyObject,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    resource_version_of,
+    uid_of,
+)
 from lastcall.api.resources import ENDPOINTSLICES
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.events import EventRecorder, tell_of_fault
@@ -40,6 +51,11 @@ from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.service import Endpoint, EndpointSlice, Service
+
 EVENT_SOURCE = "endpoint-slice-controller"
 WORKERS = 5
 MAX_RETRIES = 15
@@ -56,7 +72,7 @@ EndpointId = tuple[str, str]
 """(Pod uid, address)."""
 
 
-def index_by_service(slice_: Object) -> tuple[str, ...]:
+def index_by_service(slice_: EndpointSlice) -> tuple[str, ...]:
     """`namespace/service` of the slices this controller manages."""
     labels = labels_of(slice_)
     if labels.get(LABEL_MANAGED_BY) != MANAGED_BY or not labels.get(LABEL_SERVICE_NAME):
@@ -69,7 +85,7 @@ class _Assumed:
     """A slice as the server stored our write (None: we deleted it), and when (seconds, monotonic)."""
 
     uid: str
-    slice: Object | None
+    slice: EndpointSlice | None
     at: float
 
 
@@ -82,10 +98,10 @@ class EndpointSliceController:
         world: World,
         client: Client,
         recorder: Recorder,
-        pods: Informer,
-        services: Informer,
-        slices: Informer,
-        nodes: Informer,
+        pods: Informer[Pod],
+        services: Informer[Service],
+        slices: Informer[EndpointSlice],
+        nodes: Informer[Node],
         batch_period: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`batch_period` (seconds, asked for each change of a Pod) is --endpoint-updates-batch-period."""
@@ -124,7 +140,7 @@ class EndpointSliceController:
 
     # What happened -> which Services to look at
 
-    def _services_of(self, pod: Object) -> list[str]:
+    def _services_of(self, pod: Pod) -> list[str]:
         labels = labels_of(pod)
         return [
             _key(service)
@@ -132,11 +148,11 @@ class EndpointSliceController:
             if selector_matches(service["spec"].get("selector"), labels)
         ]
 
-    def _pod_added(self, pod: Object) -> None:
+    def _pod_added(self, pod: Pod) -> None:
         for key in self._services_of(pod):
             self._queue.add_after(key, self._batch_period())
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         if not self._services.has_any(SELECTING, namespace_of(new)):
             return
         changed = pod_endpoints_changed(old, new)
@@ -149,17 +165,17 @@ class EndpointSliceController:
             if changed or (key in before) != (key in after):
                 self._queue.add_after(key, self._batch_period())
 
-    def _pod_deleted(self, pod: Object) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         for key in self._services_of(pod):
             self._gone_versions.setdefault(key, {})[uid_of(pod)] = resource_version_of(pod)
             self._queue.add_after(key, self._batch_period())
 
-    def _node_added(self, node: Object) -> None:
+    def _node_added(self, node: Node) -> None:
         waiting, self._missing_nodes = self._missing_nodes, {}
         for key in waiting:
             self._queue.add(key)
 
-    def _slice_changed(self, slice_: Object) -> None:
+    def _slice_changed(self, slice_: EndpointSlice) -> None:
         for key in index_by_service(slice_):
             assumed = self._assumed.get(key, {}).get(name_of(slice_))
             if assumed is not None and (assumed.slice is None or not _is_newer(slice_, assumed.slice)):
@@ -221,7 +237,7 @@ class EndpointSliceController:
             self._missing_nodes[key] = None
             self._tell_of_missing_nodes(service, plan.missing_nodes)
 
-    def _tell_of_missing_nodes(self, service: Object, pods: list[str]) -> None:
+    def _tell_of_missing_nodes(self, service: Service, pods: list[str]) -> None:
         """The Node may come late, or be gone for good. Raises Retry."""
         where = f"{namespace_of(service)}/{name_of(service)}"
         errors = []
@@ -240,19 +256,19 @@ class EndpointSliceController:
         if left:
             self._gone_versions[key] = left
 
-    async def _perform(self, key: str, plan: Plan, existing: list[Object], gone: dict[str, str]) -> None:
+    async def _perform(self, key: str, plan: Plan, existing: list[EndpointSlice], gone: dict[str, str]) -> None:
         if not (plan.creates or plan.updates or plan.deletes):
             return
         namespace, service_name = key.split("/", 1)
         versions = self._versions(namespace, plan, existing, gone)
         before = {uid_of(slice_): _endpoints(slice_) for slice_ in existing}
         touched = {uid_of(slice_) for slice_ in (*plan.updates, *plan.deletes)}
-        after: dict[EndpointId, Object] = {}
+        after: dict[EndpointId, Endpoint] = {}
         for slice_ in (*plan.creates, *plan.updates, *(s for s in existing if uid_of(s) not in touched)):
             after.update(_endpoints(slice_))
         for slice_ in plan.creates:
             try:
-                stored = await self._client.create(ENDPOINTSLICES, slice_, namespace)
+                stored = cast("EndpointSlice", await self._client.create(ENDPOINTSLICES, slice_, namespace))
             except StatusError as error:
                 if namespace_is_terminating(error):
                     return
@@ -261,7 +277,7 @@ class EndpointSliceController:
             self._record(service_name, stored, {}, after, versions)
         for slice_ in plan.updates:
             try:
-                stored = await self._client.update(ENDPOINTSLICES, slice_, namespace)
+                stored = cast("EndpointSlice", await self._client.update(ENDPOINTSLICES, slice_, namespace))
             except StatusError:
                 # Somebody else has been there: our picture of this slice is worth nothing any more.
                 self._assumed.get(key, {}).pop(name_of(slice_), None)
@@ -277,7 +293,9 @@ class EndpointSliceController:
             self._assume(key, name_of(slice_), uid_of(slice_), None)
             self._record(service_name, {**slice_, "endpoints": None}, before.get(uid_of(slice_), {}), after, versions)
 
-    def _versions(self, namespace: str, plan: Plan, existing: list[Object], gone: dict[str, str]) -> dict[str, str]:
+    def _versions(
+        self, namespace: str, plan: Plan, existing: list[EndpointSlice], gone: dict[str, str]
+    ) -> dict[str, str]:
         """By Pod uid, the version each Pod has that this plan reacts to; taken before the writes let others in."""
         versions: dict[str, str] = {}
         for slice_ in (*existing, *plan.creates, *plan.updates):
@@ -291,9 +309,9 @@ class EndpointSliceController:
     def _record(
         self,
         service: str,
-        stored: Object,
-        before: dict[EndpointId, Object],
-        after: dict[EndpointId, Object],
+        stored: EndpointSlice,
+        before: dict[EndpointId, Endpoint],
+        after: dict[EndpointId, Endpoint],
         versions: dict[str, str],
     ) -> None:
         """One record for each endpoint that this write changed or removed."""
@@ -318,10 +336,10 @@ class EndpointSliceController:
 
     # Our own writes, until the cache has them
 
-    def _assume(self, key: str, name: str, uid: str, stored: Object | None) -> None:
+    def _assume(self, key: str, name: str, uid: str, stored: EndpointSlice | None) -> None:
         self._assumed.setdefault(key, {})[name] = _Assumed(uid, stored, monotonic(self._world.clock))
 
-    def _existing(self, key: str) -> list[Object]:
+    def _existing(self, key: str) -> list[EndpointSlice]:
         """The managed slices of a Service: the cache, overlaid with what we wrote and it does not show yet."""
         horizon = monotonic(self._world.clock) - ASSUMED_SECONDS
         cached = {name_of(slice_): slice_ for slice_ in self._slices.by_index("service", key)}
@@ -342,24 +360,24 @@ class EndpointSliceController:
         return list(cached.values())
 
 
-def _key(obj: Object) -> str:
+def _key(obj: AnyObject) -> str:
     return f"{namespace_of(obj)}/{name_of(obj)}"
 
 
-def _endpoints(slice_: Object) -> dict[EndpointId, Object]:
-    found: dict[EndpointId, Object] = {}
+def _endpoints(slice_: EndpointSlice) -> dict[EndpointId, Endpoint]:
+    found: dict[EndpointId, Endpoint] = {}
     for endpoint in slice_.get("endpoints") or ():
         uid = (endpoint.get("targetRef") or {}).get("uid", "")
         found[(uid, endpoint["addresses"][0])] = endpoint
     return found
 
 
-def _is_of_service(slice_: Object, service: str) -> bool:
+def _is_of_service(slice_: EndpointSlice, service: str) -> bool:
     references = slice_["metadata"].get("ownerReferences") or ()
     return any(r.get("controller") and r.get("kind") == "Service" and r.get("name") == service for r in references)
 
 
-def _is_newer(one: Object, other: Object) -> bool:
+def _is_newer(one: AnyObject, other: AnyObject) -> bool:
     try:
         return int(resource_version_of(one)) > int(resource_version_of(other))
     except ValueError:

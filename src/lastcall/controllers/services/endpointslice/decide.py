@@ -5,12 +5,19 @@ churn small: slices are changed in place, new endpoints fill slices that are wri
 has room, then a new one; nothing is ever rebalanced.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import ENDPOINTSLICES
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.service import Endpoint, EndpointHints, EndpointPort, EndpointSlice, Service, ServicePort
 
 MAX_ENDPOINTS_PER_SLICE = 100
 MANAGED_BY = "endpointslice-controller.k8s.io"
@@ -24,22 +31,22 @@ TOPOLOGY_MODE = ("service.kubernetes.io/topology-aware-hints", "service.kubernet
 PREFERRING = ("PreferClose", "PreferSameZone", "PreferSameNode")
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 
-GetNode = Callable[[str], Object | None]
+GetNode = Callable[[str], "Node | None"]
 PortKey = tuple[tuple[str, str, int, str], ...]
 EndpointKey = tuple[tuple[str, ...], str, str, str]
-Endpoints = dict[EndpointKey, Object]
+Endpoints = dict[EndpointKey, "Endpoint"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Described:
     """A Pod as an endpoint, and what it was made of."""
 
-    pod: Object
-    service: Object
-    node: Object | None
-    ports: list[Object]
+    pod: Pod
+    service: Service
+    node: Node | None
+    ports: list[EndpointPort]
     port_key: PortKey
-    endpoint: Object
+    endpoint: Endpoint
     key: EndpointKey
 
 
@@ -51,16 +58,16 @@ Memo = dict[tuple[str, str], _Described]
 class Plan:
     """The writes of one sync, in the order to do them. `missing_nodes`: Pods left out since nobody knows their Node."""
 
-    creates: list[Object] = field(default_factory=list)
-    updates: list[Object] = field(default_factory=list)
-    deletes: list[Object] = field(default_factory=list)
+    creates: list[EndpointSlice] = field(default_factory=list)
+    updates: list[EndpointSlice] = field(default_factory=list)
+    deletes: list[EndpointSlice] = field(default_factory=list)
     missing_nodes: list[str] = field(default_factory=list)
 
 
 def reconcile(
-    service: Object,
-    pods: Sequence[Object],
-    existing: Sequence[Object],
+    service: Service,
+    pods: Sequence[Pod],
+    existing: Sequence[EndpointSlice],
     get_node: GetNode,
     trigger_time: str = "",
     memo: Memo | None = None,
@@ -94,21 +101,24 @@ def reconcile(
     return plan
 
 
-def address_types(service: Object) -> tuple[str, ...]:
+Family = Literal["IPv4", "IPv6"]
+
+
+def address_types(service: Service) -> tuple[Family, ...]:
     """`IPv4`, `IPv6` or both, by spec.ipFamilies, else by the form of the cluster IP, else IPv4."""
     spec = service.get("spec", {})
-    families: list[str] = spec.get("ipFamilies") or []
+    families = [family for family in spec.get("ipFamilies") or () if family != ""]
     if families:
         return tuple(dict.fromkeys(families))
     return ("IPv6",) if ":" in (spec.get("clusterIP") or "") else ("IPv4",)
 
 
-def pod_ready(pod: Object) -> bool:
+def pod_ready(pod: Pod) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def pod_ips(pod: Object) -> list[str]:
+def pod_ips(pod: Pod) -> list[str]:
     status = pod.get("status", {})
     ips = [entry.get("ip", "") for entry in status.get("podIPs") or ()]
     if not ips and status.get("podIP"):
@@ -116,7 +126,7 @@ def pod_ips(pod: Object) -> list[str]:
     return [ip for ip in ips if ip]
 
 
-def should_be_in_endpoints(pod: Object) -> bool:
+def should_be_in_endpoints(pod: Pod) -> bool:
     """Not ended and with an address; a terminating Pod stays until its terminal phase.
 
     Source: endpointslice/util/controller_utils.go:ShouldPodBeInEndpoints.
@@ -124,7 +134,7 @@ def should_be_in_endpoints(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") and bool(pod_ips(pod))
 
 
-def endpoint_of(service: Object, pod: Object, node: Object | None, family: str) -> Object | None:
+def endpoint_of(service: Service, pod: Pod, node: Node | None, family: Family) -> Endpoint | None:
     """The endpoint of one Pod in one address family, None when it has no address there.
 
     `ready` says "take new traffic", `serving` the readiness alone, `terminating` the deletionTimestamp alone.
@@ -136,7 +146,7 @@ def endpoint_of(service: Object, pod: Object, node: Object | None, family: str) 
     serving = pod_ready(pod)
     terminating = is_terminating(pod)
     publish = bool(service["spec"].get("publishNotReadyAddresses"))
-    endpoint: Object = {
+    endpoint: Endpoint = {
         "addresses": addresses[:1],
         "conditions": {
             "ready": publish or (serving and not terminating),
@@ -161,24 +171,24 @@ def endpoint_of(service: Object, pod: Object, node: Object | None, family: str) 
     return endpoint
 
 
-def endpoint_ports(service: Object, pod: Object) -> list[Object]:
+def endpoint_ports(service: Service, pod: Pod) -> list[EndpointPort]:
     """The Service's ports as this Pod has them; a named port the Pod lacks is left out.
 
     Source: endpointslice/utils.go:getEndpointPorts and pkg/controller/…/podutil.FindPort.
     """
-    ports: list[Object] = []
+    ports: list[EndpointPort] = []
     for port in service["spec"].get("ports") or ():
         number = _find_port(pod, port)
         if number is None:
             continue
-        entry: Object = {"name": port.get("name", ""), "protocol": port.get("protocol", "TCP"), "port": number}
+        entry: EndpointPort = {"name": port.get("name", ""), "protocol": port.get("protocol", "TCP"), "port": number}
         if port.get("appProtocol"):
             entry["appProtocol"] = port["appProtocol"]
         ports.append(entry)
     return ports
 
 
-def desired_labels(service: Object) -> dict[str, str]:
+def desired_labels(service: Service) -> dict[str, str]:
     """The Service's labels, less the reserved ones, plus those that mark the slice as ours."""
     labels = {key: value for key, value in labels_of(service).items() if key not in RESERVED_LABELS}
     labels[LABEL_MANAGED_BY] = MANAGED_BY
@@ -188,17 +198,17 @@ def desired_labels(service: Object) -> dict[str, str]:
     return labels
 
 
-def owned_by(slice_: Object, service: Object) -> bool:
+def owned_by(slice_: EndpointSlice, service: Service) -> bool:
     """Controlled by exactly this Service, not by an earlier one of its name."""
     references = slice_["metadata"].get("ownerReferences") or ()
     return any(reference.get("controller") and reference.get("uid") == uid_of(service) for reference in references)
 
 
 def _desired_endpoints(
-    service: Object, pods: Sequence[Object], family: str, get_node: GetNode, old_memo: Memo, new_memo: Memo
-) -> tuple[dict[PortKey, tuple[list[Object], Endpoints]], list[str]]:
+    service: Service, pods: Sequence[Pod], family: Family, get_node: GetNode, old_memo: Memo, new_memo: Memo
+) -> tuple[dict[PortKey, tuple[list[EndpointPort], Endpoints]], list[str]]:
     """By set of ports: the ports and the endpoints that should be listed; and the Pods whose Node is not known."""
-    desired: dict[PortKey, tuple[list[Object], Endpoints]] = {}
+    desired: dict[PortKey, tuple[list[EndpointPort], Endpoints]] = {}
     missing: list[str] = []
     publish = bool(service["spec"].get("publishNotReadyAddresses"))
     for pod in pods:
@@ -224,13 +234,13 @@ def _desired_endpoints(
 
 
 def _reconcile_family(
-    service: Object,
-    desired: dict[PortKey, tuple[list[Object], Endpoints]],
-    existing: Sequence[Object],
-    family: str,
+    service: Service,
+    desired: dict[PortKey, tuple[list[EndpointPort], Endpoints]],
+    existing: Sequence[EndpointSlice],
+    family: Family,
 ) -> Plan:
     plan = Plan()
-    groups: dict[PortKey, list[Object]] = {}
+    groups: dict[PortKey, list[EndpointSlice]] = {}
     for slice_ in existing:
         if owned_by(slice_, service):
             groups.setdefault(_port_key(slice_.get("ports") or ()), []).append(slice_)
@@ -250,21 +260,21 @@ def _reconcile_family(
 
 
 def _pack(
-    service: Object,
-    existing: Sequence[Object],
+    service: Service,
+    existing: Sequence[EndpointSlice],
     desired: Endpoints,
-    ports: list[Object],
-    family: str,
+    ports: list[EndpointPort],
+    family: Family,
 ) -> Plan:
     """Slices of one set of ports. Source: endpointslice/reconciler.go:reconcileByPortMapping."""
     plan = Plan()
     left = dict(desired)
     labels = desired_labels(service)
-    unchanged: list[Object] = []
+    unchanged: list[EndpointSlice] = []
     for slice_ in existing:
-        kept: list[Object] = []
+        kept: list[Endpoint] = []
         changed = False
-        old: list[Object] = slice_.get("endpoints") or []
+        old: list[Endpoint] = slice_.get("endpoints") or []
         for endpoint in old:
             wanted = left.pop(_endpoint_key(endpoint), None)
             if wanted is not None:
@@ -277,9 +287,10 @@ def _pack(
         else:
             unchanged.append(slice_)
     rest = list(left.values())
-    for slice_ in sorted(plan.updates, key=lambda s: -len(s["endpoints"])):
-        room = MAX_ENDPOINTS_PER_SLICE - len(slice_["endpoints"])
-        slice_["endpoints"] += rest[:room]
+    for slice_ in sorted(plan.updates, key=lambda s: -len(s["endpoints"] or ())):
+        has = slice_["endpoints"] or []
+        room = MAX_ENDPOINTS_PER_SLICE - len(has)
+        slice_["endpoints"] = [*has, *rest[:room]]
         rest = rest[room:]
     while rest:
         target = _slice_to_fill(unchanged, len(rest)) if len(rest) < MAX_ENDPOINTS_PER_SLICE else None
@@ -295,13 +306,13 @@ def _pack(
     return plan
 
 
-def _slice_to_fill(slices: Sequence[Object], count: int) -> Object | None:
+def _slice_to_fill(slices: Sequence[EndpointSlice], count: int) -> EndpointSlice | None:
     """The slice that `count` more endpoints fill best without overflowing."""
     fitting = [s for s in slices if len(s.get("endpoints") or ()) + count <= MAX_ENDPOINTS_PER_SLICE]
     return max(fitting, key=lambda s: len(s.get("endpoints") or ()), default=None)
 
 
-def _keep_placeholder(plan: Plan, service: Object, existing: Sequence[Object], family: str) -> None:
+def _keep_placeholder(plan: Plan, service: Service, existing: Sequence[EndpointSlice], family: Family) -> None:
     """A managed Service always has a slice: an empty one when there is nothing to say."""
     if plan.creates or len(plan.deletes) != len(existing):
         return
@@ -314,9 +325,9 @@ def _keep_placeholder(plan: Plan, service: Object, existing: Sequence[Object], f
     plan.creates.append(new_slice(service, family, [], []))
 
 
-def _turn_creates_into_updates(plan: Plan, service: Object) -> None:
+def _turn_creates_into_updates(plan: Plan, service: Service) -> None:
     """Write over a slice that would go rather than delete one and create another (reconciler.go:finalize)."""
-    deletes: list[Object] = []
+    deletes: list[EndpointSlice] = []
     for slice_ in plan.deletes:
         if plan.creates and owned_by(slice_, service):
             create = plan.creates.pop()
@@ -327,7 +338,7 @@ def _turn_creates_into_updates(plan: Plan, service: Object) -> None:
     plan.deletes = deletes
 
 
-def new_slice(service: Object, family: str, ports: list[Object], endpoints: list[Object]) -> Object:
+def new_slice(service: Service, family: Family, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
     """A slice to create. Empty lists are null, as the real API server stores them."""
     return {
         "kind": ENDPOINTSLICES.kind,
@@ -353,10 +364,10 @@ def new_slice(service: Object, family: str, ports: list[Object], endpoints: list
     }
 
 
-def wanted_hints(service: Object, endpoint: Object) -> Object | None:
+def wanted_hints(service: Service, endpoint: Endpoint) -> EndpointHints | None:
     """Who should use a ready endpoint, by `trafficDistribution`; None for everybody. (trafficdist.go)"""
     wish = service["spec"].get("trafficDistribution")
-    hints: Object = {}
+    hints: EndpointHints = {}
     if wish in PREFERRING and endpoint.get("zone"):
         hints["forZones"] = [{"name": endpoint["zone"]}]
     if wish == "PreferSameNode" and endpoint.get("nodeName"):
@@ -364,23 +375,27 @@ def wanted_hints(service: Object, endpoint: Object) -> Object | None:
     return hints or None
 
 
-def _give_hints(service: Object, existing: Sequence[Object], plan: Plan) -> None:
+def _give_hints(service: Service, existing: Sequence[EndpointSlice], plan: Plan) -> None:
     """Every slice that is written gets its hints, and one that has wrong ones is written. (`ReconcileHints`)"""
     annotations = service["metadata"].get("annotations") or {}
     prefers = service["spec"].get("trafficDistribution") in PREFERRING and not any(
         annotations.get(key) in ("Auto", "auto") for key in TOPOLOGY_MODE
     )
 
-    def hinted(endpoint: Object) -> Object:
+    def hinted(endpoint: Endpoint) -> Endpoint:
         hints = wanted_hints(service, endpoint) if prefers and endpoint["conditions"].get("ready") else None
         if hints == endpoint.get("hints"):
             return endpoint
-        rest = {key: value for key, value in endpoint.items() if key != "hints"}
-        return {**rest, "hints": hints} if hints else rest
+        new = endpoint.copy()
+        if hints:
+            new["hints"] = hints
+        else:
+            new.pop("hints", None)
+        return new
 
     for slice_ in (*plan.creates, *plan.updates):
-        if slice_.get("endpoints"):
-            slice_["endpoints"] = [hinted(endpoint) for endpoint in slice_["endpoints"]]
+        if endpoints := slice_.get("endpoints"):
+            slice_["endpoints"] = [hinted(endpoint) for endpoint in endpoints]
     touched = {uid_of(slice_) for slice_ in (*plan.updates, *plan.deletes)}
     for slice_ in existing:
         old = slice_.get("endpoints") or ()
@@ -390,11 +405,11 @@ def _give_hints(service: Object, existing: Sequence[Object], plan: Plan) -> None
                 plan.updates.append({**_with_labels(slice_, labels_of(slice_)), "endpoints": new})
 
 
-def _with_labels(slice_: Object, labels: dict[str, str]) -> Object:
+def _with_labels(slice_: EndpointSlice, labels: dict[str, str]) -> EndpointSlice:
     return {**slice_, "metadata": {**slice_["metadata"], "labels": labels}}
 
 
-def _set_trigger_time(slice_: Object, trigger_time: str) -> None:
+def _set_trigger_time(slice_: EndpointSlice, trigger_time: str) -> None:
     """`slice_` is ours (a fresh dict with a fresh metadata); its annotations may still be the cache's."""
     annotations = {k: v for k, v in (slice_["metadata"].get("annotations") or {}).items() if k != TRIGGER_TIME}
     if trigger_time:
@@ -405,7 +420,7 @@ def _set_trigger_time(slice_: Object, trigger_time: str) -> None:
         slice_["metadata"].pop("annotations", None)
 
 
-def _find_port(pod: Object, port: Object) -> int | None:
+def _find_port(pod: Pod, port: ServicePort) -> int | None:
     target = port.get("targetPort") or port.get("port")
     if isinstance(target, int):
         return target
@@ -418,7 +433,7 @@ def _find_port(pod: Object, port: Object) -> int | None:
     return None
 
 
-def _port_key(ports: Sequence[Object]) -> PortKey:
+def _port_key(ports: Sequence[EndpointPort]) -> PortKey:
     return tuple(
         sorted(
             (p.get("name") or "", p.get("protocol") or "TCP", p.get("port") or 0, p.get("appProtocol") or "")
@@ -427,7 +442,7 @@ def _port_key(ports: Sequence[Object]) -> PortKey:
     )
 
 
-def _endpoint_key(endpoint: Object) -> EndpointKey:
+def _endpoint_key(endpoint: Endpoint) -> EndpointKey:
     """What makes two endpoints the same one: address, hostname and Pod name; all else may change in place."""
     reference = endpoint.get("targetRef") or {}
     addresses = endpoint.get("addresses") or ()
@@ -439,7 +454,7 @@ def _endpoint_key(endpoint: Object) -> EndpointKey:
     )
 
 
-def _same_endpoint(one: Object, other: Object) -> bool:
+def _same_endpoint(one: Endpoint, other: Endpoint) -> bool:
     """Equal beyond what `_endpoint_key` compares (endpointslice/util: EndpointsEqualBeyondHash)."""
     return (
         (one.get("conditions") or {}) == (other.get("conditions") or {})

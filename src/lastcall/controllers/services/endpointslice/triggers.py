@@ -4,13 +4,20 @@ Source: staging/src/k8s.io/endpointslice util/controller_utils.go:podEndpointsCh
 GetServicesToUpdateOnPodChange and trigger_time_tracker.go.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
 
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import is_terminating, labels_of, name_of
 from lastcall.controllers.services.endpointslice.decide import pod_ips, pod_ready
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.service import Service
 
-def pod_endpoints_changed(old: Object, new: Object) -> bool:
+
+def pod_endpoints_changed(old: Pod, new: Pod) -> bool:
     """True when the write from `old` to `new` can change an endpoint.
 
     A phase alone does not: a Pod that ends by itself stays in its slices until something else happens. Every write to
@@ -21,10 +28,10 @@ def pod_endpoints_changed(old: Object, new: Object) -> bool:
     return pod_ready(old) != pod_ready(new) or pod_ips(old) != pod_ips(new)
 
 
-def pod_membership_changed(old: Object, new: Object) -> bool:
+def pod_membership_changed(old: Pod, new: Pod) -> bool:
     """True when the Pod may have come to other Services: labels, hostname or subdomain differ."""
 
-    def domain(pod: Object) -> tuple[str, str]:
+    def domain(pod: Pod) -> tuple[str, str]:
         spec = pod.get("spec", {})
         return spec.get("hostname") or "", spec.get("subdomain") or ""
 
@@ -42,7 +49,7 @@ class TriggerTimeTracker:
     def __init__(self) -> None:
         self._services: dict[str, tuple[str, dict[str, str]]] = {}
 
-    def compute(self, key: str, service: Object, pods: Sequence[Object]) -> str:
+    def compute(self, key: str, service: Service, pods: Sequence[Pod]) -> str:
         """The earliest change not yet answered, RFC 3339; "" when there is none. `key` names the Service.
 
         RFC 3339 texts in UTC with whole seconds compare like the times they stand for.
@@ -69,7 +76,7 @@ class TriggerTimeTracker:
         self._services.pop(key, None)
 
 
-def _ready_transition(pod: Object) -> str:
+def _ready_transition(pod: Pod) -> str:
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition.get("type") == "Ready":
             return condition.get("lastTransitionTime") or ""
