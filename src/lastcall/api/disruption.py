@@ -7,14 +7,16 @@ Sources: pkg/controller/disruption (getExpectedPodCount), component-helpers apps
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject
 from lastcall.api.selectors import NOTHING, LabelSelector, selector_of_expressions
 from lastcall.api.text.numbers import scaled
 
 if TYPE_CHECKING:
+    from lastcall.api.types.meta import Condition
     from lastcall.api.types.pod_status import PodCondition
+    from lastcall.api.types.policy import PodDisruptionBudgetStatus
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 SUFFICIENT_PODS = "SufficientPods"
@@ -25,7 +27,7 @@ DISRUPTION_TARGET = "DisruptionTarget"
 """The condition of a Pod that is about to be ended by a disruption; its reason says by which."""
 
 
-def budget_selector(budget: Object) -> LabelSelector:
+def budget_selector(budget: AnyObject) -> LabelSelector:
     """Which Pods a budget protects: all for `{}`, none without a selector or with one that cannot be read."""
     try:
         return selector_of_expressions((budget.get("spec") or {}).get("selector"))
@@ -41,7 +43,7 @@ class Expected:
     healthy: int
 
 
-def expected_pods(budget: Object, selected: int, scale: int) -> Expected:
+def expected_pods(budget: AnyObject, selected: int, scale: int) -> Expected:
     """`selected` Pods are there, their owners ask for `scale`. Percentages are rounded up. (`getExpectedPodCount`)"""
     spec = budget.get("spec") or {}
     unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
@@ -59,22 +61,22 @@ def disruption_target(reason: str, message: str) -> PodCondition:
     return {"type": DISRUPTION_TARGET, "status": "True", "lastProbeTime": None, "reason": reason, "message": message}
 
 
-def set_status_condition(status: Object, condition: Object, now: str) -> None:
+def set_status_condition(status: PodDisruptionBudgetStatus, condition: Condition, now: str) -> None:
     """Put a `metav1.Condition` into `status.conditions`, in place. `now` (RFC 3339) counts when its status moved."""
-    conditions = cast("list[Object]", status.setdefault("conditions", []))
+    conditions = status.setdefault("conditions", [])
     old = next((each for each in conditions if each.get("type") == condition.get("type")), None)
     if old is None:
         conditions.append({**condition, "lastTransitionTime": now})
         return
     moved = old.get("status") != condition.get("status")
-    new = {**condition, "lastTransitionTime": now if moved else old.get("lastTransitionTime")}
+    new: Condition = {**condition, "lastTransitionTime": now if moved else old.get("lastTransitionTime")}
     conditions[conditions.index(old)] = new
 
 
-def update_disruption_allowed_condition(status: Object, now: str) -> None:
+def update_disruption_allowed_condition(status: PodDisruptionBudgetStatus, now: str) -> None:
     """Make the condition say what `status.disruptionsAllowed` says (changes `status`)."""
     allowed = status["disruptionsAllowed"] > 0
-    condition: Object = {
+    condition: Condition = {
         "type": DISRUPTION_ALLOWED,
         "status": "True" if allowed else "False",
         "reason": SUFFICIENT_PODS if allowed else INSUFFICIENT_PODS,

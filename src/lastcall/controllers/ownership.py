@@ -3,17 +3,23 @@
 Sources: apimachinery pkg/apis/meta/v1/controller_ref.go, pkg/controller/controller_ref_manager.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import AnyObject, Object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import Resource
 from lastcall.api.selectors import LabelSelector
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 
+if TYPE_CHECKING:
+    from lastcall.api.types.meta import OwnerReference
 
-def controller_reference(owner: Object, resource: Resource) -> Object:
+
+def controller_reference(owner: AnyObject, resource: Resource) -> Object:
     """The ownerReference of an object that `owner` manages. (`metav1.NewControllerRef`)"""
     return {
         "apiVersion": resource.api_version,
@@ -25,18 +31,18 @@ def controller_reference(owner: Object, resource: Resource) -> Object:
     }
 
 
-def controller_of(obj: Object) -> Object | None:
+def controller_of(obj: AnyObject) -> OwnerReference | None:
     """The one reference that is marked as the controller's. (`metav1.GetControllerOf`)"""
     references = obj["metadata"].get("ownerReferences")
     if references:
-        reference: Object
+        reference: OwnerReference
         for reference in references:
             if reference.get("controller"):
                 return reference
     return None
 
 
-def owner_value(obj: Object) -> str:
+def owner_value(obj: AnyObject) -> str:
     """Under what indexes by owner have an object: its controller's uid, or, for those without one, their namespace."""
     reference = controller_of(obj)
     # Orphans are looked for in one namespace at a time.
@@ -48,7 +54,7 @@ def orphans_of(namespace: str) -> str:
     return f"orphan/{namespace}"
 
 
-def is_controlled_by(obj: Object, owner: Object) -> bool:
+def is_controlled_by(obj: AnyObject, owner: AnyObject) -> bool:
     reference = controller_of(obj)
     return reference is not None and reference["uid"] == uid_of(owner)
 

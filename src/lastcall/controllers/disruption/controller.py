@@ -5,6 +5,10 @@ The status is written with the version that was read, so that it never hides an 
 Source: pkg/controller/disruption/disruption.go.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lastcall.api.disruption import DISRUPTION_TARGET, budget_selector, expected_pods
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
@@ -21,6 +25,7 @@ from lastcall.api.resources import (
 from lastcall.api.schema.checks import resource_for
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.disruption.decide import (
     count_healthy,
     disrupted_pods,
@@ -32,12 +37,17 @@ from lastcall.controllers.disruption.decide import (
 )
 from lastcall.controllers.informers import NAMESPACE, Informers
 from lastcall.controllers.ownership import controller_of
-from lastcall.controllers.worker import Retry, Worker, split_key
+from lastcall.controllers.worker import Retry, Synced, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.meta import OwnerReference
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.policy import PodDisruptionBudget
 
 COMPONENT = "disruption-controller"
 EVENT_SOURCE = "controllermanager"
@@ -59,7 +69,8 @@ class DisruptionController:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._world, self._client = world, client
         self._events = EventRecorder(client, world, EVENT_SOURCE)
-        self._budgets, self._pods = informers.get(PODDISRUPTIONBUDGETS), informers.get(PODS)
+        self._budgets: Informer[PodDisruptionBudget] = informers.get(PODDISRUPTIONBUDGETS)
+        self._pods: Informer[Pod] = informers.get(PODS)
         self._owners = {resource: informers.get(resource) for resource in _SCALED}
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._stale = Worker(world, f"{COMPONENT} stale", self._sync_stale, workers=1, events=self._events)
@@ -68,7 +79,7 @@ class DisruptionController:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        caches = [self._budgets, self._pods, *self._owners.values()]
+        caches: list[Synced] = [self._budgets, self._pods, *self._owners.values()]
         async with Tasks() as tasks:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             tasks.spawn(self._worker.run(caches), name=COMPONENT)
@@ -76,15 +87,15 @@ class DisruptionController:
 
     # -- what happened → which budgets to look at --------------------------------------------------------------------
 
-    def _enqueue(self, budget: Object) -> None:
+    def _enqueue(self, budget: PodDisruptionBudget) -> None:
         self._worker.queue.add(f"{namespace_of(budget)}/{name_of(budget)}")
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         if labels_of(old) != labels_of(new):
             self._enqueue_for(old)
         self._pod_changed(new)
 
-    def _pod_changed(self, pod: Object) -> None:
+    def _pod_changed(self, pod: Pod) -> None:
         self._enqueue_for(pod)
         if get_condition(pod.get("status") or {}, DISRUPTION_TARGET) is None:
             return
@@ -92,7 +103,7 @@ class DisruptionController:
         if stale is not None:
             self._stale.queue.add_after(pod_key(pod), stale)
 
-    def _enqueue_for(self, pod: Object) -> None:
+    def _enqueue_for(self, pod: Pod) -> None:
         if not self._budgets.has_any(NAMESPACE, namespace_of(pod)):
             return
         budgets = self._budgets.by_index(NAMESPACE, namespace_of(pod))
@@ -128,7 +139,7 @@ class DisruptionController:
                 raise
             raise Retry(str(error)) from error
 
-    async def _try_sync(self, key: str, budget: Object) -> None:
+    async def _try_sync(self, key: str, budget: PodDisruptionBudget) -> None:
         selector = budget_selector(budget)
         in_namespace = self._pods.by_index(NAMESPACE, namespace_of(budget))
         pods = [pod for pod in in_namespace if selector.matches(labels_of(pod))]
@@ -150,7 +161,7 @@ class DisruptionController:
         if disrupted.recheck is not None:
             self._worker.queue.add_after(key, (disrupted.recheck - moment).total_seconds())
 
-    async def _write(self, budget: Object) -> None:
+    async def _write(self, budget: PodDisruptionBudget) -> None:
         try:
             await self._client.update(PODDISRUPTIONBUDGETS, budget, namespace_of(budget), subresource="status")
         except StatusError as error:
@@ -159,7 +170,7 @@ class DisruptionController:
 
     # -- how many Pods their owners ask for --------------------------------------------------------------------------
 
-    async def _expected_scale(self, budget: Object, pods: list[Object]) -> int:
+    async def _expected_scale(self, budget: PodDisruptionBudget, pods: list[Pod]) -> int:
         """The sum over the distinct owners. (`getExpectedScale`)"""
         scales: dict[str, int] = {}
         found: set[str] = set()
@@ -186,7 +197,7 @@ class DisruptionController:
             self._events.event(budget, "Warning", "UnmanagedPods", text)
         return sum(scales.values())
 
-    async def _scale(self, reference: Object, namespace: str) -> tuple[str, int] | None:
+    async def _scale(self, reference: OwnerReference, namespace: str) -> tuple[str, int] | None:
         """(uid, replicas) of the owner, of a ReplicaSet's Deployment; None when it is not there."""
         resource = resource_for(reference["apiVersion"], reference["kind"])
         if resource in self._owners:
@@ -199,7 +210,7 @@ class DisruptionController:
             raise _CannotCount(f'no matches for kind "{reference["kind"]}" in version "{reference["apiVersion"]}"')
         raise _CannotCount(f"{resource.group_resource} does not implement the scale subresource")
 
-    def _known(self, resource: Resource, reference: Object, namespace: str) -> Object | None:
+    def _known(self, resource: Resource, reference: OwnerReference, namespace: str) -> Object | None:
         owner = self._owners[resource].get(namespace, reference["name"])
         return owner if owner is not None and uid_of(owner) == reference["uid"] else None
 

@@ -4,9 +4,12 @@ Source: pkg/controller/disruption/disruption.go (buildDisruptedPodMap, countHeal
 updatePdbStatus).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from lastcall.api.disruption import (
     DISRUPTION_ALLOWED,
@@ -16,10 +19,15 @@ from lastcall.api.disruption import (
     set_status_condition,
     update_disruption_allowed_condition,
 )
-from lastcall.api.meta import Object, copy_object, is_terminating, name_of
+from lastcall.api.meta import copy_object, is_terminating, name_of
 from lastcall.api.pods.spec import get_condition, is_pod_ready, is_pod_terminal
 from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
+
+if TYPE_CHECKING:
+    from lastcall.api.types.meta import Condition, LabelSelector
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 
 DELETION_TIMEOUT = timedelta(minutes=2)
 """How long an evicted Pod that is not deleted after all counts as gone."""
@@ -27,7 +35,7 @@ STALE_TIMEOUT = timedelta(minutes=2)
 """How long a Pod that is not deleted stays a DisruptionTarget."""
 
 
-def needs_scale(budget: Object) -> bool:
+def needs_scale(budget: PodDisruptionBudget) -> bool:
     """Whether the arithmetic goes by what owners ask for and not by the Pods there are."""
     spec = budget.get("spec") or {}
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
@@ -39,15 +47,15 @@ class Disrupted:
     `recheck` is when the next one will have been."""
 
     pods: Mapping[str, str]
-    not_deleted: tuple[Object, ...]
+    not_deleted: tuple[Pod, ...]
     recheck: datetime | None
 
 
-def disrupted_pods(budget: Object, pods: Sequence[Object], now: datetime) -> Disrupted:
+def disrupted_pods(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> Disrupted:
     """(`buildDisruptedPodMap`) `now` is aware UTC time."""
     known = (budget.get("status") or {}).get("disruptedPods") or {}
     waiting: dict[str, str] = {}
-    late: list[Object] = []
+    late: list[Pod] = []
     recheck: datetime | None = None
     for pod in pods:
         since = known.get(name_of(pod))
@@ -62,27 +70,27 @@ def disrupted_pods(budget: Object, pods: Sequence[Object], now: datetime) -> Dis
     return Disrupted(waiting, tuple(late), recheck)
 
 
-def count_healthy(pods: Sequence[Object], disrupted: Mapping[str, str]) -> int:
+def count_healthy(pods: Sequence[Pod], disrupted: Mapping[str, str]) -> int:
     """Ready, not being deleted, and not about to be. (`countHealthyPods`)"""
     return sum(not is_terminating(pod) and name_of(pod) not in disrupted and is_pod_ready(pod) for pod in pods)
 
 
 def next_status(
-    budget: Object, expected: Expected, healthy: int, disrupted: Mapping[str, str], now: datetime
-) -> Object | None:
+    budget: PodDisruptionBudget, expected: Expected, healthy: int, disrupted: Mapping[str, str], now: datetime
+) -> PodDisruptionBudget | None:
     """The budget with its new status; None when nothing changes. (`updatePdbStatus`)
 
     Without Pods nothing is allowed, so that the first ones are safe before they have been counted.
     """
     allowed = healthy - expected.healthy
     old = budget.get("status") or {}
-    status: Object = {
+    status: PodDisruptionBudgetStatus = {
         "observedGeneration": budget["metadata"].get("generation", 0),
         "disruptionsAllowed": allowed if expected.pods > 0 and allowed > 0 else 0,
         "currentHealthy": healthy,
         "desiredHealthy": expected.healthy,
         "expectedPods": expected.pods,
-        "conditions": [dict(each) for each in old.get("conditions") or ()],
+        "conditions": [each.copy() for each in old.get("conditions") or ()],
     }
     if disrupted:
         status["disruptedPods"] = dict(disrupted)
@@ -90,24 +98,24 @@ def next_status(
     return _with_status(budget, status)
 
 
-def failed_status(budget: Object, message: str, now: datetime) -> Object | None:
+def failed_status(budget: PodDisruptionBudget, message: str, now: datetime) -> PodDisruptionBudget | None:
     """The budget that allows nothing, since it could not be worked out; None when it says so already. (`failSafe`)"""
     status = copy_object(budget.get("status") or {})
     status["disruptionsAllowed"] = 0
-    condition: Object = {"type": DISRUPTION_ALLOWED, "status": "False", "reason": SYNC_FAILED, "message": message}
+    condition: Condition = {"type": DISRUPTION_ALLOWED, "status": "False", "reason": SYNC_FAILED, "message": message}
     if status.get("observedGeneration"):
         condition["observedGeneration"] = status["observedGeneration"]
     set_status_condition(status, condition, rfc3339(now))
     return _with_status(budget, status)
 
 
-def _with_status(budget: Object, status: Object) -> Object | None:
+def _with_status(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus) -> PodDisruptionBudget | None:
     if status == budget.get("status"):
         return None
     return {**copy_object(budget), "status": status}
 
 
-def stale_for(pod: Object, now: datetime) -> float | None:
+def stale_for(pod: Pod, now: datetime) -> float | None:
     """Seconds until a DisruptionTarget that is not deleted is one no more (0.0: now); None for any other Pod.
 
     What the kubelet said may take any time. (`nonTerminatingPodHasStaleDisruptionCondition`)
@@ -122,7 +130,7 @@ def stale_for(pod: Object, now: datetime) -> float | None:
     return max(0.0, (STALE_TIMEOUT - age).total_seconds())
 
 
-def selector_text(selector: Object | None) -> str:
+def selector_text(selector: LabelSelector | None) -> str:
     """A `metav1.LabelSelector` as Go prints it, for an Event."""
     if selector is None:
         return "nil"

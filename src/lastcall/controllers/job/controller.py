@@ -5,7 +5,10 @@ Source: pkg/controller/job/job_controller.go. What to do is decided in `decide`,
 the cache has not seen: an old count would make Pods that nobody needs.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
@@ -30,6 +33,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.meta import OwnerReference
 
 COMPONENT = "job-controller"
 MANAGED_BY = "kubernetes.io/job-controller"
@@ -400,7 +406,7 @@ class JobController:
                 return
         await self._remove_finalizer(pod)
 
-    async def _live_job(self, pod: Object, reference: Object) -> Object | None:
+    async def _live_job(self, pod: Object, reference: OwnerReference) -> Object | None:
         """The cache of Jobs may be behind the cache of Pods."""
         try:
             job = await self._client.get(JOBS, reference["name"], namespace_of(pod))

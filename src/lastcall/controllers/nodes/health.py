@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from lastcall.api.meta import Object, copy_object, labels_of
+from lastcall.api.meta import copy_object, labels_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE, taints_of
 from lastcall.api.text.times import parse_rfc3339
 
 if TYPE_CHECKING:
+    from lastcall.api.types.node import Lease, Node, NodeCondition, NodeStatus
     from lastcall.api.types.scheduling import Taint
 
 MONITOR_PERIOD_SECONDS = 5.0
@@ -60,12 +61,12 @@ class Examination:
     health: NodeHealth
     observed: str
     current: str | None
-    status: Object | None = None
+    status: NodeStatus | None = None
 
 
-def examine(node: Object, lease: Object | None, health: NodeHealth | None, now: float, moment: str) -> Examination:
+def examine(node: Node, lease: Lease | None, health: NodeHealth | None, now: float, moment: str) -> Examination:
     """One look at a node (`tryUpdateNodeHealth`). `moment` is `now` as RFC 3339."""
-    status: Object = node.get("status") or {}
+    status: NodeStatus = node.get("status") or {}
     ready = get_condition(status, "Ready")
     heartbeat = None if ready is None else str(ready.get("lastHeartbeatTime"))
     if health is None:
@@ -88,10 +89,10 @@ def examine(node: Object, lease: Object | None, health: NodeHealth | None, now: 
     return Examination(replace(health, heartbeat=str(written.get("lastHeartbeatTime"))), observed, "Unknown", lost)
 
 
-def with_lost_conditions(status: Object, created: str, moment: str) -> Object:
+def with_lost_conditions(status: NodeStatus, created: str | None, moment: str) -> NodeStatus:
     """The status of a node that gives no sign of life: what it told about itself is unknown."""
     new = copy_object(status)
-    conditions: list[Object] = new.setdefault("conditions", [])
+    conditions: list[NodeCondition] = new.setdefault("conditions", [])
     for kind in MONITORED:
         condition = get_condition(new, kind)
         if condition is None:
@@ -115,12 +116,12 @@ def with_lost_conditions(status: Object, created: str, moment: str) -> Object:
     return new
 
 
-def no_schedule_taints(node: Object) -> tuple[list[str], list[str]]:
+def no_schedule_taints(node: Node) -> tuple[list[str], list[str]]:
     """(keys to add, keys to remove) of the NoSchedule taints that follow from conditions and spec.unschedulable."""
     wanted = [
         key
         for condition in (node.get("status") or {}).get("conditions") or ()
-        if (key := TAINT_OF_CONDITION.get(condition.get("type"), {}).get(condition.get("status"))) is not None
+        if (key := TAINT_OF_CONDITION.get(condition["type"], {}).get(condition["status"])) is not None
     ]
     if (node.get("spec") or {}).get("unschedulable"):
         wanted.append(UNSCHEDULABLE)
@@ -129,7 +130,7 @@ def no_schedule_taints(node: Object) -> tuple[list[str], list[str]]:
     return [key for key in wanted if key not in present], [key for key in present if key not in wanted]
 
 
-def has_taint(node: Object, key: str, effect: str = NO_EXECUTE) -> bool:
+def has_taint(node: Node, key: str, effect: str = NO_EXECUTE) -> bool:
     return any((taint.get("key"), taint.get("effect")) == (key, effect) for taint in taints_of(node))
 
 
@@ -146,7 +147,7 @@ def swapped(
     return kept + new
 
 
-def zone_of(node: Object) -> str:
+def zone_of(node: Node) -> str:
     """`GetZoneKey`: region and zone, "" for a node that has neither."""
     labels = labels_of(node)
     region = labels.get("topology.kubernetes.io/region") or labels.get("failure-domain.beta.kubernetes.io/region") or ""

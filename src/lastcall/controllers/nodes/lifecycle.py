@@ -4,13 +4,16 @@ Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. The Pods of a
 eviction controller.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import labels_of, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import LEASES, NODES, PODS
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, taints_of
@@ -30,12 +33,16 @@ from lastcall.controllers.nodes.health import (
     zone_of,
 )
 from lastcall.controllers.nodes.zones import Zones
-from lastcall.controllers.worker import Retry, Worker, split_key
+from lastcall.controllers.worker import Retry, Synced, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Lease, Node
+    from lastcall.api.types.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +59,12 @@ class NodeLifecycleController:
         self._world = world
         self._client = client
         self._events = EventRecorder(client, world, "node-controller")
-        self._nodes: Informer = informers.get(NODES)
-        self._pods: Informer = informers.get(PODS)
-        self._leases = Informer(client, LEASES, LEASE_NAMESPACE, world=world)
+        self._nodes: Informer[Node] = informers.get(NODES)
+        self._pods: Informer[Pod] = informers.get(PODS)
+        self._leases: Informer[Lease] = Informer(client, LEASES, LEASE_NAMESPACE, world=world)
         self._zones = Zones()
         self._health: dict[str, NodeHealth] = {}
-        self._known: dict[str, Object] = {}
+        self._known: dict[str, Node] = {}
         self._retry_marking: dict[str, None] = {}
         self._unknown: dict[str, None] = {}
         self._turns: dict[str, float] = {}  # when a node was last taken out of its queue, to be tainted
@@ -75,7 +82,7 @@ class NodeLifecycleController:
         async with Tasks() as tasks:
             tasks.spawn(self._leases.run(), name="informer leases")
             tasks.spawn(self._events.run(), name="node-lifecycle events")
-            synced = [self._nodes, self._pods, self._leases]
+            synced: list[Synced] = [self._nodes, self._pods, self._leases]
             tasks.spawn(self._taints.run(synced), name="node-lifecycle taints")
             tasks.spawn(self._assigned.run([self._pods, self._nodes, self._leases]), name="node-lifecycle pods")
             for informer in synced:
@@ -99,7 +106,7 @@ class NodeLifecycleController:
         if add or remove:
             await self._swap(node, NO_SCHEDULE, add, remove)
 
-    async def _swap(self, node: Object, effect: Effect, add: Sequence[str], remove: Sequence[str]) -> None:
+    async def _swap(self, node: Node, effect: Effect, add: Sequence[str], remove: Sequence[str]) -> None:
         """One PATCH that may not pass over somebody else's change of the taints (`SwapNodeControllerTaint`)."""
         name = name_of(node)
         for _ in range(TRIES):
@@ -118,7 +125,7 @@ class NodeLifecycleController:
                     return
                 if not is_conflict(error):
                     raise
-            node = await self._client.get(NODES, name)
+            node = cast("Node", await self._client.get(NODES, name))
         raise Retry(f"taints of node {name} change all the time")
 
     # -- every 5 s
@@ -149,7 +156,7 @@ class NodeLifecycleController:
                 self._health[name] = NodeHealth(self._seconds(), health.heartbeat, health.renewed)
         self._to_taint.set()
 
-    def _notice(self, nodes: Sequence[Object]) -> None:
+    def _notice(self, nodes: Sequence[Node]) -> None:
         """Nodes that came and went (`classifyNodes`)."""
         present = {name_of(node): node for node in nodes}
         for name, node in present.items():
@@ -166,7 +173,7 @@ class NodeLifecycleController:
             self._zones.queue(zone_of(node)).remove(name)
             self._say(node, "RemovingNode", f"Removing Node {name} from Controller")
 
-    async def _monitor_one(self, node: Object) -> str | None:
+    async def _monitor_one(self, node: Node) -> str | None:
         """The status of the condition Ready; None without one."""
         name = name_of(node)
         lease = self._leases.get(LEASE_NAMESPACE, name)
@@ -199,7 +206,7 @@ class NodeLifecycleController:
             self._retry_marking[name] = None
         return found.current
 
-    async def _taint_base_eviction(self, node: Object, ready: str) -> None:
+    async def _taint_base_eviction(self, node: Node, ready: str) -> None:
         """`processTaintBaseEviction`: a node evicted from for one reason continues for the other."""
         if ready == "True":
             await self._reachable(node)
@@ -217,7 +224,7 @@ class NodeLifecycleController:
         if queue.add(name_of(node)):
             self._to_taint.set()
 
-    async def _reachable(self, node: Object) -> None:
+    async def _reachable(self, node: Node) -> None:
         """No NoExecute taint of ours (`markNodeAsReachable`)."""
         self._turns.pop(name_of(node), None)
         self._zones.queue(zone_of(node)).remove(name_of(node))
@@ -225,7 +232,7 @@ class NodeLifecycleController:
         if any(has_taint(node, key) for key in ours):
             await self._swap(node, NO_EXECUTE, [], ours)
 
-    async def _try_reachable(self, node: Object) -> None:
+    async def _try_reachable(self, node: Node) -> None:
         try:
             await self._reachable(node)
         except (StatusError, ConnectionLost, Retry) as error:
@@ -270,26 +277,26 @@ class NodeLifecycleController:
             self._caught("taints", node, error)
             self._untainted(node)
 
-    def _untainted(self, node: Object) -> None:
+    def _untainted(self, node: Node) -> None:
         self._turns.pop(name_of(node), None)
         self._zones.queue(zone_of(node)).remove(name_of(node))  # the next pass finds it without its taint
 
-    def _caught(self, part: str, node: Object, error: Exception) -> None:
+    def _caught(self, part: str, node: Node, error: Exception) -> None:
         walls.caught(f"node-lifecycle {part}", name_of(node), error)
         tell_of_fault(self._events, node, error)
 
     # -- Pods of nodes that are not Ready
 
-    def _pod_added(self, pod: Object) -> None:
+    def _pod_added(self, pod: Pod) -> None:
         if (pod.get("spec") or {}).get("nodeName"):
             self._look_at_assigned(pod)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         node = (new.get("spec") or {}).get("nodeName")
         if node and node != (old.get("spec") or {}).get("nodeName"):
             self._look_at_assigned(new)
 
-    def _look_at_assigned(self, pod: Object) -> None:
+    def _look_at_assigned(self, pod: Pod) -> None:
         """A Pod that gets a node which is not Ready."""
         node = self._nodes.get("", pod["spec"]["nodeName"])
         condition = get_condition((node or {}).get("status") or {}, "Ready")
@@ -305,7 +312,7 @@ class NodeLifecycleController:
         if condition is not None and condition.get("status") != "True" and not await self._mark_not_ready([pod]):
             raise Retry(f"{key} not marked")
 
-    async def _mark_not_ready(self, pods: Sequence[Object]) -> bool:
+    async def _mark_not_ready(self, pods: Sequence[Pod]) -> bool:
         """The Pods' condition Ready turns False, nothing else; False when one could not be written."""
         done = True
         for pod in pods:
@@ -344,7 +351,7 @@ class NodeLifecycleController:
 
     # -- small things
 
-    def _say(self, node: Object, reason: str, message: str) -> None:
+    def _say(self, node: Node, reason: str, message: str) -> None:
         reference = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name_of(node), "uid": uid_of(node)}}
         self._events.event(reference, "Normal", reason, message)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.api.meta import name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
@@ -29,6 +29,9 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodCondition
     from lastcall.api.types.scheduling import Taint
 
 log = logging.getLogger(__name__)
@@ -58,8 +61,8 @@ class TaintEvictionController:
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
-        self._nodes: Informer = informers.get(NODES)
-        self._pods: Informer = informers.get(PODS)
+        self._nodes: Informer[Node] = informers.get(NODES)
+        self._pods: Informer[Pod] = informers.get(PODS)
         self._evictions: dict[str, _Eviction] = {}
         self._queue: WorkQueue[str] = WorkQueue(world)
         self._nodes.add_handler(self._node_changed, self._node_updated)
@@ -81,33 +84,33 @@ class TaintEvictionController:
 
     # -- what happened
 
-    def _node_changed(self, node: Object) -> None:
+    def _node_changed(self, node: Node) -> None:
         taints = no_execute_taints(node)
         for pod in self._pods.by_index(NODE, name_of(node)):
             with walls.Turn(COMPONENT, _key(pod)):
                 self._process(pod, taints)
 
-    def _node_updated(self, old: Object, new: Object) -> None:
+    def _node_updated(self, old: Node, new: Node) -> None:
         if no_execute_taints(old) != no_execute_taints(new):
             self._node_changed(new)
 
-    def _pod_changed(self, pod: Object) -> None:
+    def _pod_changed(self, pod: Pod) -> None:
         node = (pod.get("spec") or {}).get("nodeName")
         taints = no_execute_taints(self._nodes.get("", node)) if node else []
         if taints:
             self._process(pod, taints)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         before, after = old.get("spec") or {}, new.get("spec") or {}
         if before.get("nodeName") != after.get("nodeName") or before.get("tolerations") != after.get("tolerations"):
             self._pod_changed(new)
 
-    def _pod_deleted(self, pod: Object) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         self._cancel(_key(pod))
 
     # -- what it means
 
-    def _process(self, pod: Object, taints: list[Taint]) -> None:
+    def _process(self, pod: Pod, taints: list[Taint]) -> None:
         """`processPodOnNode`."""
         key = _key(pod)
         tolerations = pod["spec"].get("tolerations") or []
@@ -174,7 +177,7 @@ class TaintEvictionController:
             if attempt:
                 await self._world.clock.sleep(SECONDS_BETWEEN_TRIES)
             try:
-                pod = await self._client.get(PODS, name, namespace)
+                pod = cast("Pod", await self._client.get(PODS, name, namespace))
                 if uid_of(pod) == eviction.uid:
                     await self._mark_and_delete(pod)
                 return
@@ -189,9 +192,9 @@ class TaintEvictionController:
             eviction.due = monotonic(self._world.clock) + 1.0
             self._queue.add_after(key, 1.0)
 
-    async def _mark_and_delete(self, pod: Object) -> None:
+    async def _mark_and_delete(self, pod: Pod) -> None:
         """The condition DisruptionTarget, then DELETE with the Pod's own grace (`addConditionAndDeletePod`)."""
-        condition: Object = {
+        condition: PodCondition = {
             "type": "DisruptionTarget",
             "observedGeneration": pod["metadata"].get("generation", 0),
             "status": "True",
@@ -202,7 +205,7 @@ class TaintEvictionController:
         }
         old = get_condition(pod.get("status") or {}, "DisruptionTarget")
         if old is None or any(old.get(key) != condition[key] for key in ("status", "reason", "message")):
-            pod = await self._client.patch(
+            answer = await self._client.patch(
                 PODS,
                 name_of(pod),
                 {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [condition]}},
@@ -210,6 +213,7 @@ class TaintEvictionController:
                 content_type=STRATEGIC_MERGE_PATCH,
                 subresource="status",
             )
+            pod = cast("Pod", answer)
         node = pod["spec"].get("nodeName", "")
         taints = no_execute_taints(self._nodes.get("", node))
         facts: dict[str, object] = {"node": node}
@@ -224,5 +228,5 @@ class TaintEvictionController:
         await delete_pod(self._client, self._recorder, pod, None, rule=RULE, why=why, facts=facts)
 
 
-def _key(pod: Object) -> str:
+def _key(pod: Pod) -> str:
     return f"{namespace_of(pod)}/{name_of(pod)}"

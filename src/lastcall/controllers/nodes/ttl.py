@@ -3,7 +3,11 @@
 The more nodes, the longer. Source: pkg/controller/ttl/ttl_controller.go.
 """
 
-from lastcall.api.meta import Object, annotations_of, name_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import annotations_of, name_of
 from lastcall.api.resources import NODES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
@@ -11,6 +15,9 @@ from lastcall.controllers.informers import Informers
 from lastcall.controllers.worker import Worker
 from lastcall.timeline.record import Recorder
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
 
 ANNOTATION = "node.alpha.kubernetes.io/ttl"
 
@@ -39,7 +46,7 @@ class NodeTTLController:
 
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
         self._client = client
-        self._nodes: Informer = informers.get(NODES)
+        self._nodes: Informer[Node] = informers.get(NODES)
         self._count = 0
         self._step = 0
         self._worker = Worker(world, "ttl-controller", self._sync, client=client)
@@ -49,18 +56,18 @@ class NodeTTLController:
         """Work until cancelled."""
         await self._worker.run([self._nodes])
 
-    def _added(self, node: Object) -> None:
+    def _added(self, node: Node) -> None:
         self._counted(1)
         self._enqueue(node)
 
-    def _deleted(self, node: Object) -> None:
+    def _deleted(self, node: Node) -> None:
         self._counted(-1)
 
     def _counted(self, by: int) -> None:
         self._count += by
         self._step = step_for(self._step, self._count)
 
-    def _enqueue(self, node: Object) -> None:
+    def _enqueue(self, node: Node) -> None:
         if annotations_of(node).get(ANNOTATION) != self._value:
             self._worker.queue.add(name_of(node))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, uid_of
+from lastcall.api.meta import AnyObject, Object, copy_object, is_terminating, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import get_condition, is_pod_terminal
 from lastcall.api.resources import PODS
 from lastcall.api.text.times import parse_rfc3339
@@ -99,7 +99,7 @@ class PodControl:
         await delete_pod(self._client, self._recorder, pod, owner, rule=rule, why=why, facts=facts, events=self._events)
 
 
-def owner_facts(owner: Object) -> dict[str, Any]:
+def owner_facts(owner: AnyObject) -> dict[str, Any]:
     """What a record of a decision says about the owner it was made for: by uid and generation the story finds who wrote
     what the owner asks for."""
     meta = owner["metadata"]
@@ -115,8 +115,8 @@ def owner_facts(owner: Object) -> dict[str, Any]:
 async def delete_pod(
     client: Client,
     recorder: Recorder,
-    pod: Object,
-    owner: Object | None,
+    pod: AnyObject,
+    owner: AnyObject | None,
     *,
     rule: str,
     why: str,

@@ -3,7 +3,7 @@
 Every such controller begins with the question whose the Pod is; here it is asked once for all of them.
 """
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject, Object
 from lastcall.api.pods.spec import pod_key
 from lastcall.client.informer import Informer, OnAdd, OnDelete, OnUpdate
 from lastcall.controllers.ownership import controller_of
@@ -79,7 +79,7 @@ class PodRoutes:
                 walls.caught(COMPONENT, pod_key(pod), error)
 
 
-def _kind_of(pod: Object, controller: Object | None) -> str | None:
+def _kind_of(pod: AnyObject, controller: AnyObject | None) -> str | None:
     """The kind whose controllers alone the Pod concerns; None when it concerns all."""
     if controller is None or pod["metadata"].get("finalizers"):
         return None

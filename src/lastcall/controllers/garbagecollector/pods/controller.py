@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.api.disruption import disruption_target
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
+from lastcall.api.meta import is_terminating, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import get_condition, is_pod_terminal, pod_key
 from lastcall.api.resources import NODES, PODS
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
+from lastcall.client.informer import Informer
 from lastcall.controllers.garbagecollector.pods.decide import (
     PERIOD_SECONDS,
     TERMINATED_POD_THRESHOLD,
@@ -34,7 +35,9 @@ from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.api.types.pod_status import PodCondition
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodCondition, PodStatus
 
 _log = logging.getLogger(__name__)
 
@@ -59,20 +62,21 @@ class PodGarbageCollector:
     ) -> None:
         self._world, self._client, self._recorder = world, client, recorder
         self._threshold = threshold
-        self._pods, self._nodes = informers.get(PODS), informers.get(NODES)
-        self._terminated: dict[str, Object] = {}
-        self._unscheduled: dict[str, Object] = {}
+        self._pods: Informer[Pod] = informers.get(PODS)
+        self._nodes: Informer[Node] = informers.get(NODES)
+        self._terminated: dict[str, Pod] = {}
+        self._unscheduled: dict[str, Pod] = {}
         self._quarantine = Quarantine()
         self._pods.add_handler(self._observe, lambda _, pod: self._observe(pod), self._forget)
 
-    def _observe(self, pod: Object) -> None:
+    def _observe(self, pod: Pod) -> None:
         for kept, holds in ((self._terminated, is_pod_terminated), (self._unscheduled, is_unscheduled_terminating)):
             if holds(pod):
                 kept[pod_key(pod)] = pod
             elif kept:
                 kept.pop(pod_key(pod), None)
 
-    def _forget(self, pod: Object) -> None:
+    def _forget(self, pod: Pod) -> None:
         for kept in (self._terminated, self._unscheduled):
             if kept:
                 kept.pop(pod_key(pod), None)
@@ -136,7 +140,7 @@ class PodGarbageCollector:
         return True
 
     async def _remove(
-        self, pod: Object, *, rule: str, why: str, facts: dict[str, Any], condition: PodCondition | None = None
+        self, pod: Pod, *, rule: str, why: str, facts: dict[str, Any], condition: PodCondition | None = None
     ) -> None:
         """Mark the Pod Failed, for no kubelet will, then remove it. What is refused is tried in the next round.
 
@@ -158,9 +162,9 @@ class PodGarbageCollector:
         except Exception as error:
             walls.caught(COMPONENT, pod_key(pod), error)
 
-    async def _mark_failed(self, pod: Object, condition: PodCondition | None) -> None:
+    async def _mark_failed(self, pod: Pod, condition: PodCondition | None) -> None:
         generation = pod["metadata"].get("generation", 0)
-        status: Object = {"phase": "Failed", "observedGeneration": generation}
+        status: PodStatus = {"phase": "Failed", "observedGeneration": generation}
         if condition is not None:
             condition = {**condition, "observedGeneration": generation}
             old = get_condition(pod.get("status") or {}, condition["type"])

@@ -3,11 +3,18 @@
 Source: pkg/controller/podgc/gc_controller.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, is_terminating, name_of
+from lastcall.api.meta import is_terminating, name_of
 from lastcall.api.pods.spec import get_condition
+
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
 
 PERIOD_SECONDS = 20.0
 QUARANTINE_SECONDS = 40.0
@@ -17,17 +24,17 @@ TERMINATED_POD_THRESHOLD = 12500
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
-def is_pod_terminated(pod: Object) -> bool:
+def is_pod_terminated(pod: Pod) -> bool:
     """(`isPodTerminated`)"""
     phase = (pod.get("status") or {}).get("phase") or ""
     return phase not in ("Pending", "Running", "Unknown", "")
 
 
-def is_unscheduled_terminating(pod: Object) -> bool:
+def is_unscheduled_terminating(pod: Pod) -> bool:
     return is_terminating(pod) and not (pod.get("spec") or {}).get("nodeName")
 
 
-def excess_terminated(pods: Sequence[Object], threshold: int) -> list[Object]:
+def excess_terminated(pods: Sequence[Pod], threshold: int) -> list[Pod]:
     """The terminated Pods above `threshold` (0 keeps all): those evicted by the kubelet first, then the oldest.
 
     (`gcTerminated`, byEvictionAndCreationTimestamp)
@@ -38,13 +45,13 @@ def excess_terminated(pods: Sequence[Object], threshold: int) -> list[Object]:
     return sorted(pods, key=_by_eviction_and_creation)[:excess]
 
 
-def _by_eviction_and_creation(pod: Object) -> tuple[bool, str, str]:
+def _by_eviction_and_creation(pod: Pod) -> tuple[bool, str, str]:
     status = pod.get("status") or {}
     evicted = status.get("phase") == "Failed" and status.get("reason") == "Evicted"
     return not evicted, pod["metadata"].get("creationTimestamp") or "", name_of(pod)
 
 
-def is_out_of_service(node: Object) -> bool:
+def is_out_of_service(node: Node) -> bool:
     """Not Ready, and an administrator says that it is off for good. (`gcTerminating`)"""
     ready = get_condition(node.get("status") or {}, "Ready")
     if ready is not None and ready.get("status") == "True":
