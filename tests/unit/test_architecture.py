@@ -78,7 +78,9 @@ STARTS_PROCESSES = {
     "cluster/staying/credentials.py",  # the cluster's certificates are made in a fork that ends with it
     "cluster/load.py",  # the generator on the host, a Python without a shell
     "cli/linting/sources.py",  # kubectl kustomize
-    "testing/process.py",  # lastcall up, for a program
+    "cluster/staying/child.py",  # lastcall up, for a program
+    "cli/staying/execute.py",  # the command of lastcall exec
+    "cli/kind/loading.py",  # docker or podman, which save the images
     "world/id_maps.py",  # newuidmap
     "world/linux.py",  # clone3
     "world/probes.py",  # a child tries what the machine allows

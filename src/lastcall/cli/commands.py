@@ -20,7 +20,7 @@ COMMANDS = {
     "up": ("lastcall.cli.up:up", "Start a cluster that keeps running."),
     "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
     "status": ("lastcall.cli.status:status", "Show the running clusters."),
-    "kubeconfig": ("lastcall.cli.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
+    "kubeconfig": ("lastcall.cli.staying.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
     "logs": ("lastcall.cli.logs:logs", "Show recent logs of a cluster's own processes."),
     "controller-manager": (
         "lastcall.cli.controller_manager:controller_manager",
@@ -28,10 +28,21 @@ COMMANDS = {
     ),
     "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
     "node": ("lastcall.cli.node:node", "Disconnect a node of a running cluster from the network, or shut it down."),
+    "exec": ("lastcall.cli.staying.execute:execute", "Run a command with a cluster of its own."),
     "doctor": ("lastcall.cli.doctor:doctor", "Check whether this machine can run a cluster."),
     "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
+    "completion": ("lastcall.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name → (module:attribute, short help). The help stands here so that `--help` imports nothing."""
+
+OTHER_WORDS = {
+    "ls": "lastcall.cli.status:status",
+    "create": "lastcall.cli.kind.words:create",
+    "delete": "lastcall.cli.kind.words:delete",
+    "get": "lastcall.cli.kind.words:get",
+    "load": "lastcall.cli.kind.words:load",
+}
+"""What kind and docker call a command of ours → module:attribute. Not in the list of commands, but in its last line."""
 
 
 class LazyGroup(click.Group):
@@ -41,9 +52,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        place = COMMANDS[cmd_name][0] if cmd_name in COMMANDS else OTHER_WORDS.get(cmd_name)
+        if place is None:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = place.partition(":")
         command = cast(click.Command, getattr(import_module(module), attribute))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held by main()
         return command
@@ -51,6 +63,23 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+        formatter.write_paragraph()
+        formatter.write_text(
+            "kind's words work, too: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
+            "load docker-image, load image-archive."
+        )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if self.get_command(ctx, word) is None and not word.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(word, [*COMMANDS, *OTHER_WORDS], 1)
+            meant = f" Did you mean {near[0]}?" if near else " lastcall --help lists the commands."
+            ctx.fail(f"No such command {word!r}.{meant}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -4,14 +4,15 @@ import click
 
 from lastcall.cli.errors import UserError
 from lastcall.cli.numbers import Seconds
-from lastcall.cli.staying.clusters import checked_name, cluster_errors
+from lastcall.cli.staying.clusters import cluster_errors
+from lastcall.cli.staying.names import optional_name
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NotRunning
 
 
 @click.command()
-@click.argument("name", required=False, callback=checked_name)
+@optional_name
 @click.option("--all", "all_of_them", is_flag=True, help="All clusters of this user.")
 @click.option(
     "--timeout",

@@ -5,7 +5,8 @@ import sys
 
 import click
 
-from lastcall.cli.staying.clusters import cluster_errors, name_argument
+from lastcall.cli.staying.clusters import cluster_errors
+from lastcall.cli.staying.names import name_argument
 from lastcall.cluster.control.socket import ControlClient, Logs
 from lastcall.cluster.errors import ControlError
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from lastcall.cli.staying.clusters import checked_name, cluster_errors, output_option, published_text, show_json
+from lastcall.cli.staying.clusters import cluster_errors, output_option, published_text, show_json
+from lastcall.cli.staying.names import optional_name
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
@@ -14,7 +15,7 @@ Status = dict[str, Any]
 
 
 @click.command()
-@click.argument("name", required=False, callback=checked_name)
+@optional_name
 @output_option
 def status(name: str | None, output: str) -> None:
     """Show the clusters of this user, or the cluster NAME alone."""

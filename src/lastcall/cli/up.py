@@ -22,22 +22,16 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
-from lastcall.cli.staying.clusters import checked_name, output_option, published_text, show_json
+from lastcall.cli.staying.clusters import output_option, published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
+from lastcall.cli.staying.names import name_argument
 from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.layout import MOST_NODES
 from lastcall.cluster.staying import detach
 
 
 @click.command()
-@click.option(
-    "--name",
-    metavar="NAME",
-    default=DEFAULT_NAME,
-    show_default=True,
-    callback=checked_name,
-    help="Name of the cluster: several may run under different names.",
-)
+@name_argument
 @click.option("--detach", "-d", "detached", is_flag=True, help="Return when the node is Ready; lastcall down ends it.")
 @click.option(
     "--state",
@@ -127,15 +121,27 @@ from lastcall.cluster.staying import detach
     help="How long the node may take to be Ready.",
 )
 @click.option(
+    "--kubeconfig-merge",
+    is_flag=True,
+    help="Add it to your kubeconfig ($KUBECONFIG or ~/.kube/config) as context lastcall-NAME until the cluster ends.",
+)
+@click.option(
     "--die-with-parent",
     is_flag=True,
     help="End the cluster when the process that started this command ends, however it ends. For scripts and tests.",
 )
-@click.option("--die-with", type=Whole(1, 2**22, "a process id"), metavar="PID", default=None, hidden=True)
+@click.option(
+    "--die-with",
+    type=Whole(1, 2**22, "a process id"),
+    metavar="PID",
+    default=None,
+    hidden=True,
+    help="As --die-with-parent, with the process PID.",
+)
 @feature_gates_option
 @output_option
 def up(detached: bool, **options: Any) -> None:
-    """Start a cluster and leave it running.
+    """Start the cluster NAME (default: lastcall) and leave it running. Several may run under different names.
 
     In the foreground until Ctrl-C; with --detach until `lastcall down`. kubectl reaches it with the kubeconfig that is
     named. Exit status: 0 it was up and ended as asked, 2 bad input, 1 anything else.

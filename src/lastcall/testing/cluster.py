@@ -8,9 +8,11 @@ from typing import Any, Self
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.resources import NAMESPACES
+from lastcall.cluster.errors import ClusterStartError
+from lastcall.cluster.staying.child import ClusterProcess, unused_name
+from lastcall.testing.errors import ClusterError
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
-from lastcall.testing.process import ClusterProcess, unused_name
 from lastcall.testing.references import Named
 from lastcall.testing.rollout import Rollout, run_rollout
 
@@ -47,6 +49,8 @@ class AsyncCluster(AsyncNamespace):
             if self._process is not None:
                 await loop.run_in_executor(None, self._process.start)
             self._connected = await loop.run_in_executor(None, Link, self.name)
+        except ClusterStartError as error:
+            raise ClusterError(str(error)) from None
         except BaseException:
             await self.stop()
             raise

@@ -62,7 +62,7 @@ class _OnController:
 def pytest_configure(config: pytest.Config) -> None:
     is_controller = config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput")
     if is_controller and _setting(config, "lastcall_cluster") == "shared":
-        from lastcall.testing.process import unused_name
+        from lastcall.cluster.staying.child import unused_name
 
         config.pluginmanager.register(_OnController(unused_name("pytest")), "lastcall-controller")
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from lastcall.cluster.control.socket import ControlClient
-from lastcall.cluster.errors import ControlError, NotRunning
+from lastcall.cluster.errors import ClusterStartError, ControlError, NotRunning
+from lastcall.cluster.staying.child import STOP_SECONDS, ClusterProcess
 from lastcall.testing.errors import ClusterError
-from lastcall.testing.process import STOP_SECONDS, ClusterProcess
 from lastcall.world.blocking import monotonic, sleep
 
 START_SECONDS = 120.0
@@ -26,10 +26,10 @@ def start_shared(name: str, controller: int, options: Sequence[str]) -> None:
         try:
             process.start()
             _STARTED.append(process)
-        except ClusterError as error:
+        except ClusterStartError as error:
             # Another worker was faster, and its cluster may not be ready yet.
             if "already" not in str(error) or monotonic() > until:
-                raise
+                raise ClusterError(str(error)) from None
             sleep(_AGAIN_SECONDS)
 
 

@@ -44,11 +44,6 @@ def checked_name(context: click.Context, parameter: click.Parameter, value: str 
         raise click.BadParameter(str(error)) from error
 
 
-def name_argument(command: F) -> F:
-    """`[NAME]`: the keyword argument `name`."""
-    return click.argument("name", default=DEFAULT_NAME, callback=checked_name)(command)
-
-
 def cluster_option(command: F) -> F:
     """`--name CLUSTER`, for commands whose argument is something of a cluster: the keyword argument `cluster`."""
     return click.option(
@@ -59,6 +54,7 @@ def cluster_option(command: F) -> F:
         default=DEFAULT_NAME,
         show_default=True,
         callback=checked_name,
+        shell_complete=lambda context, parameter, text: [each for each in names() if each.startswith(text)],
         help="Cluster name.",
     )(command)
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.cli.errors import CommandError, WorldError, start_failure
@@ -50,6 +51,7 @@ class UpOptions:
     egress: bool = False
     publish: tuple["PublishedPort", ...] = ()
     publish_node_ports: bool = False
+    kubeconfig_merge: bool = False
     die_with_parent: bool = False
     die_with: int = 0
 
@@ -122,6 +124,7 @@ class _Life:
         self._parent = parent
         self._is_up = False
         self.leave_the_log = False
+        self._merged_into: Path | None = None
 
     def live(self) -> int:
         if sys.platform != "linux":
@@ -210,6 +213,7 @@ class _Life:
             return self._run(front)
         finally:
             published.close()
+            self._unmerge_kubeconfig()
             cluster.stop()
             log.close()
 
@@ -233,6 +237,33 @@ class _Life:
             raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before {whose} Ready")
         return 0
 
+    def _merge_kubeconfig(self, content: str) -> None:
+        """What cannot be merged is told; the cluster is up all the same."""
+        import yaml
+
+        from lastcall.client.kubeconfig import KubeconfigError
+        from lastcall.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
+
+        path = users_kubeconfig()
+        try:
+            merge(path, self._options.name, yaml.safe_load(content))
+        except KubeconfigError as error:
+            self._teller.note(f"the kubeconfig is not merged: {error}")
+            return
+        self._merged_into = path
+        self._teller.note(f"context {entry_name(self._options.name)} is in {path}, and the current one")
+
+    def _unmerge_kubeconfig(self) -> None:
+        if self._merged_into is None:
+            return
+        from lastcall.client.kubeconfig import KubeconfigError
+        from lastcall.client.kubeconfig_merge import unmerge
+
+        try:
+            unmerge(self._merged_into, self._options.name)
+        except KubeconfigError as error:
+            self._teller.note(str(error))
+
     async def _in_loop(self, front: "Front") -> None:
         import asyncio
 
@@ -254,6 +285,8 @@ class _Life:
 
         def ready(facts: Facts) -> None:
             self._is_up = True
+            if self._options.kubeconfig_merge:
+                self._merge_kubeconfig(front.cluster.kubeconfig())
             if self._report is not None:
                 loop.remove_reader(self._report.socket)
             self._teller.ready(facts)

@@ -1,4 +1,4 @@
-"""A cluster as a child of this process: `lastcall up --die-with-parent`."""
+"""A cluster that stays, as a child of this process: `lastcall up --die-with-parent`."""
 
 import json
 import os
@@ -10,13 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.testing.errors import ClusterError
+from lastcall.cluster.errors import ClusterStartError
 from lastcall.world.blocking import monotonic
 
 Facts = dict[str, Any]
 """`lastcall/cluster/v1`: what `up --output json` prints."""
-
-__tracebackhide__ = True  # pytest shows the caller's line
 
 STOP_SECONDS = 30.0
 """So long a cluster may take to end before it is killed."""
@@ -40,7 +38,7 @@ class ClusterProcess:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed in stop)
 
     def start(self) -> Facts:
-        """The facts of a cluster whose nodes are Ready. Raises ClusterError with what `lastcall up` said."""
+        """The facts of a cluster whose nodes are Ready. Raises ClusterStartError with what `lastcall up` said."""
         command = [sys.executable, "-m", "lastcall.cli.main", "up", "--name", self.name, *self._end]
         self._process = subprocess.Popen(  # noqa: S603 (our own command)
             [*command, "--output", "json", *self._arguments],
@@ -56,7 +54,7 @@ class ClusterProcess:
             status = self._process.wait()
             said = self.said()
             self.stop()
-            raise ClusterError(said or f"lastcall up ended with exit status {status}, and said nothing") from None
+            raise ClusterStartError(said or f"lastcall up ended with exit status {status}, and said nothing") from None
         except BaseException:
             self.stop()
             raise

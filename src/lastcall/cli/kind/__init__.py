@@ -1,0 +1,1 @@
+"""What kind has other words for: `create cluster`, `delete cluster`, `get clusters`, `load …`."""

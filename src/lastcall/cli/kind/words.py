@@ -1,0 +1,78 @@
+"""kind's words for what lastcall has other words for: `create cluster`, `delete cluster`, `get clusters`, `load …`."""
+
+import click
+
+from lastcall.cli.down import down
+from lastcall.cli.kind.loading import docker_image, image_archive
+from lastcall.cli.staying.kubeconfig import kubeconfig
+from lastcall.cli.staying.names import name_argument
+from lastcall.cli.up import up
+from lastcall.cluster.directory import names
+
+
+@click.group()
+def create() -> None:
+    """As kind does: create cluster [NAME]."""
+
+
+@click.group()
+def delete() -> None:
+    """As kind does: delete cluster [NAME], delete clusters --all."""
+
+
+@click.group()
+def get() -> None:
+    """As kind does: get clusters, get kubeconfig, get nodes."""
+
+
+@click.group()
+def load() -> None:
+    """As kind does: load docker-image NAME…, load image-archive FILE…."""
+
+
+@click.pass_context
+def _create_cluster(context: click.Context, /, **options: object) -> None:
+    context.invoke(up, **{**options, "detached": True})
+
+
+create.add_command(
+    click.Command(
+        "cluster",
+        params=[each for each in up.params if each.name != "detached"],
+        callback=_create_cluster,
+        help="Start the cluster NAME (default: lastcall) in the background: lastcall up --detach.",
+    )
+)
+delete.add_command(down, "cluster")
+delete.add_command(down, "clusters")
+load.add_command(docker_image)
+load.add_command(image_archive)
+
+
+@get.command("clusters")
+def clusters() -> None:
+    """The names of this user's clusters, a line each."""
+    for name in names():
+        click.echo(name)
+    if not names():
+        click.echo("No lastcall clusters found.", err=True)
+
+
+@get.command("nodes")
+@name_argument
+def nodes(name: str) -> None:
+    """The names of a cluster's nodes, a line each."""
+    from lastcall.cli.staying.clusters import cluster_errors
+    from lastcall.cluster.control.socket import ControlClient
+
+    with cluster_errors():
+        for node in ControlClient(name).status()["nodes"]:
+            click.echo(node["name"])
+
+
+@get.command("kubeconfig")
+@name_argument
+@click.pass_context
+def get_kubeconfig(context: click.Context, name: str) -> None:
+    """The kubeconfig itself, as kind prints it."""
+    context.invoke(kubeconfig, name=name, text=True, merged=False, unmerged=False, file="")

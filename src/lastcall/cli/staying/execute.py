@@ -1,0 +1,54 @@
+"""`lastcall exec`: a command with a cluster of its own."""
+
+import os
+import subprocess
+import sys
+
+import click
+
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cluster.errors import ClusterStartError
+
+
+@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--up", "options", metavar="OPTIONS", default="", help='Options of lastcall up: "--nodes 2 --egress".')
+@click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
+def execute(options: str, command: tuple[str, ...]) -> None:
+    """Start a cluster, run COMMAND with KUBECONFIG set, and end the cluster with it.
+
+    LASTCALL_CLUSTER is the cluster's name, for other commands of lastcall. Exit status: that of COMMAND (128 and the
+    signal's number where one ended it), 1 when the cluster cannot start.
+    """
+    import shlex
+
+    from lastcall.cluster.staying.child import ClusterProcess, unused_name
+
+    words = list(command[1:] if command[0] == "--" else command)
+    if not words:
+        raise click.UsageError("a command is missing: lastcall exec -- kubectl get nodes")
+    cluster = ClusterProcess(unused_name("exec"), shlex.split(options))
+    with Interrupts() as interrupts:
+        try:
+            facts = cluster.start()
+            interrupts.check()
+            environment = {**os.environ, "KUBECONFIG": facts["kubeconfig"], "LASTCALL_CLUSTER": cluster.name}
+            raise SystemExit(_run(words, environment, interrupts))
+        except ClusterStartError as error:
+            raise WorldError(str(error)) from error
+        finally:
+            cluster.stop()
+
+
+def _run(words: list[str], environment: dict[str, str], interrupts: Interrupts) -> int:
+    """The exit status of a command that has the terminal's Ctrl-C for itself."""
+    try:
+        process = subprocess.Popen(words, env=environment)  # noqa: S603 (what the user asked for)
+    except FileNotFoundError:
+        raise UserError(f"{words[0]!r} is not installed, or not on PATH") from None
+    except PermissionError:
+        raise UserError(f"{words[0]!r} may not be executed") from None
+    interrupts.on_first = process.terminate
+    status = process.wait()
+    sys.stdout.flush()
+    return status if status >= 0 else 128 - status

@@ -1,0 +1,75 @@
+"""`lastcall kubeconfig`: how kubectl reaches a cluster that stays."""
+
+import click
+
+from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.staying.clusters import cluster_errors
+from lastcall.cli.staying.names import name_argument
+from lastcall.client.kubeconfig import KubeconfigError
+from lastcall.cluster.control.socket import ControlClient
+from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
+
+
+@click.command()
+@name_argument
+@click.option("--print", "text", is_flag=True, help="Print the contents (with credentials) instead of the path.")
+@click.option("--merge", "merged", is_flag=True, help="Add it to your kubeconfig: context lastcall-NAME.")
+@click.option("--unmerge", "unmerged", is_flag=True, help="Take it out of your kubeconfig; the cluster need not run.")
+@click.option(
+    "--kubeconfig",
+    "file",
+    metavar="FILE",
+    default="",
+    help="Yours. Default: $KUBECONFIG or ~/.kube/config.",
+)
+def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -> None:
+    """Say where the kubeconfig of the cluster NAME (default: lastcall) is: KUBECONFIG=$(lastcall kubeconfig).
+
+    --merge and --unmerge change your own kubeconfig, locked as kubectl does it; other entries stay as they are.
+    """
+    if merged + unmerged + text > 1:
+        raise UserError("--print, --merge and --unmerge exclude each other")
+    if unmerged:
+        took_away(name, file)
+        return
+    with cluster_errors():
+        ControlClient(name).connect().close()
+        directory = ClusterDirectory.find(name)
+        if directory is None:
+            raise WorldError(f"cluster {name!r} ended meanwhile")
+        with directory:
+            try:
+                content = directory.read(KUBECONFIG)
+            except FileNotFoundError:
+                raise WorldError(f"cluster {name!r} is just starting: it has no kubeconfig yet") from None
+            path = f"{directory.path}/{KUBECONFIG}"
+    if merged:
+        add(name, content, file)
+    else:
+        click.echo(content if text else path, nl=not text)
+
+
+def add(name: str, content: str, file: str) -> None:
+    """Merge a cluster's kubeconfig, and say so."""
+    import yaml
+
+    from lastcall.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
+
+    path = users_kubeconfig(file)
+    try:
+        merge(path, name, yaml.safe_load(content))
+    except KubeconfigError as error:
+        raise WorldError(str(error)) from error
+    click.echo(f"context {entry_name(name)} is in {path}, and the current one")
+
+
+def took_away(name: str, file: str) -> None:
+    """Unmerge a cluster's kubeconfig, and say so."""
+    from lastcall.client.kubeconfig_merge import entry_name, unmerge, users_kubeconfig
+
+    path = users_kubeconfig(file)
+    try:
+        was_there = unmerge(path, name)
+    except KubeconfigError as error:
+        raise WorldError(str(error)) from error
+    click.echo(f"context {entry_name(name)} is {'no longer' if was_there else 'not'} in {path}")

@@ -1,0 +1,58 @@
+"""How a command takes the name of a cluster: as NAME and as --name, with completion."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from lastcall.cli.staying.clusters import checked_name
+from lastcall.cluster.directory import DEFAULT_NAME, names
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_GIVEN = "lastcall.cluster-name"
+
+
+def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For shells: the clusters of this user that run."""
+    return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+
+
+def _one_of_both(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """NAME and --name are the same; the last of the two that click reads knows both."""
+    value = checked_name(context, parameter, value)
+    if value is None:
+        return context.meta.get(_GIVEN)
+    given = context.meta.setdefault(_GIVEN, value)
+    if given != value:
+        raise click.BadParameter(f"{given!r} and {value!r} are two names: give one")
+    return value
+
+
+def optional_name(command: F) -> F:
+    """`[NAME]` or `--name NAME`: the keyword argument `name`, None for neither."""
+    return _both(command, None)
+
+
+def _both(command: F, default: str | None) -> F:
+    @wraps(command)
+    def called(*arguments: Any, name: str | None, name_option: str | None, **more: Any) -> Any:
+        return command(*arguments, name=name or name_option or default, **more)
+
+    added = click.option(
+        "--name",
+        "name_option",
+        metavar="NAME",
+        callback=_one_of_both,
+        shell_complete=complete_name,
+        help="The same as NAME.",
+    )(called)
+    argument = click.argument("name", required=False, callback=_one_of_both, shell_complete=complete_name)
+    return argument(added)  # type: ignore[return-value]  # click keeps the type of what it decorates
+
+
+def name_argument(command: F) -> F:
+    """`[NAME]` or `--name NAME`: the keyword argument `name`, by default that of `lastcall up`."""
+    return _both(command, DEFAULT_NAME)
