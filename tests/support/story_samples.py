@@ -129,7 +129,7 @@ def hostile() -> Ending:
     )
     add(1, "runtime", k.SIGNAL_SENT, name, signal=text, pid=7, why=text)
     add(1.5, "runtime", k.OUTPUT, name, stream=BOMB, text=text)
-    add(2, "runtime", k.PROCESS_EXITED, name, pid=7, exitCode=137, signal=9)
+    add(2, "runtime", k.PROCESS_EXITED, name, pid=7, exitCode=137, signal="SIGKILL")
     add(2.1, "apiserver", k.OBJECT_REMOVED, user=text)
     return build_endings(made, [pod], kubernetes_version="1.36")[0]
 

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import yaml
+from published_schema import misfits
 from scenario_facts import endpoint_states, event_line, pod_facts
 from virtual_node import ALLOCATABLE, VirtualNode
 
@@ -58,6 +59,9 @@ from lastcall.world.world import World
 
 KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, *FACES)}
 WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
+
+RECORDS_CHECKED = 3000
+"""So many records of a scenario are compared with the catalogue, the first ones."""
 
 Wrap = Callable[[Client, str], Client]
 """`wrap(client, component)` puts something between a component and the API server."""
@@ -224,6 +228,9 @@ class VirtualCluster:
             await self._tasks.__aexit__(kind, error, traceback)
         else:
             await self._tasks.__aexit__(None, None, None)
+        if error is None:
+            found = {each for record in self.all_records[:RECORDS_CHECKED] for each in misfits(record)}
+            assert not found, f"records are not as the catalogue says: {sorted(found)}"
 
     def start_manager(self) -> None:
         """Start the controllers' process; after `kill_manager` a new one that knows nothing, with a new client."""

@@ -1,5 +1,7 @@
 """Which writes become records of a Pod's story. Called right after the store acknowledged the write."""
 
+from typing import TYPE_CHECKING
+
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import (
     CRONJOBS,
@@ -18,6 +20,23 @@ from lastcall.apiserver.wire.context import RequestContext
 from lastcall.timeline import kinds
 from lastcall.timeline.facts.pod import container_facts, status_problems
 from lastcall.timeline.record import Recorder
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.apiserver import (
+        DeleteAccepted,
+        EphemeralContainersAdded,
+        GraceShortened,
+        HeldByFinalizers,
+        ObjectRemoved,
+        OwnerDeleted,
+        OwnerWritten,
+        PodBound,
+        PodCreated,
+        PodStatusWritten,
+    )
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision, Owner, SpecChange
+    from lastcall.timeline.record import Facts, Kind
 
 RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrategy"
 RULE_CREATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Create"
@@ -42,10 +61,15 @@ class WriteRecords:
 
     def created(self, context: RequestContext, resource: Resource, pod: Object) -> None:
         if resource.kind in OWNERS:
-            self._owner(kinds.OWNER_WRITTEN, context, resource, pod, {"changed": []})
+            self._owner_written(context, resource, pod, {"changed": []})
         elif resource is PODS:
-            facts: Object = {"namespace": namespace_of(pod), "name": name_of(pod), "user": context.user.name}
-            facts["containers"] = container_facts(pod)
+            facts: PodCreated = {
+                "namespace": namespace_of(pod),
+                "name": name_of(pod),
+                "user": context.user.name,
+                "containers": container_facts(pod),
+                "resourceVersion": resource_version_of(pod),
+            }
             if owner := _controller(pod):
                 facts["owner"] = owner
             self._write(kinds.POD_CREATED, pod, RULE_CREATE, facts)
@@ -53,7 +77,7 @@ class WriteRecords:
     def updated(self, context: RequestContext, resource: Resource, pod: Object, old: Object, subresource: str) -> None:
         if resource.kind in OWNERS:
             if subresource != "status" and pod.get("spec") != old.get("spec"):
-                self._owner(kinds.OWNER_WRITTEN, context, resource, pod, _changes(pod, old))
+                self._owner_written(context, resource, pod, _changes(pod, old))
             return
         if resource is not PODS:
             return
@@ -63,100 +87,130 @@ class WriteRecords:
                 condition.get("type") == "Ready" and condition.get("status") == "True"
                 for condition in status.get("conditions") or []
             )
-            facts = {"phase": status.get("phase", ""), "ready": ready, "reason": status.get("reason", "")}
-            facts |= status_problems(status)
-            self._write(kinds.POD_STATUS_WRITTEN, pod, RULE_STATUS, facts)
+            written: PodStatusWritten = {
+                "phase": status.get("phase", ""),
+                "ready": ready,
+                "reason": status.get("reason", ""),
+                **status_problems(status),
+                "resourceVersion": resource_version_of(pod),
+            }
+            self._write(kinds.POD_STATUS_WRITTEN, pod, RULE_STATUS, written)
         elif subresource == "ephemeralcontainers":
             known = [each["name"] for each in old["spec"].get("ephemeralContainers") or []]
             added = [each for each in pod["spec"].get("ephemeralContainers") or [] if each["name"] not in known]
-            told = [{"name": each["name"], "target": each.get("targetContainerName") or ""} for each in added]
-            facts = {"containers": told, "user": context.user.name}
+            facts: EphemeralContainersAdded = {
+                "containers": [
+                    {"name": each["name"], "target": each.get("targetContainerName") or ""} for each in added
+                ],
+                "user": context.user.name,
+                "resourceVersion": resource_version_of(pod),
+            }
             self._write(kinds.EPHEMERAL_CONTAINERS_ADDED, pod, RULE_EPHEMERAL, facts)
         elif subresource == "binding":
-            self._write(kinds.POD_BOUND, pod, RULE_ASSIGN, {"node": pod.get("spec", {}).get("nodeName", "")})
+            bound: PodBound = {
+                "node": pod.get("spec", {}).get("nodeName", ""),
+                "resourceVersion": resource_version_of(pod),
+            }
+            self._write(kinds.POD_BOUND, pod, RULE_ASSIGN, bound)
 
     def marked(self, context: RequestContext, resource: Resource, pod: Object, old: Object, rule: str) -> None:
         """The first write of a DELETE: the graceful delete is acknowledged, or its grace period became shorter."""
         if resource.kind in OWNERS or resource is NAMESPACES:
             if old["metadata"].get("deletionTimestamp") is None:
-                self._owner(kinds.OWNER_DELETED, context, resource, pod, {}, rule)
+                self._owner_deleted(context, resource, pod, rule)
             return
         if resource is not PODS:
             return
         meta, before = pod["metadata"], old["metadata"]
         grace = meta.get("deletionGracePeriodSeconds", 0)
         if before.get("deletionTimestamp") is None:
-            facts = {
+            facts: DeleteAccepted = {
                 "user": context.user.name,
                 "userAgent": context.user_agent,
                 "gracePeriodSeconds": grace,
                 "deletionTimestamp": meta["deletionTimestamp"],
+                "resourceVersion": resource_version_of(pod),
             }
             self._write(kinds.DELETE_ACCEPTED, pod, rule, facts)
         # The kubelet's final DELETE shortens nothing: the Pod has ended.
         elif grace != before.get("deletionGracePeriodSeconds") and (grace or NODES_GROUP not in context.user.groups):
-            facts = {
+            shortened: GraceShortened = {
                 "from": before.get("deletionGracePeriodSeconds", 0),
                 "to": grace,
                 "user": context.user.name,
+                "resourceVersion": resource_version_of(pod),
             }
-            self._write(kinds.GRACE_SHORTENED, pod, rule, facts)
+            self._write(kinds.GRACE_SHORTENED, pod, rule, shortened)
         if not grace and (finalizers := meta.get("finalizers")):
-            facts = {"finalizers": list(finalizers), "user": context.user.name}
-            self._write(kinds.HELD_BY_FINALIZERS, pod, RULE_HELD, facts)
+            held: HeldByFinalizers = {
+                "finalizers": list(finalizers),
+                "user": context.user.name,
+                "resourceVersion": resource_version_of(pod),
+            }
+            self._write(kinds.HELD_BY_FINALIZERS, pod, RULE_HELD, held)
 
-    def evicted(self, context: RequestContext, pod: Object, rule: str, why: str, facts: Object) -> None:
+    def evicted(self, context: RequestContext, pod: Object, rule: str, why: str, budget: "GroundsOfDecision") -> None:
         """An eviction is granted; its DELETE comes next. `why` says what the budget said."""
         by = context.user.name
         if client := context.user_agent.partition("/")[0]:
             by = f"{client} (user {by})"
-        more = {"user": context.user.name, "userAgent": context.user_agent, **facts}
-        more["observedResourceVersion"] = resource_version_of(pod)
-        facts = {"why": f"evicted by {by}: {why}", **more}
+        facts: DeletionDecided = {
+            "why": f"evicted by {by}: {why}",
+            "user": context.user.name,
+            "userAgent": context.user_agent,
+            **budget,
+            "observedResourceVersion": resource_version_of(pod),
+        }
         self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=facts)
 
     def removed(self, context: RequestContext, resource: Resource, pod: Object) -> None:
         if resource is PODS:
-            self._write(kinds.OBJECT_REMOVED, pod, RULE_REMOVE, {"user": context.user.name})
+            facts: ObjectRemoved = {"user": context.user.name, "resourceVersion": resource_version_of(pod)}
+            self._write(kinds.OBJECT_REMOVED, pod, RULE_REMOVE, facts)
         elif resource.kind in OWNERS and not pod["metadata"].get("deletionTimestamp"):
-            self._owner(kinds.OWNER_DELETED, context, resource, pod, {}, RULE_REMOVE)
+            self._owner_deleted(context, resource, pod, RULE_REMOVE)
 
-    def _owner(
-        self, kind: str, context: RequestContext, resource: Resource, obj: Object, facts: Object, rule: str = ""
-    ) -> None:
-        meta = obj["metadata"]
-        controller = next((each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
-        about = {
-            "ofKind": resource.kind,
-            "namespace": namespace_of(obj),
-            "name": name_of(obj),
-            "uid": uid_of(obj),
-            "ownerUid": controller,
-            "generation": meta.get("generation", 0),
-            "resourceVersion": resource_version_of(obj),
-            "user": context.user.name,
-            "userAgent": context.user_agent,
-        }
-        self._recorder.record(kind, rule=rule, facts={**about, **facts})
+    def _owner_written(self, context: RequestContext, resource: Resource, obj: Object, change: "SpecChange") -> None:
+        facts: OwnerWritten = {**_about(context, resource, obj), **change}
+        self._recorder.record(kinds.OWNER_WRITTEN, facts=facts)
 
-    def _write(self, kind: str, pod: Object, rule: str, facts: Object) -> None:
-        facts["resourceVersion"] = resource_version_of(pod)
+    def _owner_deleted(self, context: RequestContext, resource: Resource, obj: Object, rule: str) -> None:
+        self._recorder.record(kinds.OWNER_DELETED, rule=rule, facts=_about(context, resource, obj))
+
+    def _write(self, kind: "Kind[Facts]", pod: Object, rule: str, facts: "Facts") -> None:
         self._recorder.record(kind, pod_uid=uid_of(pod), rule=rule, facts=facts)
 
 
-def _changes(new: Object, old: Object) -> Object:
+def _about(context: RequestContext, resource: Resource, obj: Object) -> "OwnerDeleted":
+    """Which owner of Pods, and whose request."""
+    meta = obj["metadata"]
+    controller = next((each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
+    return {
+        "ofKind": resource.kind,
+        "namespace": namespace_of(obj),
+        "name": name_of(obj),
+        "uid": uid_of(obj),
+        "ownerUid": controller,
+        "generation": meta.get("generation", 0),
+        "resourceVersion": resource_version_of(obj),
+        "user": context.user.name,
+        "userAgent": context.user_agent,
+    }
+
+
+def _changes(new: Object, old: Object) -> "SpecChange":
     """Which fields of an owner's spec were written, and the sizes when that is one of them."""
     after, before = new.get("spec") or {}, old.get("spec") or {}
     changed = sorted(key for key in {**after, **before} if after.get(key) != before.get(key))
-    facts: Object = {"changed": changed}
+    facts: SpecChange = {"changed": changed}
     if "replicas" in changed:
-        facts |= {"from": before.get("replicas"), "to": after.get("replicas")}
+        facts["from"], facts["to"] = before.get("replicas"), after.get("replicas")
     return facts
 
 
-def _controller(pod: Object) -> Object | None:
+def _controller(pod: Object) -> "Owner | None":
     """What owns the Pod and made it: kind, name and uid."""
     for each in pod["metadata"].get("ownerReferences") or ():
         if each.get("controller"):
-            return {name: each.get(name) for name in ("kind", "name", "uid")}
+            return {"kind": each.get("kind", ""), "name": each.get("name", ""), "uid": each.get("uid", "")}
     return None

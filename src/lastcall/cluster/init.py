@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from time import gmtime, strftime
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lastcall.cluster.control.channel import Channel, Died, Failed, Restarted, SetLink, Started
 from lastcall.cluster.health.heartbeat import WorkingOn
@@ -36,6 +36,10 @@ from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.messages import Fields, Verbs, WrongMessage
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.init import ProcessDied, ProcessRestarted
+    from lastcall.timeline.catalogue.records.parts import WhyItDied
 
 _SHIM_STATE_SIZE = "16m"
 _LINES_UNDER_LOAD = 5000
@@ -141,7 +145,8 @@ class _Init:
         again = role in self._started_at
         self._started_at[role] = monotonic(self._clock)
         if again:
-            self._recorder.record(kinds.PROCESS_RESTARTED, facts={"role": role, "pid": pid})
+            facts: ProcessRestarted = {"role": role, "pid": pid}
+            self._recorder.record(kinds.PROCESS_RESTARTED, facts=facts)
         self._front.tell(Restarted(role=role, pid=pid) if again else Started(role=role, pid=pid))
 
     def _start_shim(self, layout: NodeLayout) -> int:
@@ -274,8 +279,13 @@ class _Init:
             if role == "orphan":
                 for orphans in self._orphans.values():
                     orphans.reaped(pid, code, number)
-            facts: Fields = {"role": role, "pid": pid, "exitCode": code, "signal": number}
-            facts |= self._why(role, code, number)
+            facts: ProcessDied = {
+                "role": role,
+                "pid": pid,
+                "exitCode": code,
+                "signal": number,
+                **self._why(role, code, number),
+            }
             if role in self._deaths and role in self._restarts:
                 deaths, turn = self._deaths[role], facts.get("workingOn")
                 deaths.alone = serves_alone(role, turn, deaths.add(facts, ""))
@@ -288,11 +298,11 @@ class _Init:
             if role in self._shims and role in self._restarts:
                 self._orphans[role] = Orphans(self._shims[role].shim_journals, self._recorder, self._clock)
 
-    def _why(self, role: str, code: int | None, number: int | None) -> Fields:
+    def _why(self, role: str, code: int | None, number: int | None) -> "WhyItDied":
         """What init knows of a role's death: that it hung, and what it was working on when it is its own fault."""
         hang = self._watchdog.died(role)
         if hang is not None:
-            return {"hung": hang.facts()} | _working_on(hang.working_on)
+            return {"hung": hang.facts(), **_working_on(hang.working_on)}
         if role in self._plan.hearts and is_its_own_fault(code, number):
             return _working_on(self._plan.hearts[role].working_on)
         return {}
@@ -323,7 +333,7 @@ class _Init:
             self._start(role)
 
 
-def _working_on(turn: WorkingOn | None) -> Fields:
+def _working_on(turn: WorkingOn | None) -> "WhyItDied":
     return {"workingOn": {"component": turn.component, "key": turn.key}} if turn is not None else {}
 
 

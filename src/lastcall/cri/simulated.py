@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lastcall.cri.api import (
     LIMITS_ENFORCED,
@@ -49,11 +49,26 @@ from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import Disposition
+    from lastcall.timeline.catalogue.records.runtime import (
+        ExecExited,
+        ExecStarted,
+        NetworkAttached,
+        NetworkDetached,
+        ProcessExited,
+        ProcessSignalState,
+        ProcessStarted,
+        SignalSent,
+    )
+    from lastcall.timeline.catalogue.records.runtime import Output as PrintedLine
+    from lastcall.timeline.record import Facts, Kind
+
 RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
 SIGKILL_EXIT = 137
 SIGTERM_EXIT = 143
 START_ERROR_EXIT = 128
-_DISPOSITION = {"exit": "handled", "ignore": "handled", "default": "default"}
+_DISPOSITION: "Mapping[str, Disposition]" = {"exit": "handled", "ignore": "handled", "default": "default"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +150,8 @@ class SimulatedRuntime(SimulatedImages):
         sandbox = Sandbox(self._new_id(), self._count(), config, self._world.clock.wall_ns(), ip)
         self._sandboxes[sandbox.id] = sandbox
         if ip:
-            self._record(
-                NETWORK_ATTACHED, sandbox.pod_uid, facts={"ip": ip, "seconds": monotonic(self._world.clock) - started}
-            )
+            attached: NetworkAttached = {"ip": ip, "seconds": monotonic(self._world.clock) - started}
+            self._record(NETWORK_ATTACHED, sandbox.pod_uid, facts=attached)
         self._emit(sandbox.id, ContainerEventType.CONTAINER_CREATED_EVENT, sandbox)
         self._emit(sandbox.id, ContainerEventType.CONTAINER_STARTED_EVENT, sandbox)
         return sandbox.id
@@ -153,17 +167,14 @@ class SimulatedRuntime(SimulatedImages):
                 await self._sigkill(container, "StopPodSandbox")
         await self._world.clock.sleep(self._durations.stop_pod_sandbox)
         if sandbox.attached:
-            facts: dict[str, Any] = {"ip": sandbox.ip, "error": ""}
             try:
                 await self.may_fail("cni_del")
             except Exception as error:
-                facts |= {"error": str(error), "seconds": monotonic(self._world.clock) - started}
-                self._record(NETWORK_DETACHED, sandbox.pod_uid, facts=facts)
+                self._record_detached(sandbox, started, str(error))
                 raise
             sandbox.attached = False
             if sandbox.ip:
-                facts["seconds"] = monotonic(self._world.clock) - started
-                self._record(NETWORK_DETACHED, sandbox.pod_uid, facts=facts)
+                self._record_detached(sandbox, started, "")
         if sandbox.state == PodSandboxState.SANDBOX_READY:
             sandbox.state = PodSandboxState.SANDBOX_NOTREADY
             self._emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
@@ -232,12 +243,13 @@ class SimulatedRuntime(SimulatedImages):
         container.started_at = self._world.clock.wall_ns()
         container.started = monotonic(self._world.clock)
         argv = [*container.config.command, *container.config.args]
-        self._record(
-            PROCESS_STARTED,
-            container.sandbox.pod_uid,
-            container.name,
-            {"containerId": container.id, "pid": container.pid, "exe": argv[0] if argv else "", "argv": argv},
-        )
+        facts: ProcessStarted = {
+            "containerId": container.id,
+            "pid": container.pid,
+            "exe": argv[0] if argv else "",
+            "argv": argv,
+        }
+        self._record(PROCESS_STARTED, container.sandbox.pod_uid, container.name, facts)
         self._emit(container.id, ContainerEventType.CONTAINER_STARTED_EVENT, container.sandbox)
         self._print(container, program.output)
         if program.exits_after is not None:
@@ -301,8 +313,15 @@ class SimulatedRuntime(SimulatedImages):
         exec_id = self._new_id()
         pid, self._next_pid = self._next_pid, self._next_pid + 1
         uid, name = container.sandbox.pod_uid, container.name
-        self._record(EXEC_STARTED, uid, name, {"execId": exec_id, "pid": pid, "argv": list(cmd)})
-        ended = {"execId": exec_id, "pid": pid, "exitCode": SIGKILL_EXIT, "signal": "SIGKILL", "killedBecause": ""}
+        begun: ExecStarted = {"execId": exec_id, "pid": pid, "argv": list(cmd)}
+        self._record(EXEC_STARTED, uid, name, begun)
+        ended: ExecExited = {
+            "execId": exec_id,
+            "pid": pid,
+            "exitCode": SIGKILL_EXIT,
+            "signal": "SIGKILL",
+            "killedBecause": "",
+        }
         until_end = result.seconds
         left = None if deadline is None else max(0.0, deadline - monotonic(self._world.clock))
         cut = left is not None and left < until_end
@@ -310,16 +329,20 @@ class SimulatedRuntime(SimulatedImages):
             await self._wait_exit(container, left if cut and left is not None else until_end)
         except TimeoutError:
             if cut:
-                self._record(EXEC_EXITED, uid, name, {**ended, "killedBecause": "exec timeout"})
+                ended["killedBecause"] = "exec timeout"
+                self._record(EXEC_EXITED, uid, name, ended)
                 text = f"command {' '.join(cmd)!r} timed out after {timeout:g}s"
                 raise RuntimeServiceError(text, "DeadlineExceeded") from None
         except asyncio.CancelledError:
-            self._record(EXEC_EXITED, uid, name, {**ended, "killedBecause": "caller gone"})
+            ended["killedBecause"] = "caller gone"
+            self._record(EXEC_EXITED, uid, name, ended)
             raise
         else:
-            self._record(EXEC_EXITED, uid, name, {**ended, "killedBecause": "container exited"})
+            ended["killedBecause"] = "container exited"
+            self._record(EXEC_EXITED, uid, name, ended)
             return ExecSyncResponse(b"", b"", SIGKILL_EXIT)
-        self._record(EXEC_EXITED, uid, name, {**ended, "exitCode": result.exit_code, "signal": ""})
+        ended["exitCode"], ended["signal"] = result.exit_code, ""
+        self._record(EXEC_EXITED, uid, name, ended)
         return ExecSyncResponse(result.stdout, result.stderr, result.exit_code)
 
     async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> SimulatedStreams:
@@ -375,8 +398,10 @@ class SimulatedRuntime(SimulatedImages):
         program = container.program
         name = container.config.stop_signal or "SIGTERM"
         uid = container.sandbox.pod_uid
-        state = {
+        pid_1 = container.config.security_context.namespace_options.pid == "CONTAINER"
+        state: ProcessSignalState = {
             "pid": container.pid,
+            "containerPid": 1 if pid_1 else container.pid,
             "exe": "",
             "signal": name,
             "disposition": _DISPOSITION[program.on_term],
@@ -384,10 +409,8 @@ class SimulatedRuntime(SimulatedImages):
             "ignored": [],
             "blocked": [],
         }
-        pid_1 = container.config.security_context.namespace_options.pid == "CONTAINER"
-        state["containerPid"] = 1 if pid_1 else container.pid
         self._record(PROCESS_SIGNAL_STATE, uid, container.name, state, rule=RULE_STOP)
-        sent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
+        sent: SignalSent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
         self._record(SIGNAL_SENT, uid, container.name, sent, rule=RULE_STOP)
         container.term_at = monotonic(self._world.clock)
         if program.on_term != "default":
@@ -398,7 +421,7 @@ class SimulatedRuntime(SimulatedImages):
             self._end_later(container, self._durations.signal, SIGTERM_EXIT)
 
     async def _sigkill(self, container: Container, why: str) -> None:
-        sent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
+        sent: SignalSent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
         self._record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=RULE_STOP)
         await self._world.clock.sleep(self._durations.signal)
         self._exit(container, SIGKILL_EXIT)
@@ -421,7 +444,7 @@ class SimulatedRuntime(SimulatedImages):
         container.reason = reason or ("Completed" if exit_code == 0 else "Error")
         container.exited.set()
         if had_started:
-            facts = {
+            facts: ProcessExited = {
                 "containerId": container.id,
                 "pid": container.pid,
                 "exitCode": exit_code,
@@ -440,7 +463,7 @@ class SimulatedRuntime(SimulatedImages):
         for seconds, text in sorted(lines):
             if await self._pause(container, begun + seconds - monotonic(self._world.clock)):
                 return
-            facts = {"stream": "stdout", "text": text, "attempt": container.config.metadata.attempt}
+            facts: PrintedLine = {"stream": "stdout", "text": text, "attempt": container.config.metadata.attempt}
             self._record(OUTPUT, container.sandbox.pod_uid, container.name, facts)
 
     async def _pause(self, container: Container, seconds: float) -> bool:
@@ -487,12 +510,20 @@ class SimulatedRuntime(SimulatedImages):
         self._sequence += 1
         return self._sequence
 
+    def _record_detached(self, sandbox: Sandbox, started: float, error: str) -> None:
+        facts: NetworkDetached = {
+            "ip": sandbox.ip,
+            "seconds": monotonic(self._world.clock) - started,
+            "error": error,
+        }
+        self._record(NETWORK_DETACHED, sandbox.pod_uid, facts=facts)
+
     def _record(
         self,
-        kind: str,
+        kind: "Kind[Facts]",
         pod_uid: str,
         container: str = "",
-        facts: dict[str, Any] | None = None,
+        facts: "Facts | None" = None,
         *,
         rule: str = "",
     ) -> None:

@@ -22,6 +22,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_start import ImageSubstituted
 
 BACKOFF_INITIAL = 10.0
 BACKOFF_MAX = 300.0
@@ -198,12 +199,8 @@ class PodImageManager:
             "image of the registry is not available"
         )
         self._event(pod, container, "Normal", "ImageSubstituted", message)
-        self._recorder.record(
-            kinds.IMAGE_SUBSTITUTED,
-            pod_uid=uid_of(pod),
-            container=container["name"],
-            facts={"image": name, "substitute": substitute},
-        )
+        facts: ImageSubstituted = {"image": name, "substitute": substitute}
+        self._recorder.record(kinds.IMAGE_SUBSTITUTED, pod_uid=uid_of(pod), container=container["name"], facts=facts)
 
     def _inspect_failed(self, pod: Pod, container: Container, name: str, error: RuntimeServiceError) -> ImagePullError:
         if error.reason == "InvalidImageName":

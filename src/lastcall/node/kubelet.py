@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from lastcall.api.types.node import Node
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
+    from lastcall.timeline.catalogue.records.kubelet_start import PodAdmitted, PodRejected
 
 RULES = "pkg/kubelet/kubelet.go"
 RUNTIME_RETRY_SECONDS = 1.0
@@ -136,17 +138,14 @@ class Kubelet:
     def handle_file_updates(self, updates: PodUpdates) -> None:
         """The manifest directory changed. What is gone from it ends, and the story says who decided so."""
         for pod in updates.pods[Operation.REMOVE]:
-            self._given.recorder.record(
-                kinds.DELETION_DECIDED,
-                pod_uid=uid_of(pod),
-                rule="pkg/kubelet/config/file.go:listConfig",
-                facts={
-                    "why": "its manifest was removed from the node's directory, or says something else now",
-                    "ownerKind": "Node",
-                    "owner": self._given.config.node_name,
-                    "observedResourceVersion": "",
-                },
-            )
+            facts: DeletionDecided = {
+                "why": "its manifest was removed from the node's directory, or says something else now",
+                "ownerKind": "Node",
+                "owner": self._given.config.node_name,
+                "observedResourceVersion": "",
+            }
+            rule = "pkg/kubelet/config/file.go:listConfig"
+            self._given.recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=facts)
         self.handle_updates(updates)
 
     # -- the sync loop's handlers -------------------------------------------------------------------------------------
@@ -194,12 +193,9 @@ class Kubelet:
         self._start(pod)
 
     def _admitted(self, pod: Pod) -> None:
-        self._given.recorder.record(
-            kinds.POD_ADMITTED,
-            pod_uid=uid_of(pod),
-            rule=f"{RULES}:HandlePodAdditions",
-            facts={"observedResourceVersion": resource_version_of(pod)},
-        )
+        facts: PodAdmitted = {"observedResourceVersion": resource_version_of(pod)}
+        rule = f"{RULES}:HandlePodAdditions"
+        self._given.recorder.record(kinds.POD_ADMITTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
         if not is_terminating(pod):
             self._given.volumes.prepare(pod)
 
@@ -318,12 +314,9 @@ class Kubelet:
         """kubelet.go:rejectPod."""
         self.parts.events.event(pod, "Warning", rejection.reason, rejection.message)
         message = f"Pod was rejected: {rejection.message}"
-        self._given.recorder.record(
-            kinds.POD_REJECTED,
-            pod_uid=uid_of(pod),
-            rule=f"{RULES}:rejectPod",
-            facts={"reason": rejection.reason, "message": message},
-        )
+        facts: PodRejected = {"reason": rejection.reason, "message": message}
+        rule = f"{RULES}:rejectPod"
+        self._given.recorder.record(kinds.POD_REJECTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
         self.parts.statuses.set_pod_status(pod, {"phase": "Failed", "reason": rejection.reason, "message": message})
 
     # -- what the parts need from one another

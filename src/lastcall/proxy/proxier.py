@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.node import Node as APINode
     from lastcall.api.types.service import EndpointSlice
     from lastcall.api.types.service import Service as APIService
+    from lastcall.timeline.catalogue.records.kube_proxy import RulesRefused
 
 _log = logging.getLogger(__name__)
 
@@ -212,7 +213,8 @@ class Proxier:
                 self._whole = True
                 self._wake.set()
                 _log.warning("service rules: %s; next try in %.1f s", error, backoff)
-                self._recorder.record(RULES_REFUSED, facts={"error": str(error), "retryInSeconds": backoff})
+                facts: RulesRefused = {"error": str(error), "retryInSeconds": backoff}
+                self._recorder.record(RULES_REFUSED, facts=facts)
                 await self._world.clock.sleep(backoff)
                 backoff, failures = min(backoff * 2, MAX_BACKOFF), failures + 1
             else:

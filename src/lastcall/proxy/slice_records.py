@@ -15,6 +15,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.service import EndpointSlice
+    from lastcall.timeline.catalogue.records.kube_proxy import EndpointChangeSeen, EndpointRulesWritten
+    from lastcall.timeline.catalogue.records.parts import EndpointConditions
 
 RULE_SEEN = "pkg/proxy/nftables/proxier.go:OnEndpointSliceUpdate"
 RULE_WRITTEN = "pkg/proxy/topology.go:CategorizeEndpoints"
@@ -58,7 +60,7 @@ class SliceRecords:
         for (uid, address), conditions in new.items():
             if old.get((uid, address)) != conditions:
                 ready, serving, terminating = conditions
-                facts = {"ready": ready, "serving": serving, "terminating": terminating}
+                facts: EndpointConditions = {"ready": ready, "serving": serving, "terminating": terminating}
                 changes.append(self._seen(service, name[1], uid, address, conditions, version, facts))
         for uid, address in old:
             if (uid, address) not in new:
@@ -73,21 +75,17 @@ class SliceRecords:
         address: str,
         conditions: _Conditions | None,
         version: str,
-        facts: dict[str, bool],
+        told: EndpointConditions,
     ) -> SeenChange:
-        record_id = self._recorder.record(
-            ENDPOINT_CHANGE_SEEN,
-            pod_uid=uid,
-            rule=RULE_SEEN,
-            facts={
-                "node": self._node,
-                "service": service[1],
-                "slice": slice_name,
-                "address": address,
-                **facts,
-                "observedResourceVersion": version,
-            },
-        )
+        facts: EndpointChangeSeen = {
+            "node": self._node,
+            "service": service[1],
+            "slice": slice_name,
+            "address": address,
+            **told,
+            "observedResourceVersion": version,
+        }
+        record_id = self._recorder.record(ENDPOINT_CHANGE_SEEN, pod_uid=uid, rule=RULE_SEEN, facts=facts)
         return SeenChange(record_id, uid, address, conditions, monotonic(self._world.clock))
 
     def written(
@@ -97,19 +95,20 @@ class SliceRecords:
         got, gets = frozenset(before), frozenset(now)
         for change in changes:
             ready = change.conditions is not None and change.conditions[0]
+            facts: EndpointRulesWritten = {
+                "node": self._node,
+                "service": service[1],
+                "address": change.address,
+                "received": change.address in got,
+                "receives": change.address in gets,
+                "ready": ready,
+                "seconds": round(monotonic(self._world.clock) - change.at, 6),
+            }
             self._recorder.record(
                 ENDPOINT_RULES_WRITTEN,
                 pod_uid=change.pod_uid,
                 rule=RULE_WRITTEN,
-                facts={
-                    "node": self._node,
-                    "service": service[1],
-                    "address": change.address,
-                    "received": change.address in got,
-                    "receives": change.address in gets,
-                    "ready": ready,
-                    "seconds": round(monotonic(self._world.clock) - change.at, 6),
-                },
+                facts=facts,
                 cause_id=change.record_id,
             )
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.policy import PodDisruptionBudget
     from lastcall.scheduler.volume_binder import VolumeBinder
     from lastcall.scheduler.volume_binding import PodVolumes
+    from lastcall.timeline.catalogue.records.controllers import PodScheduled
 
 __all__ = ["SCHEDULER_NAME", "Scheduler", "run_scheduler"]
 
@@ -175,7 +176,8 @@ class Scheduler:
             self._caught("scheduler bind", entry, error)
             return
         self._queue.delete(pod.uid)
-        self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts={"node": node})
+        facts: PodScheduled = {"node": node}
+        self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts=facts)
         message = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(pod.pod, "Normal", "Scheduled", message)
 

@@ -24,6 +24,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodCondition
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Victims:
         )
 
 
-def facts(preemptor: PodInfo, victim: PodInfo, preemption: Preemption, rank: int) -> dict[str, object]:
+def facts(preemptor: PodInfo, victim: PodInfo, preemption: Preemption, rank: int) -> DeletionDecided:
     """Why this Pod, and for whom."""
     assert preemption.chosen is not None
     chosen = preemption.chosen

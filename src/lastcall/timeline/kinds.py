@@ -1,114 +1,117 @@
-"""The kinds of records and the facts each carries. `facts` keys are camelCase, seconds are floats, pids as the cluster sees them.
+"""The kinds of records, each typed with the facts that it carries.
 
-Actors: `client`, `apiserver`, `scheduler`, `endpointslice-controller`, `kube-proxy`, `kubelet`, `runtime` (the shim and what drives it), `init`.
+Made of timeline/catalogue/records by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
 """
 
-# client (the command that follows the Pods)
-DELETE_SENT = "DeleteSent"  # gracePeriodSeconds (None = the Pod's own)
-POD_READY_SEEN = "PodReadySeen"  # resourceVersion
-POD_GONE_SEEN = "PodGoneSeen"  # resourceVersion: the client saw the DELETED watch event
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records import (
+        apiserver,
+        client,
+        controllers,
+        endpointslice_controller,
+        every_role,
+        init,
+        kube_proxy,
+        kubelet_end,
+        kubelet_start,
+        runtime,
+        witness,
+    )
+    from lastcall.timeline.record import Kind
+else:
+    Kind = str
+
+# client
+DELETE_SENT: Kind[client.DeleteSent] = Kind("DeleteSent")
+POD_READY_SEEN: Kind[client.PodReadySeen] = Kind("PodReadySeen")
+POD_GONE_SEEN: Kind[client.PodGoneSeen] = Kind("PodGoneSeen")
 
 # apiserver
-POD_CREATED = "PodCreated"  # namespace, name, resourceVersion, user, owner (its controller: kind, name, uid; absent without one), containers (list of name, kind: container|sidecar|init, preStop: the handler or "")
-EPHEMERAL_CONTAINERS_ADDED = (
-    "EphemeralContainersAdded"  # containers (list of name, target: whose processes it sees, ""), user, resourceVersion
-)
-POD_BOUND = "PodBound"  # node, resourceVersion
-DELETE_ACCEPTED = (
-    "DeleteAccepted"  # user, userAgent, gracePeriodSeconds, deletionTimestamp, resourceVersion; the zero of a Pod's end
-)
-GRACE_SHORTENED = "GraceShortened"  # from, to, resourceVersion
-POD_STATUS_WRITTEN = "PodStatusWritten"  # phase, ready, reason, resourceVersion, waiting (list of container, reason, message: what keeps it from starting), unschedulable (what the scheduler says)
-HELD_BY_FINALIZERS = (
-    "HeldByFinalizers"  # finalizers, user, resourceVersion: the last DELETE (grace 0) left the object there
-)
-OBJECT_REMOVED = "ObjectRemoved"  # resourceVersion, user
+POD_CREATED: Kind[apiserver.PodCreated] = Kind("PodCreated")
+EPHEMERAL_CONTAINERS_ADDED: Kind[apiserver.EphemeralContainersAdded] = Kind("EphemeralContainersAdded")
+POD_BOUND: Kind[apiserver.PodBound] = Kind("PodBound")
+DELETE_ACCEPTED: Kind[apiserver.DeleteAccepted] = Kind("DeleteAccepted")
+GRACE_SHORTENED: Kind[apiserver.GraceShortened] = Kind("GraceShortened")
+POD_STATUS_WRITTEN: Kind[apiserver.PodStatusWritten] = Kind("PodStatusWritten")
+HELD_BY_FINALIZERS: Kind[apiserver.HeldByFinalizers] = Kind("HeldByFinalizers")
+OBJECT_REMOVED: Kind[apiserver.ObjectRemoved] = Kind("ObjectRemoved")
+OWNER_DELETED: Kind[apiserver.OwnerDeleted] = Kind("OwnerDeleted")
+OWNER_WRITTEN: Kind[apiserver.OwnerWritten] = Kind("OwnerWritten")
 
 # endpointslice-controller
-ENDPOINT_CHANGED = (
-    "EndpointChanged"  # service, slice, address, ready, serving, terminating, resourceVersion, observedResourceVersion
-)
-ENDPOINT_REMOVED = "EndpointRemoved"  # service, slice, address, resourceVersion, observedResourceVersion
+ENDPOINT_REMOVED: Kind[endpointslice_controller.EndpointRemoved] = Kind("EndpointRemoved")
+ENDPOINT_CHANGED: Kind[endpointslice_controller.EndpointChanged] = Kind("EndpointChanged")
 
-# kube-proxy (the service proxy of each node)
-ENDPOINT_CHANGE_SEEN = "EndpointChangeSeen"  # node, service, slice, address, ready, serving, terminating or removed, observedResourceVersion (of the slice)
-ENDPOINT_RULES_WRITTEN = "EndpointRulesWritten"  # node, service, address, received, receives (whether new connections went and go there), ready, seconds (since it was seen): the kernel goes by it from here on
-RULES_REFUSED = "RulesRefused"  # error, retryInSeconds: the kernel did not take the rules
+# kube-proxy
+ENDPOINT_CHANGE_SEEN: Kind[kube_proxy.EndpointChangeSeen] = Kind("EndpointChangeSeen")
+ENDPOINT_RULES_WRITTEN: Kind[kube_proxy.EndpointRulesWritten] = Kind("EndpointRulesWritten")
+RULES_REFUSED: Kind[kube_proxy.RulesRefused] = Kind("RulesRefused")
 
-# controllers, scheduler, taint eviction, PodGC: who decided that a Pod has to end, written just before the DELETE
-DELETION_DECIDED = "DeletionDecided"  # why (one sentence), ownerKind, owner, ownerUid, ownerGeneration, ownerResourceVersion (as observed), step (rollout|scaling|…), observedResourceVersion, and what the decision went by (rank, candidates, taint, preemptor …)
+# the component that decides
+DELETION_DECIDED: Kind[controllers.DeletionDecided] = Kind("DeletionDecided")
+CLAIM_HELD: Kind[controllers.ClaimHeld] = Kind("ClaimHeld")
+SCALE_DECIDED: Kind[controllers.ScaleDecided] = Kind("ScaleDecided")
+POD_SCHEDULED: Kind[controllers.PodScheduled] = Kind("PodScheduled")
 
-# persistentvolumeclaim-protection-controller
-CLAIM_HELD = "ClaimHeld"  # claim, finalizer, pod: a claim that was deleted stays, because this Pod uses it
+# kubelet
+POD_ADMITTED: Kind[kubelet_start.PodAdmitted] = Kind("PodAdmitted")
+POD_REJECTED: Kind[kubelet_start.PodRejected] = Kind("PodRejected")
+MIRROR_POD_CREATED: Kind[kubelet_start.MirrorPodCreated] = Kind("MirrorPodCreated")
+VOLUME_FAILED: Kind[kubelet_start.VolumeFailed] = Kind("VolumeFailed")
+VOLUMES_MOUNTED: Kind[kubelet_start.VolumesMounted] = Kind("VolumesMounted")
+SANDBOX_CREATED: Kind[kubelet_start.SandboxCreated] = Kind("SandboxCreated")
+IMAGE_SUBSTITUTED: Kind[kubelet_start.ImageSubstituted] = Kind("ImageSubstituted")
+ALL_CONTAINERS_RESTARTING: Kind[kubelet_start.AllContainersRestarting] = Kind("AllContainersRestarting")
+CONTAINER_CREATED: Kind[kubelet_start.ContainerCreated] = Kind("ContainerCreated")
+CONTAINER_STARTED: Kind[kubelet_start.ContainerStarted] = Kind("ContainerStarted")
+CONTAINER_START_FAILED: Kind[kubelet_start.ContainerStartFailed] = Kind("ContainerStartFailed")
+POST_START_STARTED: Kind[kubelet_start.PostStartStarted] = Kind("PostStartStarted")
+POST_START_FINISHED: Kind[kubelet_start.PostStartFinished] = Kind("PostStartFinished")
+PROBE_CHANGED: Kind[kubelet_start.ProbeChanged] = Kind("ProbeChanged")
+POD_RUNNING: Kind[kubelet_start.PodRunning] = Kind("PodRunning")
 
-# owners of Pods and namespaces: who changed and who deleted them. Of no Pod: `ofKind`, `namespace`, `name`, `uid` say of what
-OWNER_WRITTEN = "OwnerWritten"  # apiserver: ofKind, namespace, name, uid, generation, resourceVersion, user, userAgent, changed (names of spec fields; empty for a creation), from, to (replicas, when they changed)
-OWNER_DELETED = "OwnerDeleted"  # apiserver: ofKind, namespace, name, uid, user, userAgent, ownerUid (its controller's), resourceVersion
-SCALE_DECIDED = "ScaleDecided"  # deployment-controller, after its write of a ReplicaSet: step (rollout|scaling), revision, ownerKind, owner, ownerUid, ownerGeneration (observed), ofKind, name, uid, generation, resourceVersion (written), from, to
-
-# scheduler
-POD_SCHEDULED = "PodScheduled"  # node
-
-# kubelet: start
-POD_ADMITTED = "PodAdmitted"  # observedResourceVersion
-POD_REJECTED = "PodRejected"  # reason, message
-MIRROR_POD_CREATED = "MirrorPodCreated"  # mirrorUid, namespace, name, resourceVersion: the API object of a static Pod
-VOLUME_FAILED = "VolumeFailed"  # volume, error: the first time that it says so
-VOLUMES_MOUNTED = "VolumesMounted"  # volumes
-SANDBOX_CREATED = "SandboxCreated"  # sandboxId, ips, seconds
-IMAGE_SUBSTITUTED = "ImageSubstituted"  # image, substitute
-ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"  # exitCode (of the container that asked for it), containers (killed and removed, in order)
-CONTAINER_CREATED = "ContainerCreated"  # containerId, image, attempt
-CONTAINER_STARTED = "ContainerStarted"  # containerId, attempt
-CONTAINER_START_FAILED = "ContainerStartFailed"  # reason, message
-POST_START_STARTED = "PostStartStarted"  # handler
-POST_START_FINISHED = "PostStartFinished"  # handler, outcome (succeeded|failed), seconds, message
-PROBE_CHANGED = "ProbeChanged"  # probe (readiness|liveness|startup), result (success|failure), output, succeededBefore (for a failure: whether a probe of this container ever had, None: not known), port (of the container, that the probe connects to; None: it asks none)
-POD_RUNNING = "PodRunning"  # written when the status manager reports phase Running
-
-# kubelet: end
-TERMINATION_OBSERVED = "TerminationObserved"  # cause (deletionTimestamp|apiTerminalPhase|kill|removed|completed|runtimeOnly), gracePeriodSeconds, observedResourceVersion
-GRACE_DECIDED = "GraceDecided"  # gracePeriodSeconds, shortened, why: calculateEffectiveGracePeriod
-KILLING = "Killing"  # message, gracePeriodSeconds, reason (LivenessProbe|StartupProbe|FailedPostStartHook|Unknown; none for the Pod's end)
-PRE_STOP_SKIPPED = "PreStopSkipped"  # why (one sentence)
-PRE_STOP_STARTED = "PreStopStarted"  # handler (exec|httpGet|sleep|tcpSocket), detail, budgetSeconds
-PRE_STOP_FINISHED = (
-    "PreStopFinished"  # handler, outcome (succeeded|failed|outlived), seconds, exitCode, stdout, stderr, message
-)
-STOP_REQUESTED = "StopRequested"  # timeoutSeconds, floor (True when raised to 2 s), deductedSeconds: CRI StopContainer
-STOP_FINISHED = "StopFinished"  # seconds, error
-SANDBOX_STOPPED = "SandboxStopped"  # sandboxId, seconds, error
-VOLUME_BUSY = "VolumeBusy"  # volume, error, holders (list of pid, name, how: open file|working directory|root directory|program|mount, path), more
-VOLUMES_UNMOUNTED = "VolumesUnmounted"  # volumes, seconds
-STATUS_SENT = "StatusSent"  # phase, resourceVersion
-FINAL_DELETE_SENT = "FinalDeleteSent"  # uid
-WORKER_FINISHED = "WorkerFinished"
+# kubelet
+TERMINATION_OBSERVED: Kind[kubelet_end.TerminationObserved] = Kind("TerminationObserved")
+GRACE_DECIDED: Kind[kubelet_end.GraceDecided] = Kind("GraceDecided")
+KILLING: Kind[kubelet_end.Killing] = Kind("Killing")
+PRE_STOP_SKIPPED: Kind[kubelet_end.PreStopSkipped] = Kind("PreStopSkipped")
+PRE_STOP_STARTED: Kind[kubelet_end.PreStopStarted] = Kind("PreStopStarted")
+PRE_STOP_FINISHED: Kind[kubelet_end.PreStopFinished] = Kind("PreStopFinished")
+STOP_REQUESTED: Kind[kubelet_end.StopRequested] = Kind("StopRequested")
+STOP_FINISHED: Kind[kubelet_end.StopFinished] = Kind("StopFinished")
+SANDBOX_STOPPED: Kind[kubelet_end.SandboxStopped] = Kind("SandboxStopped")
+VOLUME_BUSY: Kind[kubelet_end.VolumeBusy] = Kind("VolumeBusy")
+VOLUMES_UNMOUNTED: Kind[kubelet_end.VolumesUnmounted] = Kind("VolumesUnmounted")
+STATUS_SENT: Kind[kubelet_end.StatusSent] = Kind("StatusSent")
+FINAL_DELETE_SENT: Kind[kubelet_end.FinalDeleteSent] = Kind("FinalDeleteSent")
+WORKER_FINISHED: Kind[kubelet_end.WorkerFinished] = Kind("WorkerFinished")
 
 # runtime
-PROCESS_STARTED = "ProcessStarted"  # containerId, pid, exe, argv, uid, gid, seccomp (the filter's name)
-PRIVILEGE_CALL_ANSWERED = "PrivilegeCallAnswered"  # containerId, call (chown|setuid|…), id (who it asked to be): answered with success without being done, for the cluster has one user id; the first of each call
-PROCESS_SIGNAL_STATE = "ProcessSignalState"  # pid, containerPid (in its PID namespace: only 1 is deaf to default), name, exe, signal, disposition (handled|ignored|blocked|default), taken (how a handled one is: handler|sigwait|signalfd), caught, ignored, blocked (lists of names); read from /proc right before the signal
-OUT_OF_MEMORY = "OutOfMemory"  # containerId, pid, machineKills: without a control group, inferred from the machine's counter and a SIGKILL that nobody here sent
-SIGNAL_SENT = "SignalSent"  # signal, pid, why (StopContainer|grace over|StopPodSandbox|exec timeout|caller gone|the shim died), oomKills (for SIGKILL: how many there had been in the container, None: nobody counts), stopSignalPending (for SIGKILL: the stop signal that was sent before had not been taken by then, None: not known)
-PROCESS_EXITED = "ProcessExited"  # containerId, pid, exitCode, signal, oomKilled, oomKills (since the start, None: nobody counts), memoryLimit (bytes, None without)
-SOCKETS_AT_STOP = "SocketsAtStop"  # signal, listeners (list of address, port, backlog: connections not accepted yet), connections (established, of either direction), scope (container|pod: whose connections are counted); right after the stop signal
-LISTENER_CLOSED = (
-    "ListenerClosed"  # address, port, seconds, notBefore: between two looks, both counted from the stop signal
-)
-CONNECTIONS_CLOSED = (
-    "ConnectionsClosed"  # seconds, notBefore, scope: no listener and no connection is left, and it still runs
-)
-SOCKETS_AT_EXIT = "SocketsAtExit"  # listeners, connections, unread (connections with data that the program had not read), unreadBytes, backlog, scope: at the last look, secondsBefore ago; resets (connections that ended by a reset since that look), closedUnread (closed with data not read, since the stop signal)
-PROCESSES_LEFT = "ProcessesLeft"  # when (SIGKILL: they lived right before it|exit: the kernel killed them when PID 1 exited), signal, processes (list of pid, containerPid, name, state, disposition to that signal, child (of PID 1 itself), afterSignal: True when it did not run yet at that signal), more (how many others), zombies (children of PID 1 that it has not reaped), secondsBefore (age of that look; for SIGKILL it is right before it)
-EXEC_STARTED = "ExecStarted"  # execId, pid, argv
-EXEC_EXITED = "ExecExited"  # execId, pid, exitCode, signal, killedBecause
-OUTPUT = "Output"  # stream (stdout|stderr), text, attempt, dropped (lines before this one that were too many to tell)
-NETWORK_ATTACHED = "NetworkAttached"  # ip, seconds
-NETWORK_DETACHED = "NetworkDetached"  # ip, seconds, error
+PROCESS_STARTED: Kind[runtime.ProcessStarted] = Kind("ProcessStarted")
+PRIVILEGE_CALL_ANSWERED: Kind[runtime.PrivilegeCallAnswered] = Kind("PrivilegeCallAnswered")
+PROCESS_SIGNAL_STATE: Kind[runtime.ProcessSignalState] = Kind("ProcessSignalState")
+OUT_OF_MEMORY: Kind[runtime.OutOfMemory] = Kind("OutOfMemory")
+SIGNAL_SENT: Kind[runtime.SignalSent] = Kind("SignalSent")
+PROCESS_EXITED: Kind[runtime.ProcessExited] = Kind("ProcessExited")
+EXEC_STARTED: Kind[runtime.ExecStarted] = Kind("ExecStarted")
+EXEC_EXITED: Kind[runtime.ExecExited] = Kind("ExecExited")
+OUTPUT: Kind[runtime.Output] = Kind("Output")
+NETWORK_ATTACHED: Kind[runtime.NetworkAttached] = Kind("NetworkAttached")
+NETWORK_DETACHED: Kind[runtime.NetworkDetached] = Kind("NetworkDetached")
+
+# runtime
+SOCKETS_AT_STOP: Kind[witness.SocketsAtStop] = Kind("SocketsAtStop")
+LISTENER_CLOSED: Kind[witness.ListenerClosed] = Kind("ListenerClosed")
+CONNECTIONS_CLOSED: Kind[witness.ConnectionsClosed] = Kind("ConnectionsClosed")
+SOCKETS_AT_EXIT: Kind[witness.SocketsAtExit] = Kind("SocketsAtExit")
+PROCESSES_LEFT: Kind[witness.ProcessesLeft] = Kind("ProcessesLeft")
 
 # init
-PROCESS_DIED = "ProcessDied"  # role (control-plane|node-1|shim-1|orphan), pid, exitCode, signal, restartsIn (seconds, when it is started again), hung (when its event loop did not turn and init ended it: seconds, cpuSeconds, takesLonger, stack), workingOn (component, key: its last turn, when the end was its own fault), servesAlone (seconds that the next one answers without controllers)
-PROCESS_RESTARTED = "ProcessRestarted"  # role, pid
+PROCESS_DIED: Kind[init.ProcessDied] = Kind("ProcessDied")
+PROCESS_RESTARTED: Kind[init.ProcessRestarted] = Kind("ProcessRestarted")
 
 # every role
-FAULT_CAUGHT = "FaultCaught"  # role, component, key, error (its text in one line), times (since it was told last), count (since the role's start): a wall caught what nobody expected
+FAULT_CAUGHT: Kind[every_role.FaultCaught] = Kind("FaultCaught")

@@ -1,9 +1,12 @@
 """A recorder that keeps its records in a list: for the virtual world and for tests."""
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-from lastcall.timeline.record import Evidence, Record
+from lastcall.timeline.record import Evidence, Facts, Record
 from lastcall.world.clock import Clock
+
+if TYPE_CHECKING:
+    from lastcall.timeline.record import Kind
 
 
 class MemoryRecorder:
@@ -21,12 +24,12 @@ class MemoryRecorder:
 
     def record(
         self,
-        kind: str,
+        kind: "Kind[Facts]",
         *,
         pod_uid: str = "",
         container: str = "",
         rule: str = "",
-        facts: dict[str, Any] | None = None,
+        facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",
     ) -> str:
@@ -52,12 +55,12 @@ class NoRecorder:
 
     def record(
         self,
-        kind: str,
+        kind: "Kind[Facts]",
         *,
         pod_uid: str = "",
         container: str = "",
         rule: str = "",
-        facts: dict[str, Any] | None = None,
+        facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",
     ) -> str:

@@ -3,8 +3,18 @@
 Standard library only: the shim writes records too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
+
+Facts = TypeVar("Facts", bound=Mapping[str, object])
+"""The TypedDict of a kind's facts: `lastcall.timeline.catalogue.records`."""
+
+if TYPE_CHECKING:
+
+    class Kind(str, Generic[Facts]):
+        """The name of a kind of record that carries these facts. A plain string when the program runs."""
+
 
 Evidence = Literal["observed", "inferred", "predicted"]
 """
@@ -35,18 +45,23 @@ class Record:
     cause_id: str = ""
     evidence: Evidence = "observed"
 
+    def told(self, kind: "Kind[Facts]") -> Facts:
+        """Its facts, typed as those of `kind`, which the caller has compared. A record of an older version may lack
+        some: read with `get` what came later."""
+        return cast("Facts", self.facts)
+
 
 class Recorder(Protocol):
     """Writes records. Never blocks, never raises."""
 
     def record(
         self,
-        kind: str,
+        kind: "Kind[Facts]",
         *,
         pod_uid: str = "",
         container: str = "",
         rule: str = "",
-        facts: dict[str, Any] | None = None,
+        facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",
     ) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from lastcall.timeline.record import Evidence, Record
+    from lastcall.timeline.record import Evidence, Facts, Kind, Record
 
     class Stamps(Protocol):
         """The part of `lastcall.world.clock.Clock` that a record needs."""
@@ -183,12 +183,12 @@ class RingRecorder:
 
     def record(
         self,
-        kind: str,
+        kind: Kind[Facts],
         *,
         pod_uid: str = "",
         container: str = "",
         rule: str = "",
-        facts: dict[str, Any] | None = None,
+        facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",
     ) -> str:

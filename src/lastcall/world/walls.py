@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from types import TracebackType
-    from typing import Any, Protocol, Self
+    from typing import Any, Protocol, Self, TypedDict
 
     class Stamps(Protocol):
         """The part of `lastcall.world.clock.Clock` that is needed here."""
@@ -39,6 +39,16 @@ if TYPE_CHECKING:
         """`lastcall.world.clock.Clock`, without importing it."""
 
         async def sleep(self, seconds: float) -> None: ...
+
+    class FaultFacts(TypedDict):
+        """The facts of the record `FaultCaught`, without importing it."""
+
+        role: str
+        component: str
+        key: str
+        error: str
+        times: int
+        count: int
 
 
 on_turn: Callable[[str, str], None] | None = None
@@ -173,7 +183,7 @@ class _Clock:
         return time.time_ns()
 
 
-def as_facts(fault: Fault, role: str) -> dict[str, str | int]:
+def as_facts(fault: Fault, role: str) -> FaultFacts:
     """What the record `FaultCaught` of a role's fault says."""
     return {
         "role": role,

@@ -197,7 +197,7 @@ class Tape:
         self.add(at, "runtime", k.SIGNAL_SENT, container, STOP, signal=name, pid=pid, why=why)
 
     def exit(
-        self, at: float, code: int, signal: int | None = None, container: str = "app", pid: int = 7, oom: bool = False
+        self, at: float, code: int, signal: str | None = None, container: str = "app", pid: int = 7, oom: bool = False
     ) -> None:
         facts = {"containerId": "c" * 8, "pid": pid, "exitCode": code, "signal": signal, "oomKilled": oom}
         self.add(at, "runtime", k.PROCESS_EXITED, container, **facts)
@@ -269,7 +269,7 @@ def sigkill(version: str = "1.36") -> Tape:
     tape.output(2.7, "SIGTERM received, ignoring it")
     end = 2.012 + timeout
     tape.signal(end, "SIGKILL", "grace over")
-    tape.exit(end + 0.001, 137, 9)
+    tape.exit(end + 0.001, 137, "SIGKILL")
     tape.over(end + 0.002, "Failed")
     return tape
 

@@ -9,7 +9,7 @@ from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.wording import live_body, live_head, printable, words_for
 from lastcall.world.clock import RealClock
 
-ALL_KINDS = [value for name, value in vars(kinds).items() if name.isupper()]
+ALL_KINDS = [value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)]
 
 
 def _record(kind, container="", **facts):

@@ -9,7 +9,7 @@ Source: pkg/registry/core/pod/storage/eviction.go.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lastcall.api.disruption import (
     DISRUPTION_ALLOWED,
@@ -39,6 +39,9 @@ from lastcall.apiserver.wire.bodies import prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.options import parse_delete_options
 from lastcall.world.clock import now, rfc3339
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 EVICTIONS = Resource("policy", "v1", "evictions", "Eviction", True)
 """What a POST to pods/eviction carries; policy/v1beta1 is the same object."""
@@ -216,7 +219,7 @@ class _Eviction:
 
     async def with_budget(self) -> None:
         decision = decide_budget(self._pod, await self._listed())
-        facts: dict[str, Any] = {}
+        facts: GroundsOfDecision = {}
         if decision.budget is not None:
             budget = decision.budget
             if decision.decrement:
@@ -256,7 +259,7 @@ class _Eviction:
             return budget  # deleted meanwhile: it forbids nothing any more
         return answer.object
 
-    async def _delete(self, options: DeleteOptions, why: str, facts: dict[str, Any]) -> None:
+    async def _delete(self, options: DeleteOptions, why: str, facts: "GroundsOfDecision") -> None:
         """Say in the Pod's status that it is a target, then delete it. (`addConditionAndDeletePod`)"""
         if not options.dry_run:
             marked = await self._mark(options)
@@ -283,7 +286,11 @@ class _Eviction:
         return rfc3339(now(self._pods.shared.world.clock))
 
 
-def _facts(budget: Object) -> dict[str, Any]:
+def _facts(budget: Object) -> "GroundsOfDecision":
     status = budget.get("status") or {}
-    counts = {key: status.get(key) or 0 for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy")}
-    return {"podDisruptionBudget": f"{namespace_of(budget)}/{name_of(budget)}", **counts}
+    return {
+        "podDisruptionBudget": f"{namespace_of(budget)}/{name_of(budget)}",
+        "disruptionsAllowed": status.get("disruptionsAllowed") or 0,
+        "currentHealthy": status.get("currentHealthy") or 0,
+        "desiredHealthy": status.get("desiredHealthy") or 0,
+    }

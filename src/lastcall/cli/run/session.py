@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.features.disabled_fields import dropped_fields
@@ -44,6 +44,9 @@ from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import Ending
 from lastcall.world.clock import Clock, RealClock, monotonic
 from lastcall.world.tasks import Tasks, unless
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.client import DeleteSent
 
 KILL_MARGIN_SECONDS = 5.0
 """How much longer than its grace period a force-deleted Pod's containers are followed."""
@@ -336,7 +339,8 @@ class Session:
             return ""
 
         async def delete_pod(pod: FollowedPod) -> str:
-            recorder.record(kinds.DELETE_SENT, pod_uid=pod.uid, facts={"gracePeriodSeconds": grace})
+            facts: DeleteSent = {"gracePeriodSeconds": grace}
+            recorder.record(kinds.DELETE_SENT, pod_uid=pod.uid, facts=facts)
             return await delete(PODS, pod.obj, pod.key, None)
 
         refused = []

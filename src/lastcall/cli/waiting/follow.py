@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
@@ -11,6 +12,9 @@ from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Evidence, Recorder
 from lastcall.world.clock import Clock
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.client import PodGoneSeen, PodReadySeen
 
 RETRY_SECONDS = 0.1
 """Wait before a lost watch is opened again."""
@@ -121,7 +125,7 @@ class PodFollower:
         pod.obj = obj
         if not pod.ready and _is_ready(obj):
             pod.ready = True
-            facts = {"resourceVersion": resource_version_of(obj)}
+            facts: PodReadySeen = {"resourceVersion": resource_version_of(obj)}
             self.recorder.record(kinds.POD_READY_SEEN, pod_uid=pod.uid, facts=facts)
         if gone:
             self._gone(pod, resource_version_of(obj), inferred=False)
@@ -129,7 +133,7 @@ class PodFollower:
 
     def _gone(self, pod: FollowedPod, version: str, *, inferred: bool) -> None:
         pod.gone = True
-        facts = {"resourceVersion": version}
+        facts: PodGoneSeen = {"resourceVersion": version}
         evidence: Evidence = "inferred" if inferred else "observed"
         self.recorder.record(kinds.POD_GONE_SEEN, pod_uid=pod.uid, facts=facts, evidence=evidence)
         self.changed.set()

@@ -9,13 +9,17 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.procfs import signal_name
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import Clock
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.runtime import ExecExited, ProcessExited, SignalSent
+    from lastcall.timeline.record import Facts, Kind
 
 WHY = "the shim died"
 RULE = "containerd core/runtime/v2/shim_manager.go:cleanupAfterDeadShim"
@@ -38,7 +42,8 @@ class Orphans:
             past = self._processes.get(pid)
             if past is not None and pid not in self._killed:
                 self._killed[pid] = None
-                self._record(kinds.SIGNAL_SENT, past, {"signal": "SIGKILL", "pid": pid, "why": WHY})
+                sent: SignalSent = {"signal": "SIGKILL", "pid": pid, "why": WHY}
+                self._record(kinds.SIGNAL_SENT, past, sent)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return not left
@@ -50,15 +55,26 @@ class Orphans:
             return
         code, name = (exit_code or 0, "") if number is None else (128 + number, signal_name(number))
         past.ended(code, name, self._clock.wall_ns())
-        facts: dict[str, Any] = {"pid": pid, "exitCode": code, "signal": name or None}
         if past.exec_id:
-            because = WHY if pid in self._killed else ""
-            self._record(kinds.EXEC_EXITED, past, {"execId": past.exec_id, **facts, "killedBecause": because})
+            exec_exited: ExecExited = {
+                "execId": past.exec_id,
+                "pid": pid,
+                "exitCode": code,
+                "signal": name or None,
+                "killedBecause": WHY if pid in self._killed else "",
+            }
+            self._record(kinds.EXEC_EXITED, past, exec_exited)
         else:
-            facts = {"containerId": past.container_id, **facts, "oomKilled": None}
-            self._record(kinds.PROCESS_EXITED, past, facts)
+            exited: ProcessExited = {
+                "containerId": past.container_id,
+                "pid": pid,
+                "exitCode": code,
+                "signal": name or None,
+                "oomKilled": None,
+            }
+            self._record(kinds.PROCESS_EXITED, past, exited)
 
-    def _record(self, kind: str, past: PastProcess, facts: dict[str, Any]) -> None:
+    def _record(self, kind: "Kind[Facts]", past: PastProcess, facts: "Facts") -> None:
         self._recorder.record(kind, pod_uid=past.pod_uid, container=past.container, rule=RULE, facts=facts)
 
 

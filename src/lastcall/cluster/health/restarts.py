@@ -7,10 +7,13 @@ one that had lived for 10 s starts over.
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.timeline.signal_names import signal_name
 from lastcall.world.walls import REQUEST
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import Turn
 
 FIRST_DELAY = 0.01
 MAX_DELAY = 10.0
@@ -52,7 +55,7 @@ FIRST_ALONE = 15.0
 MAX_ALONE = 120.0
 
 
-def serves_alone(role: str, working_on: Mapping[str, str] | None, deaths: int) -> float:
+def serves_alone(role: str, working_on: "Turn | None", deaths: int) -> float:
     """Seconds that the next control plane answers requests without controllers and scheduler.
 
     For they have been its end, `deaths` times with this object: whoever is told can delete it meanwhile. A request

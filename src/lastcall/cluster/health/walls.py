@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.every_role import FaultCaught
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +18,8 @@ def put_up_walls(role: str, recorder: Recorder) -> None:
     """From here on; inside the role's event loop, whose callbacks get a wall too."""
 
     def tell(fault: walls.Fault) -> None:
-        recorder.record(kinds.FAULT_CAUGHT, facts=walls.as_facts(fault, role))
+        facts: FaultCaught = walls.as_facts(fault, role)
+        recorder.record(kinds.FAULT_CAUGHT, facts=facts)
 
     walls.stand(walls.Faults(tell, log.error))
     asyncio.get_running_loop().set_exception_handler(_in_callback)

@@ -14,10 +14,14 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lastcall.cluster.health.decide import LOOK_SECONDS, Evidence, Look, hangs, share_of
 from lastcall.cluster.health.heartbeat import Heartbeat, WorkingOn
 from lastcall.world.clock import Clock, monotonic
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import Hang as HangFacts
 
 HEALTHY_LOOK_SECONDS = 4.0
 """Between two looks while all hearts beat: they cost init a wake-up. Then it looks as often as the rule wants."""
@@ -53,7 +57,7 @@ class Hang:
             "this process is ended. Where it stood:"
         )
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> "HangFacts":
         """Of the record ProcessDied."""
         return {
             "seconds": round(self.seconds, 3),

@@ -196,7 +196,7 @@ class Front:
         """Walls for this process: what they catch is in `status` beside that of the roles."""
 
         def tell(fault: walls.Fault) -> None:
-            facts: dict[str, Any] = walls.as_facts(fault, "front")
+            facts = dict(walls.as_facts(fault, "front"))
             stamps = (self.clock.monotonic_ns(), fault.at_ns)
             self._faults.add(Record("", *stamps, "front", kinds.FAULT_CAUGHT, facts=facts))
 

@@ -4,6 +4,8 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go. The name of a Job is mad
 a death between two writes the same Job is found again and not started twice.
 """
 
+from typing import TYPE_CHECKING
+
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
@@ -30,6 +32,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 COMPONENT = "cronjob-controller"
 RULE = "pkg/controller/cronjob/cronjob_controllerv2.go:deleteJob"
@@ -178,20 +183,17 @@ class CronJobController:
 
     async def _delete_job(self, cron_job: Object, job: Object, active: list[Object], why: str) -> list[Object]:
         """DELETE with its Pods; the references that remain. Raises StatusError."""
-        self._recorder.record(
-            kinds.DELETION_DECIDED,
-            rule=RULE,
-            facts={
-                "why": f"Job {name_of(job)} of CronJob {name_of(cron_job)} {why}",
-                "ownerKind": CRONJOBS.kind,
-                "owner": name_of(cron_job),
-                "kind": JOBS.kind,
-                "name": name_of(job),
-                "namespace": namespace_of(job),
-                "uid": uid_of(job),
-                "observedResourceVersion": resource_version_of(job),
-            },
-        )
+        facts: DeletionDecided = {
+            "why": f"Job {name_of(job)} of CronJob {name_of(cron_job)} {why}",
+            "ownerKind": CRONJOBS.kind,
+            "owner": name_of(cron_job),
+            "kind": JOBS.kind,
+            "name": name_of(job),
+            "namespace": namespace_of(job),
+            "uid": uid_of(job),
+            "observedResourceVersion": resource_version_of(job),
+        }
+        self._recorder.record(kinds.DELETION_DECIDED, rule=RULE, facts=facts)
         try:
             await self._client.delete(
                 JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation_policy="Background"

@@ -4,6 +4,7 @@ Source: pkg/controller/daemon/daemon_controller.go. What to do is decided in `de
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
@@ -35,6 +36,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 COMPONENT = "daemonset-controller"
 BURST_REPLICAS = 250
@@ -205,7 +209,8 @@ class DaemonSetController:
             errors.append(failed.message)
 
         async def delete_one(removal: Removal) -> None:
-            facts = {"node": target_node(removal.pod), "step": "rollout" if removal.rollout else ""}
+            step = "rollout" if removal.rollout else ""
+            facts: GroundsOfDecision = {"node": target_node(removal.pod), "step": step}
             try:
                 await self._pod_control.delete(removal.pod, owner, rule=RULE, why=removal.why, facts=facts)
             except BaseException:

@@ -6,6 +6,7 @@ One sync makes one step; the next one follows from what the ReplicaSets report.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
@@ -54,6 +55,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import ScaleDecided
 
 COMPONENT = "deployment-controller"
 MAX_RETRIES = 15
@@ -321,7 +325,7 @@ class DeploymentController:
     def _record_scale(self, deployment: Object, written: Object, before: int, size: int, step: str) -> None:
         """What the ReplicaSet's controller reacts to has this generation: the story joins the two by it."""
         meta = written["metadata"]
-        facts = {
+        facts: ScaleDecided = {
             **owner_facts({"kind": DEPLOYMENTS.kind, **deployment}),
             "step": step,
             "revision": (deployment["metadata"].get("annotations") or {}).get(REVISION, ""),

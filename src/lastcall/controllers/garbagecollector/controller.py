@@ -34,6 +34,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.controllers.kinds.discovered import DiscoveredKinds
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 COMPONENT = "garbage-collector-controller"
 WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))
@@ -274,18 +275,14 @@ class GarbageCollector:
 
     def _record(self, node: Node, latest: Object, owners: list[Reference]) -> None:
         texts = [self._gone.get(each.uid, f"{each.kind} {each.name}") for each in owners]
-        self._recorder.record(
-            kinds.DELETION_DECIDED,
-            pod_uid=node.uid,
-            rule=RULE,
-            facts={
-                "why": f"its owner is gone: {' and '.join(texts)}",
-                "ownerKind": owners[0].kind if owners else "",
-                "owner": owners[0].name if owners else "",
-                "ownerUid": owners[0].uid if owners else "",
-                "observedResourceVersion": resource_version_of(latest),
-            },
-        )
+        facts: DeletionDecided = {
+            "why": f"its owner is gone: {' and '.join(texts)}",
+            "ownerKind": owners[0].kind if owners else "",
+            "owner": owners[0].name if owners else "",
+            "ownerUid": owners[0].uid if owners else "",
+            "observedResourceVersion": resource_version_of(latest),
+        }
+        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=node.uid, rule=RULE, facts=facts)
 
     # -- foreground --------------------------------------------------------------------------------------------------
 

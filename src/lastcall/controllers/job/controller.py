@@ -36,6 +36,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.meta import OwnerReference
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 COMPONENT = "job-controller"
 MANAGED_BY = "kubernetes.io/job-controller"
@@ -309,12 +310,13 @@ class JobController:
 
     async def _delete_pod(self, view: View, decision: Decision, each: Surplus) -> None:
         target = decision.target
-        facts: Object = {"reason": each.reason, "active": len(view.active)}
+        facts: GroundsOfDecision = {"reason": each.reason, "active": len(view.active)}
         if target is None:
             facts["wanted"] = decision.wanted
             facts["step"] = "suspended" if view.job["spec"].get("suspend") else "scaling"
         else:
-            facts |= {"condition": target.type, "conditionReason": target.reason, "step": "finished"}
+            facts["condition"], facts["conditionReason"] = target.type, target.reason
+            facts["step"] = "finished"
         rule = RULE_MANAGE if target is None else RULE_FINISHED
         why = f"Job {name_of(view.job)} {each.reason}"
         await self._pod_control.delete(each.pod, view.job, rule=rule, why=why, facts=facts)

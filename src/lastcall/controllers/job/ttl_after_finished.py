@@ -4,6 +4,8 @@ Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go. The cach
 time is over is decided on the object as it is now, and the DELETE names its uid.
 """
 
+from typing import TYPE_CHECKING
+
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import JOBS
@@ -18,6 +20,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 COMPONENT = "ttl-after-finished-controller"
 RULE = "pkg/controller/ttlafterfinished/ttlafterfinished_controller.go:processJob"
@@ -77,18 +82,15 @@ class TTLAfterFinishedController:
 
     async def _delete(self, job: Object) -> None:
         ttl = job["spec"]["ttlSecondsAfterFinished"]
-        self._recorder.record(
-            kinds.DELETION_DECIDED,
-            rule=RULE,
-            facts={
-                "why": f"Job {name_of(job)} finished longer than its ttlSecondsAfterFinished of {ttl} s ago",
-                "kind": JOBS.kind,
-                "name": name_of(job),
-                "namespace": namespace_of(job),
-                "uid": uid_of(job),
-                "observedResourceVersion": resource_version_of(job),
-            },
-        )
+        facts: DeletionDecided = {
+            "why": f"Job {name_of(job)} finished longer than its ttlSecondsAfterFinished of {ttl} s ago",
+            "kind": JOBS.kind,
+            "name": name_of(job),
+            "namespace": namespace_of(job),
+            "uid": uid_of(job),
+            "observedResourceVersion": resource_version_of(job),
+        }
+        self._recorder.record(kinds.DELETION_DECIDED, rule=RULE, facts=facts)
         await self._client.delete(
             JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation_policy="Foreground"
         )  # fmt: skip

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodCondition
     from lastcall.api.types.scheduling import Taint
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 log = logging.getLogger(__name__)
 
@@ -216,13 +217,13 @@ class TaintEvictionController:
             pod = cast("Pod", answer)
         node = pod["spec"].get("nodeName", "")
         taints = no_execute_taints(self._nodes.get("", node))
-        facts: dict[str, object] = {"node": node}
+        facts: GroundsOfDecision = {"node": node}
         why = f"evicted from {node}: it has a NoExecute taint"
         if taints:
             tolerations = pod["spec"].get("tolerations") or []
             taint = first_untolerated(tolerations, taints)
             seconds = seconds_tolerated(tolerations, [taint])
-            facts |= {"taint": taint_text(taint), "toleratedSeconds": seconds}
+            facts["taint"], facts["toleratedSeconds"] = taint_text(taint), seconds
             why = f"evicted from {node} by its taint {taint_text(taint)}, "
             why += f"tolerated for {seconds:g} s" if seconds else "which this Pod does not tolerate"
         await delete_pod(self._client, self._recorder, pod, None, rule=RULE, why=why, facts=facts)

@@ -4,7 +4,7 @@ Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, 
 """
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import AnyObject, Object, copy_object, is_terminating, name_of, namespace_of, uid_of
@@ -17,6 +17,10 @@ from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import gather
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision, OwnerOfDecision
 
 SLOW_START_INITIAL_BATCH = 1
 
@@ -90,7 +94,7 @@ class PodControl:
         self._events.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(created)}")
         return created
 
-    async def delete(self, pod: Object, owner: Object, *, rule: str, why: str, facts: dict[str, Any]) -> None:
+    async def delete(self, pod: Object, owner: Object, *, rule: str, why: str, facts: "GroundsOfDecision") -> None:
         """DELETE with the Pod's own grace period; one that is gone already is a success. Raises StatusError.
 
         `rule`, `why` (one sentence for people) and `facts` become the record DeletionDecided, the cause in the Pod's
@@ -99,7 +103,7 @@ class PodControl:
         await delete_pod(self._client, self._recorder, pod, owner, rule=rule, why=why, facts=facts, events=self._events)
 
 
-def owner_facts(owner: AnyObject) -> dict[str, Any]:
+def owner_facts(owner: AnyObject) -> "OwnerOfDecision":
     """What a record of a decision says about the owner it was made for: by uid and generation the story finds who wrote
     what the owner asks for."""
     meta = owner["metadata"]
@@ -120,18 +124,15 @@ async def delete_pod(
     *,
     rule: str,
     why: str,
-    facts: dict[str, Any],
+    facts: "GroundsOfDecision",
     events: EventRecorder | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
     """As `PodControl.delete`, for callers without an owner. `options` are those of `Client.delete`."""
-    about = {} if owner is None else owner_facts(owner)
-    recorder.record(
-        kinds.DELETION_DECIDED,
-        pod_uid=uid_of(pod),
-        rule=rule,
-        facts={"why": why, **about, **facts, "observedResourceVersion": pod["metadata"]["resourceVersion"]},
-    )
+    about: OwnerOfDecision = {} if owner is None else owner_facts(owner)
+    version = pod["metadata"]["resourceVersion"]
+    decided: DeletionDecided = {"why": why, **about, **facts, "observedResourceVersion": version}
+    recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=decided)
     try:
         await client.delete(PODS, name_of(pod), namespace_of(pod), **(options or {}))
     except StatusError as error:

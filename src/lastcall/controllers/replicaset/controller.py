@@ -6,6 +6,7 @@ replacement does not wait for its end. ReplicationController is the same code fo
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import (
@@ -48,6 +49,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 BURST_REPLICAS = 500
 """The most Pods that one sync creates or deletes."""
@@ -249,8 +253,12 @@ class ReplicaSetController:
         wanted = owner["spec"].get("replicas") or 0
 
         async def delete_one(victim: Victim) -> None:
-            facts = {"rank": victim.rank, "candidates": victim.candidates, "reason": victim.reason}
-            facts["step"] = "scaling"
+            facts: GroundsOfDecision = {
+                "rank": victim.rank,
+                "candidates": victim.candidates,
+                "reason": victim.reason,
+                "step": "scaling",
+            }
             why = f"{self._kind.resource.kind} {name_of(owner)} goes from {active} to {wanted} Pods, and "
             why += f"this one is number {victim.rank} to go: {victim.reason}"
             try:

@@ -5,6 +5,7 @@ Source: pkg/controller/statefulset/stateful_set.go, stateful_pod_control.go. Wha
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
@@ -36,6 +37,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 COMPONENT = "statefulset-controller"
 RULE = "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet"
@@ -227,7 +231,11 @@ class StatefulSetController:
                 await self._client.update(PERSISTENTVOLUMECLAIMS, changed, namespace_of(owner))
 
     async def _delete(self, owner: Object, step: Step) -> None:
-        facts = {"revision": revision_of_pod(step.pod), "ordinal": parent_and_ordinal(step.pod)[1], "step": step.reason}
+        facts: GroundsOfDecision = {
+            "revision": revision_of_pod(step.pod),
+            "ordinal": parent_and_ordinal(step.pod)[1],
+            "step": step.reason,
+        }
         try:
             await delete_pod(self._client, self._recorder, step.pod, owner, rule=RULE, why=step.why, facts=facts)
         except StatusError as error:

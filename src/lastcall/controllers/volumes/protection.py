@@ -4,6 +4,8 @@ Sources: pkg/controller/volume/{pvcprotection,pvprotection}. A claim that was de
 until the last Pod that uses it is gone; a volume until it is bound no more.
 """
 
+from typing import TYPE_CHECKING
+
 from lastcall.api.claims import CLAIM_PROTECTION, VOLUME_PROTECTION, claims_used_by, not_made_for
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, uid_of
@@ -16,6 +18,9 @@ from lastcall.controllers.worker import Worker, split_key
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import ClaimHeld
 
 CLAIM_COMPONENT = "persistentvolumeclaim-protection-controller"
 VOLUME_COMPONENT = "persistentvolume-protection-controller"
@@ -134,7 +139,7 @@ class ClaimProtectionController:
         for pod in users:
             if uid_of(pod) not in told:
                 told[uid_of(pod)] = None
-                facts = {"claim": name_of(claim), "finalizer": CLAIM_PROTECTION, "pod": name_of(pod)}
+                facts: ClaimHeld = {"claim": name_of(claim), "finalizer": CLAIM_PROTECTION, "pod": name_of(pod)}
                 self._recorder.record(kinds.CLAIM_HELD, pod_uid=uid_of(pod), rule=RULE, facts=facts)
 
 

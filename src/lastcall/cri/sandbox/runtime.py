@@ -13,7 +13,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lastcall.cri.api import (
     ContainerConfig,
@@ -43,6 +43,10 @@ from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.runtime import NetworkAttached, NetworkDetached
+    from lastcall.timeline.record import Facts, Kind
 
 _EXEC_FAILED = (
     'failed to exec in container: failed to start exec "{}": OCI runtime exec failed: exec failed: '
@@ -172,7 +176,11 @@ class SandboxRuntime:
                     sandbox.attached = True  # from here on it may be, whatever happens to the call
                     started = monotonic(self._clock)
                     sandbox.ip = await self._network.attach(sandbox.id, answer.fds[0], config.metadata.uid, config)
-                    self._record_network(kinds.NETWORK_ATTACHED, sandbox, started)
+                    attached: NetworkAttached = {
+                        "ip": sandbox.ip,
+                        "seconds": monotonic(self._clock) - started,
+                    }
+                    self._record_network(kinds.NETWORK_ATTACHED, sandbox, attached)
                 finally:
                     os.close(answer.fds[0])
             if config.log_directory:
@@ -227,18 +235,26 @@ class SandboxRuntime:
         try:
             await self._network.detach(sandbox.id, sandbox.ip)
         except RuntimeServiceError as error:
-            self._record_network(kinds.NETWORK_DETACHED, sandbox, started, error=str(error))
+            self._record_detached(sandbox, started, str(error))
             raise
         sandbox.attached = False
-        self._record_network(kinds.NETWORK_DETACHED, sandbox, started, error="")
+        self._record_detached(sandbox, started, "")
 
-    def _record_network(self, kind: str, sandbox: Sandbox, started: float, **facts: Any) -> None:
+    def _record_detached(self, sandbox: Sandbox, started: float, error: str) -> None:
+        facts: NetworkDetached = {
+            "ip": sandbox.ip,
+            "seconds": monotonic(self._clock) - started,
+            "error": error,
+        }
+        self._record_network(kinds.NETWORK_DETACHED, sandbox, facts)
+
+    def _record_network(self, kind: "Kind[Facts]", sandbox: Sandbox, facts: "Facts") -> None:
         file = "sandbox_run.go:RunPodSandbox" if kind == kinds.NETWORK_ATTACHED else "sandbox_stop.go:stopPodSandbox"
         self._recorder.record(
             kind,
             pod_uid=sandbox.config.metadata.uid,
             rule=f"containerd internal/cri/server/{file}",
-            facts={"ip": sandbox.ip, "seconds": monotonic(self._clock) - started, **facts},
+            facts=facts,
         )
 
     async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:

@@ -24,6 +24,7 @@ from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 
 class PodAdmission:
@@ -83,18 +84,15 @@ class PodAdmission:
     async def _preempt(self, pod: Pod, victims: list[Pod]) -> None:
         uid = uid_of(pod)
         for victim in victims:
-            self._recorder.record(
-                kinds.DELETION_DECIDED,
-                pod_uid=uid_of(victim),
-                rule="pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests",
-                facts={
-                    "why": f"the critical Pod {pod['metadata']['name']} does not fit on the node beside it",
-                    "ownerKind": "Node",
-                    "owner": self._node_name,
-                    "observedResourceVersion": resource_version_of(victim),
-                    "preemptor": uid,
-                },
-            )
+            facts: DeletionDecided = {
+                "why": f"the critical Pod {pod['metadata']['name']} does not fit on the node beside it",
+                "ownerKind": "Node",
+                "owner": self._node_name,
+                "observedResourceVersion": resource_version_of(victim),
+                "preemptor": uid,
+            }
+            rule = "pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests"
+            self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(victim), rule=rule, facts=facts)
             self._events.event(victim, "Warning", "Preempting", EVENT_MESSAGE)
             with walls.Turn("kubelet preemption", uid_of(victim)), suppress(TimeoutError):  # an Event says so
                 await self._workers.kill_pod_now(

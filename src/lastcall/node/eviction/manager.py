@@ -42,6 +42,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 log = logging.getLogger(__name__)
 
@@ -171,33 +173,34 @@ class EvictionManager:
         for rank, pod in enumerate(candidates, 1):
             message = eviction_message(pod, usages.get(uid_of(pod)), threshold, thresholds, seen)
             grace = self._immediate if threshold.hard else eviction_grace(threshold, pod, self._config)
-            facts = {"rank": rank, "candidates": len(candidates), "signal": threshold.signal, "hard": threshold.hard}
+            facts: GroundsOfDecision = {
+                "rank": rank,
+                "candidates": len(candidates),
+                "signal": threshold.signal,
+                "hard": threshold.hard,
+            }
             if await self._evict(pod, grace, message, PRESSURE_RULE, facts, disruption=True):
                 return [pod]
         log.warning("eviction manager: there is nobody to evict for %s", resource)
         return []
 
     async def _evict(
-        self, pod: Pod, grace: int, message: str, rule: str, facts: dict[str, object], *, disruption: bool
+        self, pod: Pod, grace: int, message: str, rule: str, facts: GroundsOfDecision, *, disruption: bool
     ) -> bool:
         """Whether it was; returns when its containers have stopped, or should have."""
         if is_critical_pod(pod):
             log.warning("eviction manager: %s is critical and stays", pod["metadata"]["name"])
             return False
-        self._recorder.record(
-            kinds.DELETION_DECIDED,
-            pod_uid=uid_of(pod),
-            rule=rule,
-            facts={
-                "why": message.strip(),
-                "ownerKind": "Node",
-                "owner": self._node_name,
-                "observedResourceVersion": resource_version_of(pod),
-                "priority": priority_of(pod),
-                "gracePeriodSeconds": grace,
-                **facts,
-            },
-        )
+        decided: DeletionDecided = {
+            "why": message.strip(),
+            "ownerKind": "Node",
+            "owner": self._node_name,
+            "observedResourceVersion": resource_version_of(pod),
+            "priority": priority_of(pod),
+            "gracePeriodSeconds": grace,
+            **facts,
+        }
+        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=decided)
         self._events.event(pod, "Warning", REASON, message)
         try:
             await self._workers.kill_pod_now(

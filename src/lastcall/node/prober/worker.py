@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.meta import uid_of
 from lastcall.cri.api import RuntimeService
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.timeline.catalogue.records.kubelet_start import ProbeChanged
 
 MAX_TRIES = 3
 """Tries per probe when it cannot be carried out."""
@@ -197,8 +198,12 @@ class ProbeWorker:
         if not container_id:
             return
         if self.results.get(container_id) != result:
-            facts: dict[str, Any] = {"probe": self.probe_type, "result": result, "output": self.last_output}
-            facts["port"] = asked_port(self.probe, self.container)
+            facts: ProbeChanged = {
+                "probe": self.probe_type,
+                "result": result,
+                "output": self.last_output,
+                "port": asked_port(self.probe, self.container),
+            }
             if result == "failure":
                 facts["succeededBefore"] = self.state.succeeded
             self.context.recorder.record(

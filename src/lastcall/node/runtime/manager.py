@@ -34,6 +34,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_start import AllContainersRestarting, SandboxCreated
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:SyncPod"
 
@@ -140,12 +141,16 @@ class RuntimeManager:
                 _raise([error])
             self._reasons.update(uid, container["name"], None)
             self._reset_for[uid] = source.id
+        restarting: AllContainersRestarting = {
+            "exitCode": source.exit_code,
+            "containers": [each.metadata.name for each in statuses],
+        }
         cause_id = self._recorder.record(
             kinds.ALL_CONTAINERS_RESTARTING,
             pod_uid=uid_of(pod),
             container=source.metadata.name,
             rule=RULES,
-            facts={"exitCode": source.exit_code, "containers": [each.metadata.name for each in statuses]},
+            facts=restarting,
         )
         ended = (ContainerState.CONTAINER_EXITED, ContainerState.CONTAINER_CREATED)
         for status in statuses:
@@ -187,16 +192,12 @@ class RuntimeManager:
             message = f"Unable to get pod sandbox status: {error}"
             self._events.event(pod, "Warning", "FailedPodSandBoxStatus", message)
             raise SyncPodError(message) from error
-        self._recorder.record(
-            kinds.SANDBOX_CREATED,
-            pod_uid=uid_of(pod),
-            rule=f"{RULES}",
-            facts={
-                "sandboxId": sandbox_id,
-                "ips": list(status.ips),
-                "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
-            },
-        )
+        facts: SandboxCreated = {
+            "sandboxId": sandbox_id,
+            "ips": list(status.ips),
+            "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
+        }
+        self._recorder.record(kinds.SANDBOX_CREATED, pod_uid=uid_of(pod), rule=RULES, facts=facts)
         self._on_pod_sandbox_ready(pod)
         await self._notices.sandbox_ready(pod)
         ips = () if is_host_network_pod(pod) else status.ips

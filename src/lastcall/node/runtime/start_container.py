@@ -24,6 +24,14 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container, LifecycleHandler
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_start import (
+        ContainerCreated,
+        ContainerStarted,
+        ContainerStartFailed,
+        PostStartFinished,
+        PostStartStarted,
+    )
+    from lastcall.timeline.record import Facts, Kind
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go:startContainer"
 
@@ -145,12 +153,12 @@ class ContainerStarter:
             container_id = await self._runtime.create_container(sandbox_id, config, sandbox_config)
         except RuntimeServiceError as error:
             raise self._failed(pod, name, "CreateContainerError", str(error)) from error
-        self._record(
-            kinds.CONTAINER_CREATED,
-            pod,
-            name,
-            {"containerId": container_id, "image": container.get("image", ""), "attempt": attempt},
-        )
+        facts: ContainerCreated = {
+            "containerId": container_id,
+            "image": container.get("image", ""),
+            "attempt": attempt,
+        }
+        self._record(kinds.CONTAINER_CREATED, pod, name, facts)
         self._event(pod, name, "Created", "created")
         return container_id
 
@@ -161,20 +169,22 @@ class ContainerStarter:
         except RuntimeServiceError as error:
             message = str(error).replace(container_id, name)
             raise self._failed(pod, name, "RunContainerError", message) from error
-        self._record(kinds.CONTAINER_STARTED, pod, name, {"containerId": container_id, "attempt": attempt})
+        facts: ContainerStarted = {"containerId": container_id, "attempt": attempt}
+        self._record(kinds.CONTAINER_STARTED, pod, name, facts)
         self._event(pod, name, "Started", "started")
 
     async def _post_start(self, pod: Pod, container: Container, handler: LifecycleHandler, container_id: str) -> None:
         """Run to the end, without a time limit; a failure kills the container."""
         name, kind = container["name"], handler_name(handler)
-        cause_id = self._record(kinds.POST_START_STARTED, pod, name, {"handler": kind})
+        begun: PostStartStarted = {"handler": kind}
+        cause_id = self._record(kinds.POST_START_STARTED, pod, name, begun)
         started = self._world.clock.monotonic_ns()
         failure: HookError | None = None
         try:
             await self._hooks.run(container_id, pod, container, handler, lambda: self._killer.live_pod_ip(uid_of(pod)))
         except HookError as error:
             failure = error
-        facts: dict[str, object] = {
+        facts: PostStartFinished = {
             "handler": kind,
             "outcome": "failed" if failure else "succeeded",
             "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
@@ -206,14 +216,15 @@ class ContainerStarter:
         return StartContainerError(reason, message)
 
     def _note_failure(self, pod: Pod, name: str, reason: str, message: str) -> None:
-        self._record(kinds.CONTAINER_START_FAILED, pod, name, {"reason": reason, "message": message})
+        facts: ContainerStartFailed = {"reason": reason, "message": message}
+        self._record(kinds.CONTAINER_START_FAILED, pod, name, facts)
 
     def _event(self, pod: Pod, name: str, reason: str, verb: str) -> None:
         named = self._behaviour.container_names_in_start_events
         message = f"{verb.capitalize()} container {name}" if named else f"Container {verb}"
         self._events.event(pod, "Normal", reason, message, field_path=container_field_path(pod, name))
 
-    def _record(self, kind: str, pod: Pod, name: str, facts: dict[str, object], cause_id: str = "") -> str:
+    def _record(self, kind: Kind[Facts], pod: Pod, name: str, facts: Facts, cause_id: str = "") -> str:
         return self._recorder.record(
             kind, pod_uid=uid_of(pod), container=name, rule=RULES, facts=facts, cause_id=cause_id
         )

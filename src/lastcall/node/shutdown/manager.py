@@ -35,6 +35,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 log = logging.getLogger(__name__)
 
@@ -116,21 +117,17 @@ class NodeShutdown:
 
     async def _kill(self, pod: Pod, period: ShutdownGracePeriod) -> None:
         override = grace_override(period, pod)
-        self._recorder.record(
-            kinds.DELETION_DECIDED,
-            pod_uid=uid_of(pod),
-            rule=RULE,
-            facts={
-                "why": f"the node is shutting down, and Pods of priority {period.priority} and above have "
-                f"{period.seconds} s",
-                "ownerKind": "Node",
-                "owner": self._node_name,
-                "observedResourceVersion": pod["metadata"].get("resourceVersion", ""),
-                "priority": priority_of(pod),
-                "gracePeriodSeconds": override,
-                "ownGracePeriodSeconds": pod["spec"].get("terminationGracePeriodSeconds"),
-            },
-        )
+        facts: DeletionDecided = {
+            "why": f"the node is shutting down, and Pods of priority {period.priority} and above have "
+            f"{period.seconds} s",
+            "ownerKind": "Node",
+            "owner": self._node_name,
+            "observedResourceVersion": pod["metadata"].get("resourceVersion", ""),
+            "priority": priority_of(pod),
+            "gracePeriodSeconds": override,
+            "ownGracePeriodSeconds": pod["spec"].get("terminationGracePeriodSeconds"),
+        }
+        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=RULE, facts=facts)
         try:
             await self._workers.kill_pod_now(pod, evict=False, grace_period=override, pod_status_func=shutdown_status)
         except TimeoutError:

@@ -43,6 +43,8 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.timeline.catalogue.records.kubelet_end import FinalDeleteSent, StatusSent
+    from lastcall.timeline.catalogue.records.kubelet_start import PodRunning
 
 log = logging.getLogger(__name__)
 
@@ -310,14 +312,16 @@ class PodStatusManager:
             subresource="status",
         )
         phase = merged.get("phase", "")
-        facts = {"phase": phase, "resourceVersion": resource_version_of(answer)}
-        self._recorder.record(kinds.STATUS_SENT, pod_uid=uid, rule=_SYNC_POD, facts=facts)
+        sent: StatusSent = {"phase": phase, "resourceVersion": resource_version_of(answer)}
+        self._recorder.record(kinds.STATUS_SENT, pod_uid=uid, rule=_SYNC_POD, facts=sent)
         if phase == "Running" and api_status.get("phase") != "Running":
-            self._recorder.record(kinds.POD_RUNNING, pod_uid=uid, rule=_SYNC_POD, facts=facts)
+            running: PodRunning = {"phase": phase, "resourceVersion": sent["resourceVersion"]}
+            self._recorder.record(kinds.POD_RUNNING, pod_uid=uid, rule=_SYNC_POD, facts=running)
         return cast("Pod", answer)
 
     async def _delete(self, uid: str, pod: Pod) -> None:
-        self._recorder.record(kinds.FINAL_DELETE_SENT, pod_uid=uid, rule=_CAN_BE_DELETED, facts={"uid": uid})
+        facts: FinalDeleteSent = {"uid": uid}
+        self._recorder.record(kinds.FINAL_DELETE_SENT, pod_uid=uid, rule=_CAN_BE_DELETED, facts=facts)
         try:
             await self._client.delete(PODS, name_of(pod), namespace_of(pod), grace_period_seconds=0, uid=uid)
         except StatusError as error:

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import uid_of
 from lastcall.api.text.numbers import int_of
@@ -35,6 +35,15 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container, LifecycleHandler
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_end import (
+        Killing,
+        PreStopFinished,
+        PreStopSkipped,
+        PreStopStarted,
+        StopFinished,
+        StopRequested,
+    )
+    from lastcall.timeline.record import Facts, Kind
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go"
 HOOK_RULES = "pkg/kubelet/lifecycle/handlers.go:Run"
@@ -106,7 +115,7 @@ class ContainerKiller:
         budget = grace.budget_before_hook(self._behaviour, period, override)
         message = message or f"Stopping container {name}"
         self._events.event(pod, "Normal", "Killing", message, field_path=container_field_path(pod, name))
-        facts: dict[str, Any] = {"message": message, "gracePeriodSeconds": budget}
+        facts: Killing = {"message": message, "gracePeriodSeconds": budget}
         if reason is not None:
             facts["reason"] = str(reason)
         cause_id = self._record(kinds.KILLING, pod, name, "killContainer", facts, cause_id)
@@ -135,7 +144,8 @@ class ContainerKiller:
 
     def record_skipped(self, pod: Pod, container_name: str, why: str, cause_id: str) -> None:
         """A preStop hook that is not run, and why."""
-        self._record(kinds.PRE_STOP_SKIPPED, pod, container_name, "killContainer", {"why": why}, cause_id)
+        facts: PreStopSkipped = {"why": why}
+        self._record(kinds.PRE_STOP_SKIPPED, pod, container_name, "killContainer", facts, cause_id)
 
     async def _stop_container(
         self,
@@ -149,7 +159,7 @@ class ContainerKiller:
         cause_id: str,
     ) -> None:
         name = container.metadata.name
-        facts: dict[str, object] = {
+        facts: StopRequested = {
             "timeoutSeconds": stop.timeout,
             "floor": stop.floor,
             "deductedSeconds": 0 if override is not None and self._behaviour.override_after_hook else deducted,
@@ -174,10 +184,8 @@ class ContainerKiller:
                 error = str(failure)
                 raise
         finally:
-            seconds = (self._world.clock.monotonic_ns() - started) / 1e9
-            self._record(
-                kinds.STOP_FINISHED, pod, name, "killContainer", {"seconds": seconds, "error": error}, cause_id
-            )
+            finished: StopFinished = {"seconds": self._seconds_since(started), "error": error}
+            self._record(kinds.STOP_FINISHED, pod, name, "killContainer", finished, cause_id)
 
     async def _execute_pre_stop_hook(
         self,
@@ -201,7 +209,11 @@ class ContainerKiller:
             started = self._world.clock.monotonic_ns()
             await wait_at_most(self._world.clock, running.task, budget)
             return math.floor(self._seconds_since(started)), running.record_id
-        facts = {"handler": handler_name(handler), "detail": handler_detail(handler), "budgetSeconds": budget}
+        facts: PreStopStarted = {
+            "handler": handler_name(handler),
+            "detail": handler_detail(handler),
+            "budgetSeconds": budget,
+        }
         started_id = self._record(kinds.PRE_STOP_STARTED, pod, name, "executePreStopHook", facts, cause_id)
         started = self._world.clock.monotonic_ns()
         hook = _Hook(record_id=started_id)
@@ -213,14 +225,14 @@ class ContainerKiller:
         task.add_done_callback(lambda _: self._running_hooks.pop(container.id, None))
         if not await wait_at_most(self._world.clock, task, budget):
             hook.outlived = True
-            facts = {
+            outlived: PreStopFinished = {
                 "handler": handler_name(handler),
                 "outcome": "outlived",
                 "seconds": self._seconds_since(started),
                 "message": f"the hook still runs at the end of its {budget} s; it goes on beside the stop signal",
             }
             rule = "executePreStopHook"
-            hook.record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, rule, facts, started_id)
+            hook.record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, rule, outlived, started_id)
         return math.floor(self._seconds_since(started)), hook.record_id
 
     async def _run_pre_stop_hook(
@@ -233,7 +245,7 @@ class ContainerKiller:
         started: int,
     ) -> None:
         name = container.metadata.name
-        facts: dict[str, object] = {"handler": handler_name(handler)}
+        facts: PreStopFinished = {"handler": handler_name(handler)}
         failure: HookError | None = None
         result: HookResult | HookError
         try:
@@ -241,17 +253,17 @@ class ContainerKiller:
             facts["outcome"] = "succeeded"
         except HookError as error:
             result = failure = error
-            facts |= {"outcome": "failed", "message": str(error)}
+            facts["outcome"], facts["message"] = "failed", str(error)
         except Exception as error:  # whatever a hook does, it must not end the node
             walls.noticed("kubelet preStop hook", uid_of(pod), error)
             log.exception("preStop hook of container %s", container.id)
             result = failure = HookError(f"{type(error).__name__}: {error}")
-            facts |= {"outcome": "failed", "message": str(failure)}
+            facts["outcome"], facts["message"] = "failed", str(failure)
         facts["seconds"] = self._seconds_since(started)
         if result.exit_code is not None:
             facts["exitCode"] = result.exit_code
         if facts["handler"] == "exec":
-            facts |= {"stdout": _shown(result.stdout), "stderr": _shown(result.stderr)}
+            facts["stdout"], facts["stderr"] = _shown(result.stdout), _shown(result.stderr)
         if hook.outlived:
             facts["late"] = True
         record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, HOOK_RULES, facts, hook.record_id)
@@ -300,7 +312,7 @@ class ContainerKiller:
     def _seconds_since(self, started: int) -> float:
         return (self._world.clock.monotonic_ns() - started) / 1e9
 
-    def _record(self, kind: str, pod: Pod, container: str, rule: str, facts: dict[str, object], cause_id: str) -> str:
+    def _record(self, kind: Kind[Facts], pod: Pod, container: str, rule: str, facts: Facts, cause_id: str) -> str:
         return self._recorder.record(
             kind,
             pod_uid=uid_of(pod),

@@ -19,6 +19,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_end import SandboxStopped
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go"
 
@@ -110,15 +111,16 @@ class PodKiller:
         except RuntimeServiceError as failure:
             if failure.reason != "NotFound":
                 error = str(failure)
+        facts: SandboxStopped = {
+            "sandboxId": sandbox.id,
+            "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
+            "error": error,
+        }
         self._recorder.record(
             kinds.SANDBOX_STOPPED,
             pod_uid=uid_of(pod),
             rule=f"{RULES}:killPodWithSyncResult",
-            facts={
-                "sandboxId": sandbox.id,
-                "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
-                "error": error,
-            },
+            facts=facts,
             cause_id=cause_id,
         )
         uid = go_quote(uid_of(pod))

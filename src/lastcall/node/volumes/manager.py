@@ -14,7 +14,7 @@ import errno
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.volumes import Volume
+    from lastcall.timeline.catalogue.records.kubelet_end import VolumeBusy, VolumesUnmounted
+    from lastcall.timeline.catalogue.records.kubelet_start import VolumeFailed, VolumesMounted
 
 log = logging.getLogger(__name__)
 
@@ -141,12 +143,8 @@ class HostVolumeManager:
                 "failed to process volumes=[]: context deadline exceeded"
             ) from None
         known.refreshed_at = monotonic(self._world.clock)
-        self._recorder.record(
-            kinds.VOLUMES_MOUNTED,
-            pod_uid=uid_of(pod),
-            rule=_MOUNT_RULE,
-            facts={"volumes": [volume["name"] for volume in self._used_volumes(pod)]},
-        )
+        facts: VolumesMounted = {"volumes": [volume["name"] for volume in self._used_volumes(pod)]}
+        self._recorder.record(kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), rule=_MOUNT_RULE, facts=facts)
 
     async def _claimed(self, pod: Pod, pending: list[Volume]) -> dict[str, Object]:
         """The PersistentVolumes of the Pod's volumes that are claims. Raises VolumeError when one is not ready."""
@@ -182,7 +180,7 @@ class HostVolumeManager:
                 )
                 if known.errors.get(name) != str(error):
                     known.errors[name] = str(error)
-                    facts = {"volume": name, "error": str(error)}
+                    facts: VolumeFailed = {"volume": name, "error": str(error)}
                     self._recorder.record(kinds.VOLUME_FAILED, pod_uid=uid_of(pod), rule=_MOUNT_RULE, facts=facts)
             else:
                 known.backoff.pop(name, None)
@@ -355,12 +353,8 @@ class HostVolumeManager:
         if known is not None:  # nothing of these is below the Pod's directory
             names += [name for name in known.mounted if name in claimed]
         seconds = monotonic(self._world.clock) - began
-        self._recorder.record(
-            kinds.VOLUMES_UNMOUNTED,
-            pod_uid=uid,
-            rule=_UNMOUNT_RULE,
-            facts={"volumes": sorted(names), "seconds": seconds},
-        )
+        facts: VolumesUnmounted = {"volumes": sorted(names), "seconds": seconds}
+        self._recorder.record(kinds.VOLUMES_UNMOUNTED, pod_uid=uid, rule=_UNMOUNT_RULE, facts=facts)
 
     async def _unmount(self, uid: str, volume: Path) -> None:
         """Raises OSError, after a record of who holds it when it is busy: the Pod waits for them."""
@@ -369,10 +363,13 @@ class HostVolumeManager:
         except OSError as error:
             if error.errno == errno.EBUSY:
                 holders = await asyncio.to_thread(holders_of, str(volume))
-                facts = {
+                facts: VolumeBusy = {
                     "volume": volume.name,
                     "error": error.strerror,
-                    "holders": [asdict(holder) for holder in holders[:MOST_HOLDERS]],
+                    "holders": [
+                        {"pid": each.pid, "name": each.name, "how": each.how, "path": each.path}
+                        for each in holders[:MOST_HOLDERS]
+                    ],
                     "more": max(0, len(holders) - MOST_HOLDERS),
                 }
                 self._recorder.record(kinds.VOLUME_BUSY, pod_uid=uid, rule=_UNMOUNT_RULE, facts=facts)

@@ -19,6 +19,8 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_end import VolumesUnmounted
+    from lastcall.timeline.catalogue.records.kubelet_start import VolumesMounted
 
 
 class SimulatedVolumeManager:
@@ -70,9 +72,8 @@ class SimulatedVolumeManager:
             delay = min(delay * 2, BACKOFF_MAX)
         self.mounted[uid_of(pod)] = names
         if names:
-            self._recorder.record(
-                kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), facts={"volumes": names}, evidence="predicted"
-            )
+            facts: VolumesMounted = {"volumes": names}
+            self._recorder.record(kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), facts=facts, evidence="predicted")
 
     def mounts(
         self, pod: Pod, container: Container, pod_ips: tuple[str, ...], *, attempt: int = 0
@@ -91,12 +92,8 @@ class SimulatedVolumeManager:
     async def wait_for_unmount(self, pod: Pod) -> None:
         await self._world.clock.sleep(self.unmount_seconds)
         names = self.mounted.pop(uid_of(pod), [])
-        self._recorder.record(
-            kinds.VOLUMES_UNMOUNTED,
-            pod_uid=uid_of(pod),
-            facts={"volumes": names, "seconds": self.unmount_seconds},
-            evidence="predicted",
-        )
+        facts: VolumesUnmounted = {"volumes": names, "seconds": self.unmount_seconds}
+        self._recorder.record(kinds.VOLUMES_UNMOUNTED, pod_uid=uid_of(pod), facts=facts, evidence="predicted")
 
     async def remove_orphans(self, known_uids: set[str]) -> None:
         for uid in [uid for uid in self.mounted if uid not in known_uids]:

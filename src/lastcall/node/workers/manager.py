@@ -39,6 +39,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.timeline.catalogue.records.kubelet_end import GraceDecided, TerminationObserved
 
 RULES = "pkg/kubelet/pod_workers.go"
 COMPONENT = "kubelet pod worker"
@@ -403,7 +404,7 @@ class PodWorkers:
 
     def _record_termination(self, worker: _Worker, cause: Cause, pod: Pod | None) -> None:
         metadata = pod.get("metadata", {}) if pod else {}
-        facts = {
+        facts: TerminationObserved = {
             "cause": cause.value,
             "gracePeriodSeconds": metadata.get("deletionGracePeriodSeconds")
             if is_terminating(pod or {})
@@ -423,11 +424,12 @@ class PodWorkers:
         why = "the least of the deletion grace period and any override"
         if shortened:
             why += "; it may only shrink, and does not interrupt a hook or stop that is under way"
+        facts: GraceDecided = {"gracePeriodSeconds": period, "shortened": shortened, "why": why}
         worker.cause_id = self._recorder.record(
             kinds.GRACE_DECIDED,
             pod_uid=worker.status.uid,
             rule=f"{RULES}:calculateEffectiveGracePeriod",
-            facts={"gracePeriodSeconds": period, "shortened": shortened, "why": why},
+            facts=facts,
             cause_id=worker.cause_id,
         )
 

@@ -24,6 +24,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.node import Node
     from lastcall.api.types.pod import Pod
+    from lastcall.timeline.catalogue.records.kubelet_start import MirrorPodCreated
 
 log = logging.getLogger(__name__)
 
@@ -105,17 +106,14 @@ class MirrorPods:
             if not is_already_exists(error):
                 raise
             return  # it is on its way to this node, or somebody else's
-        self._recorder.record(
-            kinds.MIRROR_POD_CREATED,
-            pod_uid=uid_of(pod),
-            rule="pkg/kubelet/pod/mirror_client.go:CreateMirrorPod",
-            facts={
-                "mirrorUid": uid_of(made),
-                "namespace": namespace_of(pod),
-                "name": name_of(pod),
-                "resourceVersion": resource_version_of(made),
-            },
-        )
+        facts: MirrorPodCreated = {
+            "mirrorUid": uid_of(made),
+            "namespace": namespace_of(pod),
+            "name": name_of(pod),
+            "resourceVersion": resource_version_of(made),
+        }
+        rule = "pkg/kubelet/pod/mirror_client.go:CreateMirrorPod"
+        self._recorder.record(kinds.MIRROR_POD_CREATED, pod_uid=uid_of(pod), rule=rule, facts=facts)
 
     async def _delete_orphan(self, mirror: Pod) -> None:
         try:

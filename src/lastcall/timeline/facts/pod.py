@@ -4,7 +4,7 @@ The API server makes records with it and tells no story: whose types are importe
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods.restart_rules import RESTART_ALL
@@ -12,6 +12,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
 if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import ContainerOfPod, StartProblems, Waiting
     from lastcall.timeline.story import ContainerFacts, ContainerKind, PodFacts
 
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
@@ -78,22 +79,25 @@ def _restart_rules(container: Object) -> tuple[tuple[str, tuple[int, ...]], ...]
     )
 
 
-def container_facts(pod: Object) -> list[dict[str, Any]]:
+def container_facts(pod: Object) -> "list[ContainerOfPod]":
     """What a PodCreated record says of a Pod's containers, for a story without the object."""
-    return [
-        {"name": facts.name, "kind": facts.kind, "preStop": facts.pre_stop}
-        | ({"restartRules": facts.restart_rules} if facts.restart_rules else {})
-        for facts in (_container_facts(container, kind, {}) for kind, container in _containers(pod.get("spec") or {}))
-    ]
+    told: list[ContainerOfPod] = []
+    for kind, container in _containers(pod.get("spec") or {}):
+        facts = _container_facts(container, kind, {})
+        each: ContainerOfPod = {"name": facts.name, "kind": facts.kind, "preStop": facts.pre_stop}
+        if facts.restart_rules:
+            each["restartRules"] = facts.restart_rules
+        told.append(each)
+    return told
 
 
 _STARTING = (None, "", "ContainerCreating", "PodInitializing")
 _LONGEST_MESSAGE = 500
 
 
-def status_problems(status: Object) -> dict[str, Any]:
+def status_problems(status: Object) -> "StartProblems":
     """What a Pod's status says keeps it from starting: `waiting` and `unschedulable` of PodStatusWritten, if any."""
-    waiting = [
+    waiting: list[Waiting] = [
         {
             "container": container.get("name"),
             "reason": state["reason"],
@@ -103,7 +107,7 @@ def status_problems(status: Object) -> dict[str, Any]:
         for container in status.get(field) or ()
         if (state := (container.get("state") or {}).get("waiting")) and state.get("reason") not in _STARTING
     ]
-    found: dict[str, Any] = {"waiting": waiting} if waiting else {}
+    found: StartProblems = {"waiting": waiting} if waiting else {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             found["unschedulable"] = str(condition.get("message") or condition.get("reason") or "")[:_LONGEST_MESSAGE]

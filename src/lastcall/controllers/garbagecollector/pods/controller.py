@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lastcall.api.disruption import disruption_target
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.node import Node
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodCondition, PodStatus
+    from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class PodGarbageCollector:
 
     async def _excess(self) -> None:
         for pod in excess_terminated(list(self._terminated.values()), self._threshold):
-            facts = {"terminated": len(self._terminated), "threshold": self._threshold}
+            facts: GroundsOfDecision = {"terminated": len(self._terminated), "threshold": self._threshold}
             why = f"more than {self._threshold} Pods have ended"
             await self._remove(pod, rule=RULE_TERMINATED, why=why, facts=facts)
 
@@ -140,7 +141,7 @@ class PodGarbageCollector:
         return True
 
     async def _remove(
-        self, pod: Pod, *, rule: str, why: str, facts: dict[str, Any], condition: PodCondition | None = None
+        self, pod: Pod, *, rule: str, why: str, facts: GroundsOfDecision, condition: PodCondition | None = None
     ) -> None:
         """Mark the Pod Failed, for no kubelet will, then remove it. What is refused is tried in the next round.
 

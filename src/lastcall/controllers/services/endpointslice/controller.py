@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from lastcall.api.types.node import Node
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.service import Endpoint, EndpointSlice, Service
+    from lastcall.timeline.catalogue.records.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.timeline.catalogue.records.parts import InSlice
 
 EVENT_SOURCE = "endpoint-slice-controller"
 WORKERS = 5
@@ -315,12 +317,12 @@ class EndpointSliceController:
         versions: dict[str, str],
     ) -> None:
         """One record for each endpoint that this write changed or removed."""
-        common = {"service": service, "slice": name_of(stored), "resourceVersion": resource_version_of(stored)}
+        common: InSlice = {"service": service, "slice": name_of(stored), "resourceVersion": resource_version_of(stored)}
         written = _endpoints(stored)
         for (uid, address), endpoint in written.items():
             conditions = endpoint["conditions"]
             if before.get((uid, address), {}).get("conditions") != conditions:
-                facts = {
+                changed: EndpointChanged = {
                     **common,
                     "address": address,
                     "ready": conditions["ready"],
@@ -328,11 +330,15 @@ class EndpointSliceController:
                     "terminating": conditions["terminating"],
                     "observedResourceVersion": versions.get(uid, ""),
                 }
-                self._recorder.record(ENDPOINT_CHANGED, pod_uid=uid, rule=RULE_ENDPOINT, facts=facts)
+                self._recorder.record(ENDPOINT_CHANGED, pod_uid=uid, rule=RULE_ENDPOINT, facts=changed)
         for uid, address in before:
             if (uid, address) not in written and (uid, address) not in after:
-                facts = {**common, "address": address, "observedResourceVersion": versions.get(uid, "")}
-                self._recorder.record(ENDPOINT_REMOVED, pod_uid=uid, rule=RULE_MEMBERS, facts=facts)
+                removed: EndpointRemoved = {
+                    **common,
+                    "address": address,
+                    "observedResourceVersion": versions.get(uid, ""),
+                }
+                self._recorder.record(ENDPOINT_REMOVED, pod_uid=uid, rule=RULE_MEMBERS, facts=removed)
 
     # Our own writes, until the cache has them
 

@@ -11,6 +11,10 @@ import json
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.every_role import FaultCaught
 
 _OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--lines"}
 _NO_CGROUPS = '{"mode": "none", "why": "none were given"}'
@@ -62,7 +66,8 @@ def main(arguments: list[str]) -> int:
     recorder = RingRecorder(ring, "runtime", _Clock())
 
     def tell(fault: walls.Fault) -> None:
-        recorder.record(kinds.FAULT_CAUGHT, facts=walls.as_facts(fault, role))
+        facts: FaultCaught = walls.as_facts(fault, role)
+        recorder.record(kinds.FAULT_CAUGHT, facts=facts)
 
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")

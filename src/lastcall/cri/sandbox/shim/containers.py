@@ -43,6 +43,16 @@ if TYPE_CHECKING:
         def alone(self, container: Container) -> bool:
             """Whether no other container of its Pod runs."""
 
+    from lastcall.timeline.catalogue.records.runtime import (
+        OutOfMemory,
+        PrivilegeCallAnswered,
+        ProcessExited,
+        ProcessStarted,
+        SignalSent,
+    )
+    from lastcall.timeline.catalogue.records.runtime import Output as PrintedLine
+    from lastcall.timeline.record import Facts, Kind
+
 
 KILL_ROUNDS = 5
 """How often to look for processes that came while others were killed."""
@@ -210,17 +220,22 @@ class Container:
     def _answered(self, call: str, asked: int | None) -> None:
         told = self.info.get(SINGLE_USER_ID, "").split()
         if call not in told:
-            self.record(kinds.PRIVILEGE_CALL_ANSWERED, {"containerId": self.id, "call": call, "id": asked})
+            facts: PrivilegeCallAnswered = {"containerId": self.id, "call": call, "id": asked}
+            self.record(kinds.PRIVILEGE_CALL_ANSWERED, facts)
             self.info[SINGLE_USER_ID] = " ".join([*told, call])
             self._listener.changed(self)
 
     def _line(self, stream: str, text: str, dropped: int) -> None:
-        facts: dict[str, Any] = {"stream": stream, "text": text, "attempt": self.spec["attempt"]}
+        facts: PrintedLine = {
+            "stream": "stderr" if stream == "stderr" else "stdout",
+            "text": text,
+            "attempt": self.spec["attempt"],
+        }
         if dropped:
             facts["dropped"] = dropped
         self.record(kinds.OUTPUT, facts)
 
-    def record(self, kind: str, facts: dict[str, Any], evidence: Evidence = "observed") -> None:
+    def record(self, kind: Kind[Facts], facts: Facts, evidence: Evidence = "observed") -> None:
         uid, name = self.spec["podUid"], self.spec["name"]
         self._context.recorder.record(kind, pod_uid=uid, container=name, facts=facts, evidence=evidence)
 
@@ -237,10 +252,15 @@ class Container:
             self._mount_namespace = procfs.open_mount_namespace(process.pid)
         # A process that has ended already has no exe link any more.
         exe = procfs.executable(process.pid) or process.program
-        facts = {"containerId": self.id, "pid": process.pid, "exe": exe}
-        filter_name = (self.spec.get("seccomp") or {}).get("name", "Unconfined")
-        more = {"argv": self.spec["argv"], **process.ids, "seccomp": filter_name}
-        self.record(kinds.PROCESS_STARTED, {**facts, **more})
+        facts: ProcessStarted = {
+            "containerId": self.id,
+            "pid": process.pid,
+            "exe": exe,
+            "argv": self.spec["argv"],
+            **process.ids,
+            "seccomp": (self.spec.get("seccomp") or {}).get("name", "Unconfined"),
+        }
+        self.record(kinds.PROCESS_STARTED, facts)
         missing = identity.missing_groups(self.spec["user"], self.maps)
         if missing:
             self.info[MISSING_GROUPS] = " ".join(map(str, missing))
@@ -273,14 +293,16 @@ class Container:
         self.out_of_memory = None if kills is None else kills > 0
         for output in self._outputs:
             output.drain()
-        facts = {
+        facts: ProcessExited = {
             "containerId": self.id,
             "pid": process.pid,
             "exitCode": status.code,
             "signal": status.signal or None,
+            "oomKilled": self.out_of_memory,
+            "oomKills": kills,
+            "memoryLimit": self.limits.memory,
         }
-        counted = {"oomKilled": self.out_of_memory, "oomKills": kills, "memoryLimit": self.limits.memory}
-        self.record(kinds.PROCESS_EXITED, {**facts, **counted})
+        self.record(kinds.PROCESS_EXITED, facts)
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()
         self._end_output()
@@ -288,7 +310,7 @@ class Container:
     def _infer_out_of_memory(self) -> None:
         kills = self._context.machine_kills.since_last()
         if kills and self.process is not None:
-            facts = {"containerId": self.id, "pid": self.process.pid, "machineKills": kills}
+            facts: OutOfMemory = {"containerId": self.id, "pid": self.process.pid, "machineKills": kills}
             self.record(kinds.OUT_OF_MEMORY, facts, "inferred")
 
     def _end_output(self) -> None:
@@ -342,7 +364,7 @@ class Container:
         process = self.process
         if process is None or process.exit is not None:
             return False
-        facts: dict[str, Any] = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
+        facts: SignalSent = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
         witness = self._watch(process, number) if self.running else None
         state = None
         if number != signal.SIGKILL and self.running:

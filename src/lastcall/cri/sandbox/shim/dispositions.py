@@ -18,12 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from lastcall.timeline.catalogue.records.parts import Disposition
+    from lastcall.timeline.catalogue.records.runtime import ProcessSignalState
+
 _SIGTIMEDWAIT = {"x86_64": 128, "aarch64": 137, "riscv64": 137, "loongarch64": 137, "ppc64le": 176, "s390x": 177}
 _NUMBER = _SIGTIMEDWAIT.get(os.uname().machine, -1)
 _MOST_FILES = 1024
 
 
-def signal_state(pid: int, number: int) -> dict[str, Any] | None:
+def signal_state(pid: int, number: int) -> ProcessSignalState | None:
     """How the process would meet signal `number` right now; None when it is gone.
 
     `disposition` is blocked (by every thread: pending until someone takes it), ignored, handled, or default. `taken`
@@ -59,7 +62,7 @@ def _container_pid(status: str, pid: int) -> int:
     return int((field(status, "NSpid") or str(pid)).split()[-1])
 
 
-def _met(pid: int, those: list[int], number: int, disposition: str) -> tuple[str, str]:
+def _met(pid: int, those: list[int], number: int, disposition: Disposition) -> tuple[Disposition, str]:
     """The disposition with what the masks do not show, looking at `those` threads, and how the signal is taken."""
     if disposition == "handled":
         return disposition, "handler"
@@ -70,7 +73,7 @@ def _met(pid: int, those: list[int], number: int, disposition: str) -> tuple[str
     return disposition, ""
 
 
-def _disposition(number: int, blocked: int, ignored: int, caught: int) -> str:
+def _disposition(number: int, blocked: int, ignored: int, caught: int) -> Disposition:
     bit = 1 << (number - 1)
     if blocked & bit:
         return "blocked"

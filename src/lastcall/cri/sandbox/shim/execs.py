@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from lastcall.cri.sandbox.shim.loop import Timer
+    from lastcall.timeline.catalogue.records.runtime import ExecExited, ExecStarted, SignalSent
 
 _TIMEOUT = "exec timeout"
 LARGEST_OUTPUT = 16 << 20
@@ -103,7 +104,7 @@ class Exec:
         if reaped and procfs.start_time(root):
             self._finish()  # its number belongs to someone else by now, so nothing of its session is left
             return
-        facts = {"signal": "SIGKILL", "pid": root, "why": why}
+        facts: SignalSent = {"signal": "SIGKILL", "pid": root, "why": why}
         self._container.record(kinds.SIGNAL_SENT, facts)
         for _ in range(KILL_ROUNDS):
             left = procfs.members(root)
@@ -118,7 +119,7 @@ class Exec:
 
     def _started(self) -> None:
         assert self._process is not None
-        facts = {"execId": self.id, "pid": self._process.pid, "argv": self._argv}
+        facts: ExecStarted = {"execId": self.id, "pid": self._process.pid, "argv": self._argv}
         self._container.record(kinds.EXEC_STARTED, facts)
 
     def _failed(self, message: str) -> None:
@@ -151,8 +152,13 @@ class Exec:
             return
         self._clean_up()
         because = self._killed_because
-        facts = {"execId": self.id, "pid": self._process.pid, "exitCode": self._exit.code}
-        facts |= {"signal": self._exit.signal or None, "killedBecause": because}
+        facts: ExecExited = {
+            "execId": self.id,
+            "pid": self._process.pid,
+            "exitCode": self._exit.code,
+            "signal": self._exit.signal or None,
+            "killedBecause": because,
+        }
         self._container.record(kinds.EXEC_EXITED, facts)
         stdout, stderr = self._captured
         self.on_done(self._exit, bytes(stdout), bytes(stderr), because)

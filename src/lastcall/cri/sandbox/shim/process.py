@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+    from lastcall.timeline.catalogue.records.parts import Ids
+
 _READ_SIZE = 1 << 16
 _PIPES_DRAINED_AT_EXIT = 64
 
@@ -136,7 +138,7 @@ class Process:
         self.on_exited: Callable[[Exit], None] = lambda status: None
         self.on_console: Callable[[int], None] = os.close
         self.on_listener: Callable[[int], None] = os.close
-        self.ids: dict[str, int] = {}
+        self.ids: Ids = {}
         self._loop = loop
         self._status: socket.socket | None = status
         self.program = ""  # the file it was about to execute, as the child saw it

@@ -15,7 +15,7 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from lastcall.timeline.catalogue.records.parts import Listener
 
 ESTABLISHED, CLOSE_WAIT, LISTEN = 1, 8, 10
 """States of net/tcp_states.h."""
@@ -205,6 +205,6 @@ def counter_line(text: str, head: str) -> dict[str, int]:
     return dict(zip(lines[0], map(int, lines[1]), strict=False)) if len(lines) == 2 else {}
 
 
-def facts_of(found: list[Socket]) -> list[dict[str, Any]]:
+def facts_of(found: list[Socket]) -> list[Listener]:
     """Listeners as a record has them."""
     return [{"address": each.address, "port": each.port, "backlog": each.rx} for each in found]

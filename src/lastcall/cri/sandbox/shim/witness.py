@@ -22,11 +22,25 @@ from lastcall.world import linux
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal, Protocol
 
     from lastcall.cri.sandbox.shim.loop import Loop, Timer
     from lastcall.cri.sandbox.shim.sockets import Socket
-    from lastcall.timeline.record import Evidence
+    from lastcall.timeline.catalogue.records.parts import BetweenLooks, ProcessLeft
+    from lastcall.timeline.catalogue.records.witness import (
+        ConnectionsClosed,
+        ListenerClosed,
+        ProcessesLeft,
+        SocketsAtExit,
+        SocketsAtStop,
+    )
+    from lastcall.timeline.record import Evidence, Facts, Kind
+
+    class Records(Protocol):
+        """Writes a record about the container."""
+
+        def __call__(self, kind: Kind[Facts], facts: Facts, evidence: Evidence) -> None: ...
+
 
 _FIRST_LOOKS = (0.005, 0.01, 0.02, 0.05)
 _LOOK_SECONDS, _LATE_LOOK_SECONDS, _LATE_AFTER = 0.1, 1.0, 60.0
@@ -51,7 +65,7 @@ class Watched:
         pid: int,
         network: tuple[int, int] | None,
         alone: Callable[[], bool],
-        record: Callable[[str, dict[str, Any], Evidence], None],
+        record: Records,
     ) -> None:
         """`alone`: whether no other container of the Pod runs; `record(kind, facts, evidence)`."""
         self.loop, self.pid, self.network, self.alone, self.record = loop, pid, network, alone, record
@@ -196,7 +210,7 @@ class Witness:
         self._shared = not watched.alone()
         self._listening = {each.inode: each for each in self._of_this_container(sockets.listeners())}
         if self._listening or self._first.established:
-            facts = {
+            facts: SocketsAtStop = {
                 "signal": self._signal,
                 "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
                 "connections": self._first.established,
@@ -205,7 +219,7 @@ class Witness:
             watched.record(kinds.SOCKETS_AT_STOP, facts, "observed")
 
     @property
-    def _scope(self) -> str:
+    def _scope(self) -> Literal["container", "pod"]:
         """Whose connections the counters count: all containers of a Pod have one network namespace."""
         return "pod" if self._shared else "container"
 
@@ -232,7 +246,12 @@ class Witness:
                     self._listening[inode] = there[inode]
                 else:
                     del self._listening[inode]
-                    self._tell_closed(kinds.LISTENER_CLOSED, before, address=listener.address, port=listener.port)
+                    closed: ListenerClosed = {
+                        "address": listener.address,
+                        "port": listener.port,
+                        **self._between(before),
+                    }
+                    self._watched.record(kinds.LISTENER_CLOSED, closed, "observed")
         if self._last.established and details:
             changed = self._last.established != last.established
             if changed or (self._looked - self._detailed) / 1e9 >= _DETAIL_SECONDS:
@@ -242,14 +261,14 @@ class Witness:
             self._open = []
             if last.established and not self._listening and not self._drained:
                 self._drained = True
-                self._tell_closed(kinds.CONNECTIONS_CLOSED, before, scope=self._scope)
+                drained: ConnectionsClosed = {"scope": self._scope, **self._between(before)}
+                self._watched.record(kinds.CONNECTIONS_CLOSED, drained, "observed")
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def _tell_closed(self, kind: str, before: int, **facts: Any) -> None:
+    def _between(self, before: int) -> BetweenLooks:
         """It happened between two looks: `notBefore` and `seconds` after the signal."""
-        times = {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
-        self._watched.record(kind, {**facts, **times}, "observed")
+        return {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
 
     def _tell_who_died_with_it(self) -> None:
         """When PID 1 ends, the kernel kills the others of its PID namespace: who has that wait status was not told.
@@ -263,11 +282,11 @@ class Witness:
         ]
         self._tell_processes("exit", "observed")
 
-    def _tell_processes(self, when: str, evidence: Evidence) -> None:
+    def _tell_processes(self, when: Literal["SIGKILL", "exit"], evidence: Evidence) -> None:
         if not self._family:
             return
         alive = [each for each in self._family if each["state"] not in _DEAD]
-        facts = {
+        facts: ProcessesLeft = {
             "when": when,
             "signal": self._signal,
             "processes": [self._told(each) for each in alive[:_MOST_TOLD]],
@@ -277,9 +296,15 @@ class Witness:
         }
         self._watched.record(kinds.PROCESSES_LEFT, facts, evidence)
 
-    def _told(self, process: dict[str, Any]) -> dict[str, Any]:
-        told = {key: process[key] for key in _TOLD}
-        told["child"] = process["parent"] == self._watched.pid
+    def _told(self, process: dict[str, Any]) -> ProcessLeft:
+        told: ProcessLeft = {
+            "pid": process["pid"],
+            "containerPid": process["containerPid"],
+            "name": process["name"],
+            "state": process["state"],
+            "disposition": process["disposition"],
+            "child": process["parent"] == self._watched.pid,
+        }
         if self._at_signal is not None and process["pid"] not in self._at_signal:
             told["afterSignal"] = True
         return told
@@ -294,7 +319,7 @@ class Witness:
         resets, aborted = after.resets - last.resets, after.unread - self._first.unread
         if not (self._listening or last.established or resets or aborted):
             return
-        facts = {
+        facts: SocketsAtExit = {
             "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
             "connections": last.established,
             "unread": len(unread),
@@ -309,4 +334,3 @@ class Witness:
 
 
 _DEAD = ("Z", "X")
-_TOLD = ("pid", "containerPid", "name", "state", "disposition")

@@ -1,0 +1,16 @@
+"""What every process of the cluster may write. These records are of no Pod."""
+
+from typing import Annotated, TypedDict
+
+ACTOR = "every role"
+
+
+class FaultCaught(TypedDict):
+    """A turn failed as nobody expected; the component goes on with the next one."""
+
+    role: str
+    component: str
+    key: str
+    error: Annotated[str, "its text in one line"]
+    times: Annotated[int, "since it was told last"]
+    count: Annotated[int, "since the role's start"]

@@ -1,0 +1,185 @@
+"""Write what is made of the catalogue: `python tools/make_catalogue.py` (`--check` only says what is out of date).
+
+- src/lastcall/timeline/kinds.py: a constant for each kind of record, typed with its facts
+- docs/ending-v1.schema.json, docs/ending-v1.md: the records and the findings
+
+The catalogue is src/lastcall/timeline/catalogue. A unit test fails where a file is not what this writes.
+"""
+
+import importlib
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
+
+from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa: E402
+
+from lastcall.timeline.catalogue.lookup import CATALOGUE  # noqa: E402
+
+RECORDS = "lastcall.timeline.catalogue.records"
+MODULES = (
+    "client",
+    "apiserver",
+    "endpointslice_controller",
+    "kube_proxy",
+    "controllers",
+    "kubelet_start",
+    "kubelet_end",
+    "runtime",
+    "witness",
+    "init",
+    "every_role",
+)
+"""In the order of the documents."""
+
+WIDTH = 120
+
+KINDS_HEAD = '''"""The kinds of records, each typed with the facts that it carries.
+
+Made of timeline/catalogue/records by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+'''
+
+
+def modules() -> list[ModuleType]:
+    return [importlib.import_module(f"{RECORDS}.{name}") for name in MODULES]
+
+
+def kinds_of(module: ModuleType) -> dict[str, Any]:
+    """Its kinds of records by name; what begins with an underscore is a part of others."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if is_shape(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def all_kinds() -> dict[str, Any]:
+    return {name: shape for module in modules() for name, shape in kinds_of(module).items()}
+
+
+def constant(kind: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).upper()
+
+
+def kinds_module() -> str:
+    lines = [KINDS_HEAD.rstrip("\n")]
+    lines += [f"    from {RECORDS} import ("]
+    lines += [f"        {name}," for name in sorted(MODULES)]
+    lines += ["    )", "    from lastcall.timeline.record import Kind", "else:", "    Kind = str", ""]
+    for module, name in zip(modules(), MODULES, strict=True):
+        lines += ["", f"# {module.ACTOR}"]
+        for kind in kinds_of(module):
+            lines.append(f'{constant(kind)}: Kind[{name}.{kind}] = Kind("{kind}")')
+    return re.sub(r"\n\n\n+", "\n\n", "\n".join(lines)) + "\n"
+
+
+# -- documents
+
+
+def records_text() -> str:
+    lines = []
+    actor = ""
+    for module in modules():
+        if actor != module.ACTOR:
+            actor = module.ACTOR
+            lines += ["", f"### Records of `{actor}`" if " " not in actor else f"### Records of {actor}", ""]
+            lines += ["| kind | says | facts |", "|---|---|---|"]
+        for kind, shape in kinds_of(module).items():
+            facts = "<br>".join(sentence_for(each) for each in fields(shape))
+            lines.append(f"| `{kind}` | {cell(doc_of(shape))} | {cell(facts)} |")
+    return "\n".join(lines).strip("\n")
+
+
+def findings_text() -> str:
+    lines = ["| id | means | fix |", "|---|---|---|"]
+    lines += [f"| `{id_}` | {cell(cause.title)} | {cell(cause.remedy)} |" for id_, cause in CATALOGUE.items()]
+    return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def with_part(text: str, name: str, part: str) -> str:
+    """`text` with what stands between the marks of `name` replaced."""
+    begin, end = f"<!-- begin {name}: made by tools/make_catalogue.py -->", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, found_too, after = rest.partition(end)
+    if not found or not found_too:
+        raise SystemExit(f"the marks of {name} are missing")
+    return f"{before}{begin}\n{part}\n{end}{after}"
+
+
+def facts_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The published schema with the facts of each kind. None is required: records of older versions may have less."""
+    record = schema["$defs"]["record"]
+    known = all_kinds()
+    record["allOf"] = [
+        {
+            "if": {"properties": {"kind": {"const": kind}}},
+            "then": {"properties": {"facts": {"$ref": f"#/$defs/facts.{kind}"}}},
+        }
+        for kind in known
+    ]
+    record["properties"]["kind"] = {"type": "string"}
+    definitions = {name: value for name, value in schema["$defs"].items() if not name.startswith("facts.")}
+    definitions |= {f"facts.{kind}": object_of(shape, {}, closed=False) for kind, shape in known.items()}
+    return schema | {"$defs": definitions}
+
+
+# -- JSON that people read
+
+
+def pretty(value: Any, depth: int = 0, taken: int = 0) -> str:
+    """JSON with what is short on one line. `taken` characters stand before it on its line."""
+    flat, inner = json.dumps(value, ensure_ascii=False), "  " * (depth + 1)
+    if 2 * depth + taken + len(flat) < WIDTH or not isinstance(value, dict | list) or not value:
+        return flat
+    if isinstance(value, dict):
+        rows = [inner + f"{json.dumps(key)}: {pretty(each, depth + 1, len(key) + 4)}" for key, each in value.items()]
+    elif all(isinstance(each, str) for each in value):
+        rows = textwrap.wrap(flat[1:-1], WIDTH, initial_indent=inner, subsequent_indent=inner, break_on_hyphens=False)
+        return "[\n" + "\n".join(rows) + f"\n{inner[2:]}]"
+    else:
+        rows = [inner + pretty(each, depth + 1) for each in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n" + ",\n".join(rows) + f"\n{inner[2:]}{end}"
+
+
+def files() -> dict[Path, str]:
+    """Path → what it should hold."""
+    docs = ROOT / "docs"
+    schema = json.loads((docs / "ending-v1.schema.json").read_text())
+    text = (docs / "ending-v1.md").read_text()
+    text = with_part(text, "records", records_text())
+    text = with_part(text, "findings", findings_text())
+    return {
+        ROOT / "src/lastcall/timeline/kinds.py": kinds_module(),
+        docs / "ending-v1.schema.json": pretty(facts_schema(schema)) + "\n",
+        docs / "ending-v1.md": text,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    stale = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+        if "--check" not in arguments:
+            path.write_text(files()[path])
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
