@@ -2,6 +2,7 @@
 
 - src/lastcall/timeline/kinds.py: a constant for each kind of record, typed with its facts
 - docs/ending-v1.schema.json, docs/ending-v1.md: the records and the findings
+- docs/rollout-v1.schema.json, docs/rollout-v1.md: causes, kinds of requests and other values that the code names
 
 The catalogue is src/lastcall/timeline/catalogue. A unit test fails where a file is not what this writes.
 """
@@ -10,10 +11,9 @@ import importlib
 import json
 import re
 import sys
-import textwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
@@ -21,6 +21,8 @@ sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa: E402
 
 from lastcall.timeline.catalogue.lookup import CATALOGUE  # noqa: E402
+from lastcall.traffic.account import CAUSE_IDS  # noqa: E402
+from lastcall.traffic.outcome import Kind  # noqa: E402
 
 RECORDS = "lastcall.timeline.catalogue.records"
 MODULES = (
@@ -139,6 +141,25 @@ def facts_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return schema | {"$defs": definitions}
 
 
+# -- lastcall/rollout/v1
+
+
+def rollout_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The published schema with the values of the code."""
+    lost = schema["$defs"]["lost"]["properties"]
+    lost["cause"] = {"enum": list(CAUSE_IDS)}
+    lost["causeId"] = {"enum": list(CAUSE_IDS.values())}
+    lost["kind"] = {"enum": list(get_args(Kind))}
+    return schema
+
+
+def causes_text() -> str:
+    lines = ["| cause | causeId | means | fix |", "|---|---|---|---|"]
+    for cause, id_ in CAUSE_IDS.items():
+        lines.append(f"| `{cause}` | `{id_}` | {cell(CATALOGUE[id_].title)} | {cell(CATALOGUE[id_].remedy)} |")
+    return "\n".join(lines)
+
+
 # -- JSON that people read
 
 
@@ -150,18 +171,32 @@ def pretty(value: Any, depth: int = 0, taken: int = 0) -> str:
     if isinstance(value, dict):
         rows = [inner + f"{json.dumps(key)}: {pretty(each, depth + 1, len(key) + 4)}" for key, each in value.items()]
     elif all(isinstance(each, str) for each in value):
-        rows = textwrap.wrap(flat[1:-1], WIDTH, initial_indent=inner, subsequent_indent=inner, break_on_hyphens=False)
-        return "[\n" + "\n".join(rows) + f"\n{inner[2:]}]"
+        return "[\n" + "\n".join(filled(value, inner)) + f"\n{inner[2:]}]"
     else:
         rows = [inner + pretty(each, depth + 1) for each in value]
     begin, end = "{}" if isinstance(value, dict) else "[]"
     return f"{begin}\n" + ",\n".join(rows) + f"\n{inner[2:]}{end}"
 
 
+def filled(texts: list[str], indent: str) -> list[str]:
+    """As many on a line as there is room for."""
+    lines = [indent]
+    for number, text in enumerate(texts):
+        piece = json.dumps(text, ensure_ascii=False) + ("," if number < len(texts) - 1 else "")
+        if lines[-1] == indent:
+            lines[-1] += piece
+        elif len(lines[-1]) + 1 + len(piece) <= WIDTH:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(indent + piece)
+    return lines
+
+
 def files() -> dict[Path, str]:
     """Path → what it should hold."""
     docs = ROOT / "docs"
     schema = json.loads((docs / "ending-v1.schema.json").read_text())
+    rollout = json.loads((docs / "rollout-v1.schema.json").read_text())
     text = (docs / "ending-v1.md").read_text()
     text = with_part(text, "records", records_text())
     text = with_part(text, "findings", findings_text())
@@ -169,15 +204,18 @@ def files() -> dict[Path, str]:
         ROOT / "src/lastcall/timeline/kinds.py": kinds_module(),
         docs / "ending-v1.schema.json": pretty(facts_schema(schema)) + "\n",
         docs / "ending-v1.md": text,
+        docs / "rollout-v1.schema.json": pretty(rollout_schema(rollout)) + "\n",
+        docs / "rollout-v1.md": with_part((docs / "rollout-v1.md").read_text(), "causes", causes_text()),
     }
 
 
 def main(arguments: list[str]) -> int:
-    stale = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
+    made = files()
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
         if "--check" not in arguments:
-            path.write_text(files()[path])
+            path.write_text(made[path])
     return 1 if stale and "--check" in arguments else 0
 
 
