@@ -8,11 +8,14 @@
 docs/python.md is the page for users. What is named in `__all__` is the API; it is imported when it is first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # without `typing`, which the shim does not load
 if TYPE_CHECKING:
+    from typing import Any
+
     from lastcall.testing.blocking import Cluster, Namespace, rollout
     from lastcall.testing.cluster import AsyncCluster
     from lastcall.testing.ending import Ending

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,9 +45,9 @@ class ListRecorder:
     records: list[tuple[str, str, str, dict[str, Any]]] = field(default_factory=list)
 
     def record(
-        self, kind: str, *, pod_uid: str = "", rule: str = "", facts: dict[str, Any] | None = None, **_: object
+        self, kind: str, *, pod_uid: str = "", rule: str = "", facts: Mapping[str, Any] | None = None, **_: object
     ) -> str:
-        self.records.append((kind, pod_uid, rule, facts or {}))
+        self.records.append((kind, pod_uid, rule, dict(facts or {})))
         return str(len(self.records))
 
 

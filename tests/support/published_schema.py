@@ -86,7 +86,8 @@ def problems(
 
 @functools.cache
 def _kinds() -> dict[str, Any]:
-    return importlib.import_module("make_catalogue").all_kinds()
+    known: dict[str, Any] = importlib.import_module("make_catalogue").all_kinds()
+    return known
 
 
 @functools.cache
