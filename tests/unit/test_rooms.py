@@ -51,6 +51,7 @@ TABLES = (
     "apiserver/admission/pod_security/restricted.py",
     "apiserver/admission/priority.py",
     "apiserver/admission/storage.py",
+    "apiserver/admission/tolerations.py",
     "apiserver/auth/node_rules.py",
     "apiserver/auth/rbac.py",
     "apiserver/deletion.py",
@@ -403,6 +404,83 @@ def test_admission_reads_only_what_can_be_noted() -> None:
         ]
         past = {place for place, node in attributes if node.attr == "kinds" and isinstance(node.ctx, ast.Load)}
         assert past <= {"charge"}, name
+
+
+SINGLE_KINDS = frozenset(
+    target.id
+    for node in FILES["api/resources.py"].body
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    for target in node.targets
+    if isinstance(target, ast.Name) and target.id.isupper()
+)
+PLURALS = frozenset(
+    argument.value
+    for node in FILES["api/resources.py"].body
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    for argument in node.value.args[2:3]
+    if isinstance(argument, ast.Constant)
+)
+
+KINDS_OF_THEIR_OWN = {
+    "apiserver/admission/limits.py": "LimitRanges have limits for Pods and for claims",
+    "apiserver/admission/node_restriction.py": "the rules of what a node may write, kind by kind",
+    "apiserver/admission/pod_security/decide.py": "is about Pods, and about what makes Pods",
+    "apiserver/admission/quota.py": "counts what a Pod asks for otherwise than other objects",
+    "apiserver/auth/escalation.py": "is about roles and bindings",
+    "apiserver/auth/node_graph.py": "what belongs to a node, kind by kind",
+    "apiserver/auth/reviews.py": "is about reviews",
+    "apiserver/discovery.py": "Bindings have a verb only, and Namespaces are found in two places",
+    "apiserver/http.py": "a Namespace's own path has a namespace in it",
+    "apiserver/openapi/paths.py": "the parameters of the proxies of Pods and Services",
+    "apiserver/records.py": "only Pods and their owners have a story",
+    "apiserver/repeated_pods.py": "is about Pods",
+    "apiserver/requestinfo.py": "a Namespace's own path has a namespace in it",
+    "apiserver/subresources/actions.py": "a token is bound to a Pod, a Secret or a Node",
+}
+"""Modules of the API server that ask for a single kind, and why. What one kind does otherwise on the way of each
+request is in its strategy (`apiserver/strategies/`), in its face, or in a table by kind."""
+
+
+def asks_for_a_kind(tree: ast.Module) -> list[str]:
+    """Comparisons with a kind (`resource is PODS`, `resource in (PODS, NODES)`), or with its plural or its word."""
+    words = PLURALS | {"Pod", "Namespace", "Node", "Service", "Secret", "Event", "Job"}
+
+    def single(node: ast.expr) -> bool:
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            return any(single(each) for each in node.elts)
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, str) and node.value in words
+        return ast.unparse(node).rpartition(".")[2] in SINGLE_KINDS
+
+    def of_resource(node: ast.expr) -> bool:
+        """Not the kind of something that an object names."""
+        return ast.unparse(node).split(".")[0] in ("resource", "info", "roles", "rest", "rest[0]", "kind", "self")
+
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare) and of_resource(node.left) and any(single(each) for each in node.comparators)
+    ]
+
+
+def test_what_one_kind_does_otherwise_is_not_asked_for_on_the_way_of_every_request() -> None:
+    asking = {
+        name for name, tree in FILES.items()
+        if name.startswith("apiserver/") and not name.startswith("apiserver/strategies/") and asks_for_a_kind(tree)
+    }  # fmt: skip
+    assert asking == set(KINDS_OF_THEIR_OWN)
+
+
+def test_a_question_for_a_kind_is_seen() -> None:
+    assert {"PODS", "NAMESPACES", "EVENTS_V1", "JOBS"} <= SINGLE_KINDS and {"pods", "namespaces"} <= PLURALS
+    for text in (
+        "resource is PODS",
+        "resource != kinds.JOBS",
+        "resource in (PODS, NODES)",
+        "resource.plural == 'pods'",
+    ):
+        assert asks_for_a_kind(ast.parse(f"if {text} and x:\n    pass\n")), text
+    assert not asks_for_a_kind(ast.parse("resource in REVIEWS or TABLE.get(resource) is None or kind == 'struct'"))
 
 
 def test_the_checks_see_what_they_are_for() -> None:

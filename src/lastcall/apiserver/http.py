@@ -7,7 +7,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -78,8 +78,10 @@ WATCH_BYTES = 64 << 10
 WARNINGS: Any = web.RequestKey("warnings", list) if web.RequestKey else "warnings"
 """Where a request keeps its warnings."""
 
-ENDPOINTS_DEPRECATED = 33
-ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+DEPRECATED: Mapping[Resource, tuple[int, str]] = {
+    ENDPOINTS: (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+}
+"""Kinds that requests are warned of: from which Kubernetes 1.x on, and the warning."""
 
 _log = logging.getLogger("lastcall.apiserver")
 
@@ -145,8 +147,9 @@ class HTTPFace:
                 raise not_acceptable(True)
             if resource.warning:
                 _warnings(request).append(resource.warning)
-        if resource is ENDPOINTS and self._catalog.discovery.minor_version >= ENDPOINTS_DEPRECATED:
-            _warnings(request).append(ENDPOINTS_WARNING)
+        since, warning = DEPRECATED.get(resource, (0, ""))
+        if warning and self._catalog.discovery.minor_version >= since:
+            _warnings(request).append(warning)
         return await self._verbs(request, info)(request, info, resource, user)
 
     async def _check(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:

@@ -4,7 +4,7 @@ Here a request's object is made fit for the registry (kind and version, unknown 
 told apart, and the answer of a DELETE gets its form.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -25,24 +25,17 @@ from lastcall.api.errors import (
     status_success,
 )
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.features.gates import EPHEMERAL_CONTAINERS
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import (
     BINDINGS,
-    EVENTS,
-    EVENTS_V1,
-    JOBS,
-    NAMESPACES,
     PODS,
     REVIEWS,
-    SELFSUBJECTRULESREVIEWS,
     SERVICEACCOUNTS,
     Resource,
 )
-from lastcall.api.validators.events import validate_new_event
 from lastcall.apiserver.auth.authentication import forbidden_request, may_everything
 from lastcall.apiserver.auth.authorizer import Authorizer
-from lastcall.apiserver.auth.reviews import Reviews
+from lastcall.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.faces.table import face_of, stored_resource
@@ -72,11 +65,6 @@ if TYPE_CHECKING:
 
     from lastcall.apiserver.catalog import Catalog
     from lastcall.apiserver.streaming.proxy import KubeletStreams
-
-JOB_PODS_PRESERVED = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
-    "set propagationPolicy=Orphan to suppress this warning"
-)
 
 TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
 """What a POST to serviceaccounts/token carries."""
@@ -235,35 +223,15 @@ class Operations:
         shared: bool = False,
     ) -> Answer:
         """POST. `obj` belongs to the server afterwards, but with `shared` it stays as it is."""
-        if resource is BINDINGS or (resource is PODS and subresource == "binding"):
-            return await self._bind(context, obj, namespace, name)
-        if shared and (subresource or resource in REVIEWS):
-            obj = copy_object(obj)
-        if resource is PODS and subresource == "eviction":
-            await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource=subresource)
-            status = await evict(self.kinds, context, obj, namespace, name)
-            return Answer(status, Value(None, status), created=True)
-        if resource is SERVICEACCOUNTS and subresource == "token":
-            obj = prepare(context, TOKEN_REQUESTS, obj)
-            await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource=subresource)
-            obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
-            entries = self._tracking(context, TOKEN_REQUESTS, subresource).create(obj)
-            status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
-            status["metadata"]["managedFields"] = entries
-            return Answer(status, Value(None, status), created=True)
+        post = _POSTS.get((resource, subresource))
+        if post is not None:
+            return await post(self, context, resource, obj, namespace, name, shared)
         if subresource or name:
             raise method_not_allowed()
-        if resource in REVIEWS:
-            review = prepare(context, resource, obj)
-            check_names(resource, review, namespace, None)
-            entries = self._tracking(context, resource).create(review)
-            review = await self._reviews.answer(resource, review, context.user, namespace)
-            if entries and resource is not SELFSUBJECTRULESREVIEWS:  # which is answered by an object made anew
-                review["metadata"]["managedFields"] = entries
-            return Answer(review, Value(None, review), created=True)
         obj = self._prepared(context, resource, obj, namespace, None, shared=shared)
-        if resource is EVENTS_V1 and (errors := validate_new_event(obj)):
-            raise invalid_object(EVENTS, obj["metadata"].get("name") or "", errors)
+        face = face_of(resource)
+        if face is not None and (errors := face.check_new(obj)):
+            raise invalid_object(face.stored, obj["metadata"].get("name") or "", errors)
         track = self._track(self._tracking(context, resource))
         answer = await self.kind(resource).create(context, obj, namespace, track=track)
         return self._answer(resource, answer)
@@ -293,7 +261,11 @@ class Operations:
         if context.looks is not None:
             self._repeated.remember(key, answer, context.looks)
 
-    async def _bind(self, context: RequestContext, obj: Object, namespace: str, name: str) -> Answer:
+    # What is posted and not stored. `name` is that in the URL; `shared`: the object stays as it is.
+
+    async def _bind(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
+    ) -> Answer:
         obj = prepare(context, BINDINGS, obj, shared=True)
         meta = obj["metadata"]
         if meta.get("namespace") and meta["namespace"] != namespace:
@@ -302,6 +274,38 @@ class Operations:
             raise bad_request("name in URL does not match name in Binding object")
         status = await bind(self.kinds, context, obj, namespace, name or meta.get("name", ""))
         return Answer(status, Value(None, status), created=True)
+
+    async def _evict(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
+    ) -> Answer:
+        obj = copy_object(obj) if shared else obj
+        await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="eviction")
+        status = await evict(self.kinds, context, obj, namespace, name)
+        return Answer(status, Value(None, status), created=True)
+
+    async def _request_token(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
+    ) -> Answer:
+        obj = prepare(context, TOKEN_REQUESTS, copy_object(obj) if shared else obj)
+        await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="token")
+        obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
+        entries = self._tracking(context, TOKEN_REQUESTS, "token").create(obj)
+        status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
+        status["metadata"]["managedFields"] = entries
+        return Answer(status, Value(None, status), created=True)
+
+    async def _review(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
+    ) -> Answer:
+        if name:
+            raise method_not_allowed()
+        review = prepare(context, resource, copy_object(obj) if shared else obj)
+        check_names(resource, review, namespace, None)
+        entries = self._tracking(context, resource).create(review)
+        review = await self._reviews.answer(resource, review, context.user, namespace)
+        if entries and resource not in ANSWERED_ANEW:
+            review["metadata"]["managedFields"] = entries
+        return Answer(review, Value(None, review), created=True)
 
     def _prepared(
         self,
@@ -431,8 +435,7 @@ class Operations:
 
             return await self._update_scale(context, resource, namespace, name, scaled)
         apply = patcher(resource, name, content_type, patch)
-
-        face = face_of(resource)
+        kind, face = self.kind(resource), face_of(resource)
 
         def transform(old: Object) -> Object:
             shown = old if face is None else face.show(old)
@@ -442,12 +445,11 @@ class Operations:
                 meta.pop("managedFields", None)  # untouched: they need no checking
             told = partial(patched, resource, name, content_type, patch, shown)
             new = prepare(context, resource, new, patch=told, old=shown, shared=True)
-            if resource is PODS and "status" in new and new.get("spec") is shown["spec"]:
-                return new  # a Pod's defaults are in its spec, and what is stored has them
+            if kind.strategy.defaults_in_spec and "status" in new and new.get("spec") is shown["spec"]:
+                return new
             return self._stored(resource, new)
 
         track = self._track(self._tracking(context, resource, subresource))
-        kind = self.kind(resource)
         answer = await kind.update(context, namespace, name, transform, subresource=subresource, track=track)
         return self._answer(resource, answer)
 
@@ -508,21 +510,16 @@ class Operations:
                     raise
 
     def _check_update(self, resource: Resource, subresource: str) -> None:
-        writable = subresource in ("", "status", "scale") or (resource is NAMESPACES and subresource == "finalize")
-        if subresource == "ephemeralcontainers":
-            writable = resource is PODS
-            if not self.kind(PODS).shared.gates.enabled(EPHEMERAL_CONTAINERS):
-                raise resource_not_found()
-        if not writable:
-            raise method_not_allowed()
+        kind = self.kind(resource)
+        kind.strategy.check_write(subresource, kind.shared.gates)
 
     async def delete(
         self, context: RequestContext, resource: Resource, namespace: str, name: str, options: DeleteOptions
     ) -> Answer:
         """DELETE; the answer's object is the object or, for most kinds, a Status once it is removed."""
         kind = self.kind(resource)
-        if resource is JOBS and options.propagation_policy is None and options.orphan_dependents is None:
-            context.warnings.append(JOB_PODS_PRESERVED)
+        if warning := kind.strategy.delete_warning(options):
+            context.warnings.append(warning)
         answer = await kind.delete(context, namespace, name, options)
         if not answer.removed or kind.strategy.returns_deleted_object:
             return self._answer(resource, answer)
@@ -539,9 +536,9 @@ class Operations:
         options: DeleteOptions,
     ) -> Page:
         """DELETE on a collection: the page as it was listed; each item goes the way of a single DELETE."""
-        if resource is NAMESPACES:
-            raise method_not_allowed()
         kind = self.kind(resource)
+        if not kind.strategy.allow_delete_collection:
+            raise method_not_allowed()
         page = await self.list(resource, namespace, list_options)
         for number, entry in enumerate(page.entries, 1):
             if number % SLICE == 0:
@@ -553,3 +550,14 @@ class Operations:
                 if error.reason != "NotFound":
                     raise
         return page
+
+
+Post = Callable[[Operations, RequestContext, Resource, Object, str, str, bool], Awaitable[Answer]]
+_POSTS: Mapping[tuple[Resource, str], Post] = {
+    (BINDINGS, ""): Operations._bind,
+    (PODS, "binding"): Operations._bind,
+    (PODS, "eviction"): Operations._evict,
+    (SERVICEACCOUNTS, "token"): Operations._request_token,
+    **{(review, ""): Operations._review for review in REVIEWS},
+}
+"""By kind and subresource: what a POST does that stores no object of the kind."""

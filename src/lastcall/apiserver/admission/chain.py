@@ -21,6 +21,8 @@ from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.names import generate_name
 from lastcall.api.pods.references import projects_token, secrets_of
 from lastcall.api.resources import (
+    EVENTS,
+    EVENTS_V1,
     INGRESSCLASSES,
     INGRESSES,
     LIMITRANGES,
@@ -37,11 +39,12 @@ from lastcall.api.resources import (
     STORAGECLASSES,
     Resource,
 )
-from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of
+from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
-from lastcall.apiserver.admission.priority import check_default, default_class, keep_priority, set_priority
+from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
 from lastcall.apiserver.admission.reader import Looks, Reader
 from lastcall.apiserver.admission.storage import check_growth, grows, protect_claim, protect_volume, set_default_class
+from lastcall.apiserver.admission.tolerations import add_default_tolerations
 from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.auth.escalation import EscalationCheck
 from lastcall.apiserver.auth.node_graph import MIRROR_ANNOTATION
@@ -64,8 +67,6 @@ FIRST_TOPOLOGY_LABELS = 35
 POD_SECURITY = "pod-security.kubernetes.io/"
 FIRST_POD_SECURITY = 23
 """Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
-
-TOLERATED_SECONDS = 300
 
 
 class Admission:
@@ -99,41 +100,17 @@ class Admission:
     async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
         if resource.namespaced:
             await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
-        if resource == PODS:
-            if limit_ranges := await self.reader.list(LIMITRANGES, namespace):
-                from lastcall.apiserver.admission.limits import set_defaults
-
-                set_defaults(obj, limit_ranges)
-            await self._service_account(obj, namespace)
-            await self.nodes.create(context.user, resource, obj, namespace)
-            set_priority(obj, await self._priority_class(obj))
-            add_default_tolerations(obj)
-            await self._classes(obj)
-        elif node_of(context.user) is not None:
-            await self.nodes.create(context.user, resource, obj, namespace)
-        if resource == NODES:
-            add_not_ready_taint(obj)
-        elif resource == PRIORITYCLASSES:
-            check_default(obj, await self.reader.list(PRIORITYCLASSES))
-        elif resource == PERSISTENTVOLUMECLAIMS:
-            set_default_class(obj, await self.reader.list(STORAGECLASSES))
-            protect_claim(obj)
-        elif resource == PERSISTENTVOLUMES:
-            protect_volume(obj)
-        elif resource == INGRESSES and (classes := await self.reader.list(INGRESSCLASSES)):
-            from lastcall.apiserver.admission.classes import set_ingress_class
-
-            set_ingress_class(obj, classes)
+        for step in _ON_CREATE.get(resource, _ON_EVERY_CREATE):
+            await step(self, context, resource, obj, namespace)
         await self._escalation.create(context.user, resource, obj, namespace)
 
     async def update(
         self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
     ) -> None:
         """Updates of what exists are allowed everywhere, also in a terminating namespace."""
-        if resource == PRIORITYCLASSES:
-            check_default(new, await self.reader.list(PRIORITYCLASSES))
-        elif resource == PERSISTENTVOLUMECLAIMS and not subresource and grows(new, old):
-            check_growth(new, old, await self.reader.get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
+        step = _ON_UPDATE.get(resource)
+        if step is not None:
+            await step(self, new, old, subresource)
         await self._escalation.update(context.user, resource, new, old)
         if not subresource or subresource == "ephemeralcontainers":
             await self.validate(context, resource, new, old, subresource)
@@ -142,53 +119,16 @@ class Admission:
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
     ) -> None:
         """LimitRanger and PodSecurity; `old` is None at a creation."""
-        namespace = new["metadata"].get("namespace") or ""
-        claim = resource == PERSISTENTVOLUMECLAIMS and (old is None or "deletionTimestamp" not in old["metadata"])
-        if (claim or (resource == PODS and old is None)) and (limits := await self.reader.list(LIMITRANGES, namespace)):
-            from lastcall.apiserver.admission.limits import check
-
-            check(resource, new, limits)
-        if self._minor >= FIRST_POD_SECURITY:
-            place = (
-                new
-                if resource == NAMESPACES
-                else await self.reader.get(NAMESPACES, "", namespace)
-                if namespace
-                else None
-            )
-            if place is not None and any(label.startswith(POD_SECURITY) for label in labels_of(place)):
-                await self._pod_security(context, resource, new, old, place, subresource)
-
-    async def _pod_security(
-        self,
-        context: RequestContext,
-        resource: Resource,
-        new: Object,
-        old: Object | None,
-        namespace: Object,
-        subresource: str,
-    ) -> None:
-        from lastcall.apiserver.admission.pod_security import decide as pod_security
-
-        if resource == NAMESPACES:
-            pod_security.check_labels(new, old)
-            level = None if old is None else pod_security.level_to_look_for(new, old)
-            if level is not None:
-                pods = await self.reader.list(PODS, name_of(new))
-                context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
-        elif pod_security.is_looked_at(resource):
-            if resource == PODS and old is not None and not pod_security.changes_matter(new, old):
-                return
-            policy, _ = pod_security.policy_of(labels_of(namespace))
-            context.warnings += pod_security.admit(resource, new, policy, self._minor)
+        for step in _VALIDATED.get(resource, _EVERY_VALIDATED):
+            await step(self, context, resource, new, old, subresource)
 
     async def charge(
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
     ) -> Release | None:
         """ResourceQuota: take what a write uses from the quotas of its namespace; None when that is nothing."""
-        if not resource.namespaced or resource.plural == "events":
+        if not resource.namespaced or resource in _NEVER_CHARGED:
             return None
-        if old is not None and (subresource or resource not in (PODS, SERVICES, PERSISTENTVOLUMECLAIMS)):
+        if old is not None and (subresource or resource not in _CHARGED_AGAIN):
             return None
         quotas = await self.reader.list(RESOURCEQUOTAS, new["metadata"]["namespace"])
         if not quotas:
@@ -197,7 +137,44 @@ class Admission:
 
         return await charge(self.kinds, context, resource, new, old, quotas)
 
-    async def _classes(self, pod: Object) -> None:
+    # -- steps of a creation -----------------------------------------------------------------------------------------
+
+    async def _node_restriction(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
+        if node_of(context.user) is not None:
+            await self.nodes.create(context.user, resource, obj, namespace)
+
+    async def _default_limits(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
+        if limit_ranges := await self.reader.list(LIMITRANGES, namespace):
+            from lastcall.apiserver.admission.limits import set_defaults
+
+            set_defaults(pod, limit_ranges)
+
+    async def _priority(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
+        set_priority(pod, await self._priority_class(pod))
+
+    async def _tolerations(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
+        add_default_tolerations(pod)
+
+    async def _taint(self, context: RequestContext, resource: Resource, node: Object, namespace: str) -> None:
+        add_not_ready_taint(node)
+
+    async def _one_default(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
+        check_default(obj, await self.reader.list(PRIORITYCLASSES))
+
+    async def _claim(self, context: RequestContext, resource: Resource, claim: Object, namespace: str) -> None:
+        set_default_class(claim, await self.reader.list(STORAGECLASSES))
+        protect_claim(claim)
+
+    async def _volume(self, context: RequestContext, resource: Resource, volume: Object, namespace: str) -> None:
+        protect_volume(volume)
+
+    async def _ingress(self, context: RequestContext, resource: Resource, ingress: Object, namespace: str) -> None:
+        if classes := await self.reader.list(INGRESSCLASSES):
+            from lastcall.apiserver.admission.classes import set_ingress_class
+
+            set_ingress_class(ingress, classes)
+
+    async def _classes(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
         """RuntimeClass, and PodTopologyLabels of a Pod that comes with its node."""
         spec = pod["spec"]
         name = spec.get("runtimeClassName")
@@ -207,6 +184,65 @@ class Admission:
             set_runtime_class(pod, None if name is None else await self.reader.get(RUNTIMECLASSES, "", name))
         if spec.get("nodeName") and (labels := await self.topology_labels(spec["nodeName"])):
             pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
+
+    # -- steps of an update, and what looks at objects that are in order ----------------------------------------------
+
+    async def _one_default_still(self, new: Object, old: Object, subresource: str) -> None:
+        check_default(new, await self.reader.list(PRIORITYCLASSES))
+
+    async def _growth(self, new: Object, old: Object, subresource: str) -> None:
+        if not subresource and grows(new, old):
+            check_growth(new, old, await self.reader.get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
+
+    async def _limits_of_new(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
+    ) -> None:
+        if old is None:
+            await self._check_limits(resource, new)
+
+    async def _limits_of_kept(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
+    ) -> None:
+        if old is None or "deletionTimestamp" not in old["metadata"]:
+            await self._check_limits(resource, new)
+
+    async def _check_limits(self, resource: Resource, new: Object) -> None:
+        if limits := await self.reader.list(LIMITRANGES, new["metadata"].get("namespace") or ""):
+            from lastcall.apiserver.admission.limits import check
+
+            check(resource, new, limits)
+
+    async def _pod_security(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
+    ) -> None:
+        """What the namespace's labels say about a Pod, or about what makes Pods."""
+        namespace = new["metadata"].get("namespace") or ""
+        if self._minor < FIRST_POD_SECURITY or not namespace:
+            return
+        place = await self.reader.get(NAMESPACES, "", namespace)
+        if place is None or not _has_pod_security(place):
+            return
+        from lastcall.apiserver.admission.pod_security import decide as pod_security
+
+        if pod_security.is_looked_at(resource, new, old):
+            policy, _ = pod_security.policy_of(labels_of(place))
+            context.warnings += pod_security.admit(resource, new, policy, self._minor)
+
+    async def _pod_security_labels(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
+    ) -> None:
+        """The labels of a Namespace, and what they will say about the Pods that are there."""
+        if self._minor < FIRST_POD_SECURITY or not _has_pod_security(new):
+            return
+        from lastcall.apiserver.admission.pod_security import decide as pod_security
+
+        pod_security.check_labels(new, old)
+        level = None if old is None else pod_security.level_to_look_for(new, old)
+        if level is not None:
+            pods = await self.reader.list(PODS, name_of(new))
+            context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
+
+    # -- what others ask for, too -------------------------------------------------------------------------------------
 
     async def topology_labels(self, node_name: str) -> dict[str, str]:
         """What a Pod of this node gets of its labels."""
@@ -241,7 +277,7 @@ class Admission:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(resource, name, why, [cause])
 
-    async def _service_account(self, pod: Object, namespace: str) -> None:
+    async def _service_account(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
         spec = pod["spec"]
         if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
             if why := mirror_pod_problem(pod):
@@ -259,16 +295,47 @@ class Admission:
             spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
 
 
-def fill_update(resource: Resource, new: Object, old: Object, subresource: str) -> Object:
-    """What an update leaves out and admission puts back before it is validated: a Pod's priority and preemption policy,
-    and the tolerations that every Pod has. So `kubectl replace` of the file that made a Pod is not told of them.
-    """
-    if resource != PODS or subresource or not isinstance(new.get("spec"), dict):
-        return new
-    filled = {**new, "spec": dict(new["spec"])}
-    keep_priority(filled, old)
-    add_default_tolerations(filled)
-    return filled
+def _has_pod_security(namespace: Object) -> bool:
+    return any(label.startswith(POD_SECURITY) for label in labels_of(namespace))
+
+
+OnCreate = Callable[[Admission, RequestContext, Resource, Object, str], Awaitable[None]]
+_ON_EVERY_CREATE: tuple[OnCreate, ...] = (Admission._node_restriction,)
+_ON_CREATE: Mapping[Resource, tuple[OnCreate, ...]] = {
+    PODS: (
+        Admission._default_limits,
+        Admission._service_account,
+        Admission._node_restriction,
+        Admission._priority,
+        Admission._tolerations,
+        Admission._classes,
+    ),
+    NODES: (*_ON_EVERY_CREATE, Admission._taint),
+    PRIORITYCLASSES: (*_ON_EVERY_CREATE, Admission._one_default),
+    PERSISTENTVOLUMECLAIMS: (*_ON_EVERY_CREATE, Admission._claim),
+    PERSISTENTVOLUMES: (*_ON_EVERY_CREATE, Admission._volume),
+    INGRESSES: (*_ON_EVERY_CREATE, Admission._ingress),
+}
+"""The steps of a creation, in their order, between NamespaceLifecycle and the check of escalation."""
+
+OnUpdate = Callable[[Admission, Object, Object, str], Awaitable[None]]
+_ON_UPDATE: Mapping[Resource, OnUpdate] = {
+    PRIORITYCLASSES: Admission._one_default_still,
+    PERSISTENTVOLUMECLAIMS: Admission._growth,
+}
+
+OnValidated = Callable[[Admission, RequestContext, Resource, Object, Object | None, str], Awaitable[None]]
+_EVERY_VALIDATED: tuple[OnValidated, ...] = (Admission._pod_security,)
+_VALIDATED: Mapping[Resource, tuple[OnValidated, ...]] = {
+    PODS: (Admission._limits_of_new, Admission._pod_security),
+    PERSISTENTVOLUMECLAIMS: (Admission._limits_of_kept, Admission._pod_security),
+    NAMESPACES: (Admission._pod_security_labels,),
+}
+"""LimitRanger and PodSecurity."""
+
+_NEVER_CHARGED = frozenset({EVENTS, EVENTS_V1})
+_CHARGED_AGAIN = frozenset({PODS, SERVICES, PERSISTENTVOLUMECLAIMS})
+"""Kinds whose updates may use more of a quota."""
 
 
 def mirror_pod_problem(pod: Object) -> str:
@@ -333,19 +400,3 @@ def add_not_ready_taint(node: Object) -> None:
     taints = taints_of(node)
     if not any(each.get("key") == NOT_READY and each.get("effect") == NO_SCHEDULE for each in taints):
         node.setdefault("spec", {})["taints"] = [*taints, taint]
-
-
-def add_default_tolerations(pod: Object) -> None:
-    """Every Pod tolerates a lost node for 300 s, unless it says otherwise (defaulttolerationseconds)."""
-    spec = pod["spec"]
-    tolerations: list[Object] = list(spec.get("tolerations") or [])
-    said = list(tolerations)
-    for key in (NOT_READY, UNREACHABLE):
-        if not any(
-            toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
-            for toleration in said
-        ):
-            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS}
-            tolerations.append(added)
-    if tolerations:
-        spec["tolerations"] = tolerations

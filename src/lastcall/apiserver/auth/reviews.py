@@ -31,6 +31,9 @@ AUTHORIZATION_GROUP = "authorization.k8s.io"
 AuthenticateToken = Callable[[str], Awaitable[UserInfo]]
 """The user of a bearer token; raises StatusError for one that nobody accepts."""
 
+ANSWERED_ANEW = frozenset({SELFSUBJECTRULESREVIEWS})
+"""Reviews whose answers have nothing of the metadata that was sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reviews:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.field import FieldError
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     EVENTS,
@@ -12,6 +13,7 @@ from lastcall.api.resources import (
     HORIZONTALPODAUTOSCALERS_V1,
     Resource,
 )
+from lastcall.api.validators.events import validate_new_event
 from lastcall.apiserver.faces.autoscaling import to_v1, to_v2
 from lastcall.apiserver.faces.events import to_core, to_events_v1
 
@@ -23,10 +25,12 @@ class Face:
     stored: Resource
     show: Callable[[Object], Object]
     store: Callable[[Object], Object]
+    check_new: Callable[[Object], list[FieldError]] = lambda obj: []
+    """What is wrong with a new object that came by this face, in the form in which it is stored."""
 
 
 FACES: Mapping[Resource, Face] = {
-    EVENTS_V1: Face(EVENTS, to_events_v1, to_core),
+    EVENTS_V1: Face(EVENTS, to_events_v1, to_core, validate_new_event),
     HORIZONTALPODAUTOSCALERS_V1: Face(HORIZONTALPODAUTOSCALERS, to_v1, to_v2),
 }
 

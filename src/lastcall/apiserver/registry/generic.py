@@ -35,7 +35,7 @@ from lastcall.api.pods.warnings import warnings_on_create, warnings_on_update
 from lastcall.api.resources import Resource
 from lastcall.api.text.numbers import NumberError, parse_uint
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
-from lastcall.apiserver.admission.chain import Admission, Release, fill_update
+from lastcall.apiserver.admission.chain import Admission, Release
 from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.deletion import Decision, DeleteOptions
 from lastcall.apiserver.fieldmanager.managers import same_but_times
@@ -280,7 +280,7 @@ class GenericStore:
                 new = {**new, "metadata": {**new["metadata"], "managedFields": track(new, old)}}
             if node_of(context.user) is not None:
                 self.shared.admission.nodes.update(context.user, self.resource, new, old, subresource)
-            new = fill_update(self.resource, new, old, subresource)
+            new = self.strategy.fill_update(new, old, subresource)
             new = self._updated(new, old, name, subresource)
             if not (context.in_process or subresource):
                 context.warnings += warnings_on_update(self.resource, new, old)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import ClassVar
 
-from lastcall.api.errors import StatusError
+from lastcall.api.errors import StatusError, method_not_allowed
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.field import FieldError
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
@@ -37,6 +38,9 @@ class Strategy:
     tracks_generation: ClassVar[bool] = False
     """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
+    allow_delete_collection: ClassVar[bool] = True
+    defaults_in_spec: ClassVar[bool] = False
+    """Whether all defaults of the kind are in its spec: an object with the spec that is stored has them."""
     trigger_field: ClassVar[str] = ""
     """The field label by which watches of one of its values among thousands are found (NodeNameTriggerFunc)."""
 
@@ -49,8 +53,17 @@ class Strategy:
         self.resource = resource
         self.delete_rules = DeleteRules(resource.kind, resource.group, None, self.garbage_collection)
 
+    def check_write(self, subresource: str, gates: FeatureGates) -> None:
+        """Raises the StatusError of a subresource that nobody can PUT or PATCH."""
+        if subresource not in ("", "status", "scale"):
+            raise method_not_allowed()
+
     def prepare_for_create(self, obj: Object) -> None:
         """Fill in and drop fields before validation (PrepareForCreate)."""
+
+    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
+        """`new` with what an update leaves out and admission puts back before it is validated."""
+        return new
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         """Put back what this request may not change (PrepareForUpdate)."""
@@ -96,6 +109,10 @@ class Strategy:
     def check_delete(self, name: str) -> StatusError | None:
         """Why an object of this name may not be deleted."""
         return None
+
+    def delete_warning(self, options: DeleteOptions) -> str:
+        """What the client of a DELETE is warned of; "" for nothing."""
+        return ""
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
         return decide_delete(self.delete_rules, obj, options, now)

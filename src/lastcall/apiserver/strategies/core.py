@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, forbidden
+from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object
 from lastcall.apiserver.deletion import (
     Decision,
@@ -24,7 +25,12 @@ class NamespaceStrategy(Strategy):
     """pkg/registry/core/namespace: spec.finalizers hold a Namespace until its content is gone."""
 
     returns_deleted_object = True
+    allow_delete_collection = False
     IMMORTAL = ("default", "kube-system", "kube-public")
+
+    def check_write(self, subresource: str, gates: FeatureGates) -> None:
+        if subresource != "finalize":
+            super().check_write(subresource, gates)
 
     def prepare_for_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Active"}

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 
+from lastcall.api.errors import resource_not_found
+from lastcall.api.features.gates import EPHEMERAL_CONTAINERS, FeatureGates
 from lastcall.api.meta import Object, is_terminating
 from lastcall.api.pods import spec as pods
 from lastcall.api.resources import Resource
+from lastcall.apiserver.admission.priority import keep_priority
+from lastcall.apiserver.admission.tolerations import add_default_tolerations
 from lastcall.apiserver.deletion import DeleteRules, check_graceful_delete_pod
 from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.apiserver.wire.context import RequestContext
@@ -47,6 +51,7 @@ class PodsOfNodes:
 class PodStrategy(Strategy):
     returns_deleted_object = True
     tracks_generation = True
+    defaults_in_spec = True
     trigger_field = "spec.nodeName"
 
     @staticmethod
@@ -57,6 +62,12 @@ class PodStrategy(Strategy):
         super().__init__(resource)
         self.of_nodes = PodsOfNodes()
         self.delete_rules = DeleteRules(resource.kind, resource.group, check_graceful_delete_pod)
+
+    def check_write(self, subresource: str, gates: FeatureGates) -> None:
+        if subresource != "ephemeralcontainers":
+            super().check_write(subresource, gates)
+        elif not gates.enabled(EPHEMERAL_CONTAINERS):
+            raise resource_not_found()
 
     def prepare_for_create(self, obj: Object) -> None:
         """A new Pod is Pending whatever its manifest says; gates are a condition (applySchedulingGatedCondition)."""
@@ -72,6 +83,16 @@ class PodStrategy(Strategy):
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                 }
             ]
+
+    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
+        """Priority, preemption policy, and the tolerations that every Pod has: `kubectl replace` of the file that made
+        a Pod is not told of them."""
+        if subresource or not isinstance(new.get("spec"), dict):
+            return new
+        filled = {**new, "spec": dict(new["spec"])}
+        keep_priority(filled, old)
+        add_default_tolerations(filled)
+        return filled
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         if subresource == "ephemeralcontainers":

@@ -11,13 +11,18 @@ from lastcall.api.defaults.workloads import TEMPLATE_GENERATION
 from lastcall.api.errors import bad_request
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.text.numbers import INT64_MAX, NumberError, int_of, parse_int
-from lastcall.apiserver.deletion import GarbageCollectionPolicy
+from lastcall.apiserver.deletion import DeleteOptions, GarbageCollectionPolicy
 from lastcall.apiserver.strategies.base import Strategy
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
 LEGACY_CONTROLLER_UID = "controller-uid"
 LEGACY_JOB_NAME = "job-name"
+
+JOB_PODS_PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class WorkloadStrategy(Strategy):
@@ -97,6 +102,10 @@ class JobStrategy(WorkloadStrategy):
     """Selector and labels come from the uid. Its Pods outlive it unless the caller says otherwise."""
 
     garbage_collection = GarbageCollectionPolicy.ORPHAN_DEPENDENTS
+
+    def delete_warning(self, options: DeleteOptions) -> str:
+        said = options.propagation_policy is not None or options.orphan_dependents is not None
+        return "" if said else JOB_PODS_PRESERVED
 
     def prepare_for_create(self, obj: Object) -> None:
         super().prepare_for_create(obj)

@@ -102,8 +102,11 @@ _TEMPLATES: dict[Resource, tuple[str, ...]] = {
 """Where the kinds that make Pods have their template. (`DefaultPodSpecExtractor`)"""
 
 
-def is_looked_at(resource: Resource) -> bool:
-    return resource == PODS or resource in _TEMPLATES
+def is_looked_at(resource: Resource, new: Object, old: Object | None) -> bool:
+    """Pods whose changes matter, and all that makes Pods."""
+    if resource == PODS:
+        return old is None or changes_matter(new, old)
+    return resource in _TEMPLATES
 
 
 def admit(resource: Resource, obj: Object, policy: Policy, minor: int) -> list[str]:
