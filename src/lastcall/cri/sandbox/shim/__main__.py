@@ -11,8 +11,8 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.every_role import FaultCaught
 
