@@ -58,7 +58,7 @@ def test_waits(lastcall_namespace):
     time.sleep(600)
 """
 
-QUIET = ("-q", "-W", "ignore", "-p", "lastcall.testing.plugin", "-p", "no:cacheprovider", "-p", "no:asyncio")
+QUIET = ("-q", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:asyncio")
 IN_HOME = """
 import glob, os, shutil, sys, pytest
 os.chdir(os.environ["HOME"])
