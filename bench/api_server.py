@@ -19,7 +19,8 @@ import uvloop
 
 from lastcall.api.resources import PODS, SERVICEACCOUNTS
 from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import ClusterCA, server_context
+from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.apiserver.auth.tls import server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.api import Store

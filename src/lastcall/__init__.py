@@ -68,6 +68,7 @@ def __getattr__(name: str) -> Any:
     """What the API names: commands import this package without it."""
     if name not in _MODULES:
         raise AttributeError(f"module 'lastcall' has no attribute {name!r}")
+    # late: commands import this package without what the API names
     from importlib import import_module
 
     found = getattr(import_module(_MODULES[name]), name)

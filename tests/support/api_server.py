@@ -21,7 +21,8 @@ from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS, SERVICEACCOUNTS
 from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import ClusterCA, server_context
+from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.apiserver.auth.tls import server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.streaming.proxy import KubeletStreams
 from lastcall.apiserver.subresources.kubelet_client import KubeletLogs

@@ -43,6 +43,7 @@ from lastcall.apiserver.registry.patching import patch_type
 from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
 from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
+from lastcall.apiserver.streaming.proxy import proxy
 from lastcall.apiserver.subresources.eviction import EVICTIONS
 from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
 from lastcall.apiserver.wire.context import FieldValidation, RequestContext
@@ -422,8 +423,6 @@ class HTTPFace:
     async def _stream(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        from lastcall.apiserver.streaming.proxy import proxy
-
         kubelets, node, location = await self._operations.stream(
             info.subresource, info.namespace, info.name, request.query
         )

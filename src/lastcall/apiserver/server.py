@@ -45,7 +45,6 @@ from lastcall.apiserver.auth.authorizer import Authorizer
 from lastcall.apiserver.auth.bootstrap_policy import default_policy
 from lastcall.apiserver.auth.escalation import EscalationCheck
 from lastcall.apiserver.auth.node_graph import NodeGraph
-from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.apiserver.auth.reviews import Reviews
 from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
@@ -179,7 +178,7 @@ class APIServer:
             shared, self._kinds, RequestContext(SERVER_USER, "kube-apiserver"), lambda: self._catalog.changed()
         )
         store_of_definitions.definitions = self._definitions
-        self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or new_key_pem())
+        self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or _new_key_pem())
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
@@ -317,6 +316,7 @@ class APIServer:
 
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
+        # late: 26 ms of the start of `up`
         from lastcall.apiserver.http import HTTPFace
         from lastcall.streaming.hosts import Hosts
         from lastcall.streaming.upgrade import LONGEST_HEADER
@@ -393,3 +393,10 @@ async def _delete_quietly(kind: GenericStore, context: RequestContext, namespace
         # Written or deleted meanwhile: the next sweep sees it as it is then.
         if error.code not in (404, 409):
             raise
+
+
+def _new_key_pem() -> bytes:
+    # late: cryptography is imported in a thread, by the first token
+    from lastcall.apiserver.auth.pki import new_key_pem
+
+    return new_key_pem()

@@ -14,6 +14,7 @@ _WHERE = {
 @click.argument("shell", type=click.Choice(sorted(_WHERE)))
 def completion(shell: str) -> None:
     """Print the script that completes lastcall's commands, options and names of clusters in SHELL."""
+    # late: 0 ms, when it is used
     from lastcall.cli.commands import cli
 
     found = get_completion_class(shell)

@@ -10,6 +10,7 @@ def main(arguments: list[str] | None = None) -> None:
     # Ctrl-C in the middle of an import is lost or, in the start-up code of some extension modules, fatal. It has to
     # wait until the command is there (`lastcall.cli.commands.LazyGroup`).
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # late: a signal must find somebody who can tell of it
     from lastcall.cli.commands import invoke
     from lastcall.cli.errors import guarded
 

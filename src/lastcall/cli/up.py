@@ -1,5 +1,7 @@
 """`lastcall up`: a cluster that stays."""
 
+import os
+import shlex
 import sys
 from contextlib import suppress
 from typing import Any
@@ -183,8 +185,6 @@ class Terminal:
 
 def ready_text(facts: Facts) -> str:
     """What somebody who has just started a cluster wants to know."""
-    import shlex
-
     state = facts["state"] or "in memory, gone with the cluster (--state DIR keeps it)"
     ready = "its node is Ready" if facts["nodeCount"] == 1 else f"its {facts['nodeCount']} nodes are Ready"
     return (
@@ -223,8 +223,6 @@ class _Reporter:
 
 def in_background(options: UpOptions) -> int:
     """Start the cluster in a process of its own; the exit status when its node is Ready, or when it failed."""
-    import os
-
     if options.state:
         options = UpOptions(**{**_as_dict(options), "state": os.path.abspath(options.state)})
 
@@ -261,7 +259,5 @@ def _as_dict(options: UpOptions) -> dict[str, Any]:
 
 def _leave(starting: detach.Background, status: int) -> None:
     """The second Ctrl-C."""
-    import os
-
     starting.kill()
     os._exit(status)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
+
 from lastcall.client.http import HTTPClient
 
 
@@ -168,14 +170,10 @@ def render_kubeconfig(
         "contexts": [{"name": name, "context": context}],
         "current-context": name,
     }
-    import yaml  # front makes a client long before it needs this
-
     return yaml.safe_dump(document, sort_keys=False)
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    import yaml
-
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

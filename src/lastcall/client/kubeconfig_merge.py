@@ -71,6 +71,7 @@ def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    # late: 0 ms, when it is used
     import yaml
 
     try:
@@ -90,6 +91,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     """All of it or nothing; a link stays one, and nobody else may read it."""
+    # late: 0 ms, when it is used
     import yaml
 
     target = path.resolve()

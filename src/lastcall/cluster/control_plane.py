@@ -9,7 +9,7 @@ from functools import partial
 import uvloop
 
 from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import client_context, server_context
+from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.cluster.health.walls import put_up_walls
@@ -128,6 +128,7 @@ async def _open_store(plan: Plan, world: World) -> Store:
     """Raises StoreError for a store that a newer lastcall wrote."""
     if plan.options.store == "memory":
         return MemoryStore()
+    # late: 4.3 ms of the control plane's start
     from lastcall.store.open import open_store
 
     os.makedirs(DURABLE_DIR, 0o700, exist_ok=True)

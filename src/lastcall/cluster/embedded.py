@@ -68,6 +68,7 @@ class Running:
     happened, and outside of asyncio as well."""
 
     def __init__(self, tree: Tree) -> None:
+        # late: meanwhile the roles start on another processor
         from lastcall.client.http import HTTPClient
 
         self._tree, self._plan, self._options = tree, tree.plan, tree.options
@@ -263,6 +264,7 @@ class Running:
     async def load(self) -> "LoadClient":
         """What sends requests in this cluster (`ClusterOptions.load`). Once, and the caller closes it."""
         assert self._plan.load is not None
+        # late: 30 ms of the start of `run`
         from lastcall.cluster.load import LoadClient
 
         return await LoadClient.over(self._plan.load[0])
@@ -309,6 +311,7 @@ class Running:
 
     def kubeconfig(self) -> str:
         """A kubeconfig with the admin's token, as YAML text."""
+        # late: 1.7 ms of the start of `rollout`
         from lastcall.client.kubeconfig import render_kubeconfig
 
         credentials = self._plan.credentials

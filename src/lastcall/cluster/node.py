@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from lastcall.apiserver.auth.pki import client_context, server_context
+from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.apiserver.discovery import VERSIONS
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
@@ -198,6 +198,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         keep("service proxy", partial(_proxy, world, plan, layout, client, recorder))
         keep("cluster DNS", partial(_dns, world, plan, layout, way_out))
         if plan.options.egress:
+            # late: 13 ms of a node's start
             from lastcall.cluster.egress.pods import PodEgress
 
             keep("Pods' connections to outside", PodEgress(world, layout, way_out).run)
@@ -220,6 +221,7 @@ def _client(plan: Plan, layout: NodeLayout, pair: KeyPair, component: str) -> HT
 def _cni_network(world: World, plan: Plan, layout: NodeLayout) -> "CNINetwork | None":
     if not plan.options.cni_conf_dir:
         return None
+    # late: 42 ms of a node's start
     from lastcall.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, CNINetwork, conf_dir_of
 
     bin_dir = plan.options.cni_bin_dir
@@ -240,6 +242,7 @@ async def _proxy(
     """With a client of its own, as kube-proxy. It comes with the first Service, and costs nothing before."""
     if not left_rules():
         await first_service(world, kubelet_client)
+    # late: 37 ms of a node's start
     from lastcall.proxy.health import HTTPHealthServers
     from lastcall.proxy.netlink_sink import NetlinkSink
     from lastcall.proxy.propagation import Propagation
@@ -272,6 +275,7 @@ async def _settle(world: World) -> None:
 
 async def _dns(world: World, plan: Plan, layout: NodeLayout, way_out: EgressClient) -> None:
     """The cluster's names for the Pods of this node; other names only where Pods may go out."""
+    # late: 6 ms of the start of `up`
     from lastcall.proxy.dns import DNSServer
 
     client = _client(plan, layout, plan.credentials.coredns, "coredns")
@@ -292,6 +296,7 @@ def _pulls(world: World, way_out: EgressClient) -> Pulls:
     """From registries, by connections that front dials."""
 
     async def pull(layout: ImageLayout, reference: Reference, auth: AuthConfig | None) -> object:
+        # late: 5 ms of a node's start
         from lastcall.cri.sandbox.images.pull import ImagePuller  # for the first pull only
 
         return await ImagePuller(world, layout, way_out).pull(reference, auth)

@@ -52,6 +52,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     go_read, go_write = os.pipe()
     if options.restart_roles or options.nodes > 1:
         # What init forks again and again is better imported once.
+        # late: 471 ms of the start of `run`
         from lastcall.cluster import control_plane, node  # noqa: F401
     gc.collect()
     gc.freeze()
@@ -93,6 +94,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
 
 def explained(message: str) -> ClusterStartError:
     """With what the machine lacks, where that is known."""
+    # late: 8 ms of the start of `run`
     from lastcall.world import needs
 
     return ClusterStartError(message, needs.first_missing())
@@ -102,6 +104,7 @@ def _planned(options: ClusterOptions, identity: Identity | None, api_port: int) 
     try:
         issuing = Issuing(identity, layouts(options.nodes))
         # Meanwhile what front and all of the roles need.
+        # late: meanwhile the keys are made on another processor
         from lastcall.client import http  # noqa: F401
 
         return make_plan(options, issuing.result(), api_port)
@@ -175,6 +178,7 @@ class Tree:
 
 def _control_plane(plan: Plan) -> None:
     gc.set_threshold(*_COLLECT_AFTER)
+    # late: 210 ms of the start of `run`
     from lastcall.cluster import control_plane
 
     gc.freeze()
@@ -183,6 +187,7 @@ def _control_plane(plan: Plan) -> None:
 
 def _node(plan: Plan, own: NodePlan) -> None:
     gc.set_threshold(*_COLLECT_AFTER)
+    # late: 278 ms of the start of `run`
     from lastcall.cluster import node
 
     gc.freeze()
@@ -190,6 +195,7 @@ def _node(plan: Plan, own: NodePlan) -> None:
 
 
 def _load(plan: Plan) -> None:
+    # late: 30 ms of the start of `run`
     from lastcall.cluster import load
 
     gc.freeze()

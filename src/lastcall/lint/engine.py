@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lastcall.api.schema.checks import resource_for
 from lastcall.lint.application import Application
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.manifest_checks import refusals
@@ -61,8 +62,6 @@ def checked_patch(finding: Finding) -> Finding:
         return finding._replace(patch=(), automatic=False)
     resource = subject.resource
     if finding.rule == "unknownApiVersion":
-        from lastcall.api.schema.checks import resource_for
-
         resource = resource_for(str(new.get("apiVersion")), str(new.get("kind")))
     if resource is None or set(refusals(new, resource)) - set(refusals(subject.raw, resource)):
         return finding._replace(patch=(), automatic=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.located import Located, Spot, Suppression
-from lastcall.lint.subject import Subject, found
+from lastcall.lint.subject import Subject, found, shown_path
 
 ANNOTATION = "lint.lastcall/ignore."
 """Followed by the rule; the value is the reason. For what a comment does not reach: Helm's and kustomize's output."""
@@ -58,8 +58,6 @@ class Entry:
     used: bool = False
 
     def is_about(self, located: Located) -> bool:
-        from lastcall.lint.subject import shown_path
-
         finding = located.finding
         subject = finding.subject
         return (

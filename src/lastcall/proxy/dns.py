@@ -115,6 +115,7 @@ class DNSServer:
 
     async def answer(self, data: bytes, *, limit: int) -> bytes:
         """The answer to one message, b"" for an invalid one. `limit`: bytes, for a client that says nothing of it."""
+        # late: 47 ms of a node's start
         import dns.exception
         import dns.flags
         import dns.message
@@ -148,6 +149,7 @@ class DNSServer:
             return response.to_wire()
 
     async def _fill(self, response: dns.message.Message, name: str, kind: str) -> None:
+        # late: 3.6 ms of a node's start
         import dns.flags
         import dns.rcode
 
@@ -174,6 +176,7 @@ class DNSServer:
             self._add(response.authority, (self._soa(),))
 
     async def _ask_upstream(self, response: dns.message.Message, asked: str, name: str, kind: str) -> None:
+        # late: 2.7 ms of a node's start
         import dns.rcode
 
         if self._upstream is None or kind not in ("A", "AAAA"):
@@ -191,6 +194,7 @@ class DNSServer:
 
     def _add(self, section: Any, records: tuple[Record, ...]) -> None:
         """Several addresses come in another order each time (dnspython's), for resolvers mostly take the first."""
+        # late: 30 ms of a node's start
         import dns.rrset
 
         by_set: dict[tuple[str, str], list[str]] = {}

@@ -100,6 +100,7 @@ class AsyncCluster(AsyncNamespace):
 
     async def _end_pods(self, namespace: str, grace: int) -> None:
         """A namespace deletes its Pods with their own grace; here they are deleted before, with less."""
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.api.resources import PODS
 
         for pod in (await self._objects.client.list(PODS, namespace)).items:

@@ -66,6 +66,7 @@ class Ending:
     @property
     def text(self) -> str:
         """The whole story for a terminal, as `lastcall story` prints it."""
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.timeline.render.plain import plain_text
 
         told = plain_text(self.pods, WIDTH)
@@ -73,6 +74,7 @@ class Ending:
 
     def as_dict(self) -> dict[str, Any]:
         """The document `lastcall/ending/v1`."""
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall import __version__
         from lastcall.timeline.render.json_v1 import endings_document
 

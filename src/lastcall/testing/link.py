@@ -76,6 +76,7 @@ class Link:
 
     async def endings(self, uids: Sequence[str]) -> "Ending":
         """How these Pods ended, when everything about them is known."""
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.testing.ending import Ending
 
         until = monotonic(self.clock) + SETTLE_SECONDS
@@ -91,6 +92,7 @@ class Link:
 
     async def story(self, namespace: str, name: str) -> "Ending":
         """The latest Pod of that name of which a container has ended. Raises LastcallError."""
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.cli.errors import UserError
         from lastcall.cli.story import find_ending, known_endings
         from lastcall.testing.ending import Ending

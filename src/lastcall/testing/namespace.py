@@ -175,6 +175,7 @@ class AsyncNamespace:
         return await self._link.endings([uid_of(pod) for pod in pods])
 
     async def _what_is_left(self, wanted: dict[Named, str], seconds: float) -> str:
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.cli.waiting.why_not_ready import why_still_there
 
         lines = [f"not gone after {seconds:g} s:"]
@@ -266,6 +267,7 @@ class AsyncNamespace:
 
     async def dump(self) -> str:
         """Pods, Warning Events and the last lines of each container of the namespace, for somebody who asks why."""
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.testing.dump import dump
 
         return await dump(self._objects, self._namespace)

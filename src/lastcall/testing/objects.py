@@ -87,6 +87,7 @@ class Objects:
             await self.clock.sleep(_AGAIN_SECONDS)
 
     async def _apply(self, named: Named, obj: Object) -> Object:
+        # late: pytest imports the plugin in every run, with a cluster or without
         import orjson
 
         path = named.resource.path(named.namespace, named.name)
@@ -148,6 +149,7 @@ async def pods_below(client: Client, clock: Clock, named: Named, owner: Object) 
     """The Pods of a workload, of its ReplicaSets and Jobs too; of a Pod itself."""
     if named.resource == PODS:
         return [owner]
+    # late: pytest imports the plugin in every run, with a cluster or without
     from lastcall.cli.waiting.owners import OwnerFollower
 
     owners = OwnerFollower(client, clock, asyncio.Event())

@@ -49,11 +49,13 @@ class _OnController:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
+        # late: pytest imports the plugin in every run, with a cluster or without
         import os
 
         node.workerinput[_SHARED] = (self._name, os.getpid())
 
     def pytest_sessionfinish(self) -> None:
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.testing.shared import stop_shared
 
         stop_shared(self._name)
@@ -62,6 +64,7 @@ class _OnController:
 def pytest_configure(config: pytest.Config) -> None:
     is_controller = config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput")
     if is_controller and _setting(config, "lastcall_cluster") == "shared":
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.cluster.staying.child import unused_name
 
         config.pluginmanager.register(_OnController(unused_name("pytest")), "lastcall-controller")
@@ -70,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
     """A `lastcall.Cluster` whose node is Ready, for the whole run: `--lastcall-cluster` says which."""
+    # late: pytest imports the plugin in every run, with a cluster or without
     import shlex
 
     from lastcall.testing.blocking import Cluster
@@ -78,6 +82,7 @@ def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
     which, options = _setting(config, "lastcall_cluster"), shlex.split(_setting(config, "lastcall_options"))
     shared = getattr(config, "workerinput", {}).get(_SHARED)
     if shared is not None:
+        # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.testing.shared import start_shared
 
         start_shared(shared[0], shared[1], options)
@@ -134,6 +139,7 @@ def pytest_runtest_makereport(
         return report
     for name in ("lastcall_namespace", "lastcall_cluster"):
         if name in fixtures:
+            # late: pytest imports the plugin in every run, with a cluster or without
             from lastcall.testing.reporting import sections
 
             report.sections += sections(fixtures[name])

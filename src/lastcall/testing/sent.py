@@ -53,6 +53,7 @@ class Sent:
 @asynccontextmanager
 async def sending(requests: Requests, address: tuple[str, int], clock: Clock) -> AsyncIterator[Sent]:
     """Send from before the block until after it. Raises ClusterError when nobody answers before the block."""
+    # late: pytest imports the plugin in every run, with a cluster or without
     from lastcall.cluster.errors import ControlError
     from lastcall.cluster.load import LoadClient
 

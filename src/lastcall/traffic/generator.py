@@ -102,11 +102,13 @@ class Generator:
         async with Tasks() as watching, Tasks() as connections:
             # What only these two need is imported before the first request, whose time it would take.
             if load.rates.get("http2"):
+                # late: 23 ms of the start of `rollout`
                 from lastcall.traffic.http2_pool import Http2Pool
 
                 host, size = load.host or load.target[0], load.http2_connections
                 self._http2 = Http2Pool(self._clock, size, host, self._dialler, self._next_target, connections)
             if load.rates.get("websocket"):
+                # late: 20 ms of the start of `rollout`
                 import lastcall.traffic.websocket  # noqa: F401
             watching.spawn(self._watch(), name="pulse")
             async with Tasks() as tasks:
@@ -220,6 +222,7 @@ class Generator:
                 seconds=load.length,
                 timeout=load.timeout,
             )
+        # late: 20 ms of the start of `rollout`
         from lastcall.traffic.websocket import hold
 
         return await hold(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import signal
 
 from lastcall.world import linux
@@ -120,6 +121,7 @@ def _write_map(pid: int, name: str, text: str) -> None:
 
 def _map_range(pid: int, kind: str, uid: int, own: int) -> str:
     """Map the own id and the subordinate range by newuidmap or newgidmap (`kind` uid or gid). Answers why not."""
+    # late: 9 ms of the shim's start
     import shutil
     import subprocess
 
@@ -146,8 +148,6 @@ def _map_range(pid: int, kind: str, uid: int, own: int) -> str:
 
 def subordinate_range(path: str, uid: int) -> tuple[int, int] | None:
     """(first, count) of the first range that /etc/subuid or /etc/subgid gives to a user, by name or number."""
-    import pwd
-
     names = [str(uid)]
     with contextlib.suppress(KeyError):
         names.append(pwd.getpwuid(uid).pw_name)

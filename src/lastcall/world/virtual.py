@@ -110,7 +110,12 @@ class _Handle(asyncio.Handle):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose `time()` is virtual seconds and jumps when idle."""
+    """An event loop whose `time()` is virtual seconds and jumps when idle.
+
+    It uses private names of asyncio, because they pay: with public ones (a selector whose `select` moves the time) a
+    cluster of 5 000 Pods on 50 nodes takes 5 % more CPU time (median of 5, in turns; 7 % for the fastest), and timers
+    that are due within asyncio's resolution of 1 ns run too early.
+    """
 
     def __init__(self) -> None:
         self._virtual_ns = 0

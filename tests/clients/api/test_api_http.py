@@ -26,7 +26,7 @@ from lastcall.api.resources import (
     SERVICES,
 )
 from lastcall.apiserver.auth.authentication import MASTERS
-from lastcall.apiserver.auth.pki import client_context
+from lastcall.apiserver.auth.tls import client_context
 from lastcall.apiserver.subresources.kubelet_client import PodLogOptions
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

@@ -7,7 +7,8 @@ import pytest
 from aiohttp import web
 
 from lastcall.api.errors import StatusError
-from lastcall.apiserver.auth.pki import ClusterCA, client_context, server_context
+from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient, PodLogOptions, kubelet_address
 
 

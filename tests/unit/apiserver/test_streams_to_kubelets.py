@@ -14,7 +14,8 @@ from streaming_fakes import FakeRuntime, SpdyConnection, all_of
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import NODES, PODS
-from lastcall.apiserver.auth.pki import ClusterCA, client_context, server_context
+from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.node.server import KubeletServer
 from lastcall.world.world import World

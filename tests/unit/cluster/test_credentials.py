@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from lastcall.apiserver.auth.pki import client_context, server_context
+from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.cluster.layout import layouts
 from lastcall.cluster.staying import credentials
 from lastcall.cluster.staying.credentials import Credentials, Identity, Issuing

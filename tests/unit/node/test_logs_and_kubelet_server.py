@@ -199,7 +199,8 @@ async def test_who_stops_following_a_log_leaves_no_error_behind(
 
 
 async def test_only_the_api_servers_client_certificate_may_read_logs(tmp_path: Path) -> None:
-    from lastcall.apiserver.auth.pki import ClusterCA, client_context, server_context
+    from lastcall.apiserver.auth.pki import ClusterCA
+    from lastcall.apiserver.auth.tls import client_context, server_context
 
     authority, stranger = ClusterCA.create(), ClusterCA.create()
     tls = server_context(*authority.issue_server(["127.0.0.1"]), client_ca=authority.certificate_pem)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from lastcall.api.meta import AnyObject, Object, name_of, namespace_of, uid_of
+from lastcall.api.quantity import is_positive, parse_quantity
 
 QOSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 ContainerGroup = Literal["initContainers", "containers", "ephemeralContainers"]
@@ -37,8 +38,6 @@ def pod_ref_text(pod: AnyObject) -> str:
 
 def qos_class(pod: AnyObject) -> QOSClass:
     """Computed from the resources of the (defaulted) spec. (`pkg/apis/core/v1/helper/qos:ComputePodQOS`)"""
-    from lastcall.api.quantity import is_positive, parse_quantity  # front does without
-
     spec = pod.get("spec") or {}
     pod_resources = spec.get("resources") or {}
     if pod_resources.get("requests") or pod_resources.get("limits"):

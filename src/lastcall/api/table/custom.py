@@ -8,6 +8,7 @@ from typing import Any
 
 from lastcall.api.custom.json_path import find
 from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.field import go_json
 from lastcall.api.meta import Object, name_of
 from lastcall.api.table.text import since
 
@@ -58,6 +59,4 @@ def _cell(column: Object, obj: Object, now: datetime) -> Any:
 
 def _text(found: list[Any]) -> str:
     """As Go's jsonpath prints values: several with commas between them."""
-    from lastcall.api.field import go_json
-
     return ",".join(each if isinstance(each, str) else go_json(each) for each in found)

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from lastcall.api.field import go_quote
 from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError, check_bounds
 
 SLICE = 10_000
@@ -193,8 +194,6 @@ _HEX = frozenset(bytes((each,)) for each in b"0123456789abcdefABCDEF")
 
 
 def _shown(char: bytes) -> str:
-    from lastcall.api.field import go_quote
-
     if char == b"'":
         return "'\\''"
     return "'\"'" if char == b'"' else f"'{go_quote(char.decode('latin-1'))[1:-1]}'"

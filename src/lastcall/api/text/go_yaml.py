@@ -13,7 +13,9 @@ from functools import cache
 from typing import Any
 
 import orjson
+import yaml
 
+from lastcall.api.field import go_quote
 from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
 from lastcall.api.text.yaml_scalars import MERGE, ScalarError, go_value, key_text, resolve
 
@@ -77,8 +79,6 @@ def decode(data: bytes, problems: list[str] | None = None, *, max_text: int = MA
 
 def steps(data: bytes, problems: list[str] | None = None, *, max_text: int = MAX_TEXT) -> Generator[None, None, Any]:
     """`decode`, a slice at a time: the generator's return value is the answer. Raises YAMLError."""
-    import yaml
-
     _check_directives(data)
     reader = _Reader([] if problems is None else problems, max_text)
     try:
@@ -106,8 +106,6 @@ def steps(data: bytes, problems: list[str] | None = None, *, max_text: int = MAX
 
 @cache
 def _parser() -> Any:
-    import yaml
-
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -115,8 +113,6 @@ class _Reader:
     """Builds one document's value from its events."""
 
     def __init__(self, problems: list[str], max_text: int) -> None:
-        import yaml
-
         self.value: Any = None
         self.done = False
         self.aliased = 0
@@ -262,8 +258,6 @@ class _Reader:
 
     def _set(self, frame: _Frame, key: str, value: Any, line: int, kind: type = str) -> None:
         if key in frame.value and frame.kinds.get(key, str) is kind and len(self._problems) < MAX_PROBLEMS:
-            from lastcall.api.field import go_quote
-
             shown = go_quote(key) if kind is str else key
             self._problems.append(f"line {line + 1}: key {shown} already set in map")
         frame.value[key] = value

@@ -11,6 +11,8 @@ import struct
 from datetime import date
 from typing import Any
 
+from lastcall.api.field import go_quote
+
 LONG = "tag:yaml.org,2002:"
 STR, BOOL, INT, FLOAT, NULL = (LONG + name for name in ("str", "bool", "int", "float", "null"))
 BINARY, TIMESTAMP, MERGE = (LONG + name for name in ("binary", "timestamp", "merge"))
@@ -157,8 +159,6 @@ def go_value(value: Any) -> str:
         pairs = ", ".join(f"{go_value(key)}:{go_value(value[key])}" for key in sorted(value))
         return "map[interface {}]interface {}{" + pairs + "}"
     if isinstance(value, str):
-        from lastcall.api.field import go_quote
-
         return go_quote(value)
     if isinstance(value, int):
         return str(value) if value < 1 << 63 else hex(value)

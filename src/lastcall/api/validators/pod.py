@@ -39,6 +39,7 @@ def validate_create(pod: Object) -> list[FieldError]:
 
 def diff(new: Any, old: Any) -> str:
     """What changed, as a unified diff of the JSON with three lines of context, without a file header."""
+    # late: 1.7 ms of `lint --help`
     import difflib
 
     before, after = (json.dumps(value, indent=1).split("\n") for value in (old, new))

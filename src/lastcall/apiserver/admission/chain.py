@@ -41,6 +41,7 @@ from lastcall.api.resources import (
 )
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
+from lastcall.apiserver.admission.pod_security import PREFIX
 from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
 from lastcall.apiserver.admission.reader import Looks, Reader
 from lastcall.apiserver.admission.storage import check_growth, grows, protect_claim, protect_volume, set_default_class
@@ -64,7 +65,6 @@ TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
 TOPOLOGY = "topology.kubernetes.io/"
 FIRST_TOPOLOGY_LABELS = 35
 """Kubernetes 1.35 is the first in which Pods get their node's region and zone without a feature gate."""
-POD_SECURITY = "pod-security.kubernetes.io/"
 FIRST_POD_SECURITY = 23
 """Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
 
@@ -133,6 +133,7 @@ class Admission:
         quotas = await self.reader.list(RESOURCEQUOTAS, new["metadata"]["namespace"])
         if not quotas:
             return None
+        # late: 1.8 ms of the start of `up`
         from lastcall.apiserver.admission.quota import charge
 
         return await charge(self.kinds, context, resource, new, old, quotas)
@@ -145,6 +146,7 @@ class Admission:
 
     async def _default_limits(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
         if limit_ranges := await self.reader.list(LIMITRANGES, namespace):
+            # late: 0.5 ms of the start of `up`
             from lastcall.apiserver.admission.limits import set_defaults
 
             set_defaults(pod, limit_ranges)
@@ -170,6 +172,7 @@ class Admission:
 
     async def _ingress(self, context: RequestContext, resource: Resource, ingress: Object, namespace: str) -> None:
         if classes := await self.reader.list(INGRESSCLASSES):
+            # late: 0.6 ms of the start of `up`
             from lastcall.apiserver.admission.classes import set_ingress_class
 
             set_ingress_class(ingress, classes)
@@ -179,6 +182,7 @@ class Admission:
         spec = pod["spec"]
         name = spec.get("runtimeClassName")
         if name is not None or spec.get("overhead"):
+            # late: 0.6 ms of the start of `up`
             from lastcall.apiserver.admission.classes import set_runtime_class
 
             set_runtime_class(pod, None if name is None else await self.reader.get(RUNTIMECLASSES, "", name))
@@ -208,6 +212,7 @@ class Admission:
 
     async def _check_limits(self, resource: Resource, new: Object) -> None:
         if limits := await self.reader.list(LIMITRANGES, new["metadata"].get("namespace") or ""):
+            # late: 0.5 ms of the start of `up`
             from lastcall.apiserver.admission.limits import check
 
             check(resource, new, limits)
@@ -222,6 +227,7 @@ class Admission:
         place = await self.reader.get(NAMESPACES, "", namespace)
         if place is None or not _has_pod_security(place):
             return
+        # late: 2.6 ms of the control plane's start
         from lastcall.apiserver.admission.pod_security import decide as pod_security
 
         if pod_security.is_looked_at(resource, new, old):
@@ -234,6 +240,7 @@ class Admission:
         """The labels of a Namespace, and what they will say about the Pods that are there."""
         if self._minor < FIRST_POD_SECURITY or not _has_pod_security(new):
             return
+        # late: 2.6 ms of the control plane's start
         from lastcall.apiserver.admission.pod_security import decide as pod_security
 
         pod_security.check_labels(new, old)
@@ -249,6 +256,7 @@ class Admission:
         node = await self.reader.get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
         if node is None or not any(label.startswith(TOPOLOGY) for label in labels_of(node)):
             return {}
+        # late: 0.6 ms of the start of `up`
         from lastcall.apiserver.admission.classes import topology_labels
 
         return topology_labels(labels_of(node))
@@ -296,7 +304,7 @@ class Admission:
 
 
 def _has_pod_security(namespace: Object) -> bool:
-    return any(label.startswith(POD_SECURITY) for label in labels_of(namespace))
+    return any(label.startswith(PREFIX) for label in labels_of(namespace))
 
 
 OnCreate = Callable[[Admission, RequestContext, Resource, Object, str], Awaitable[None]]

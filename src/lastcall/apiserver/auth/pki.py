@@ -1,22 +1,15 @@
-"""The cluster's certificate authority and the TLS contexts built from it; keys live in memory only.
-
-Everything is EC P-256 in PEM. `ssl` wants files, so a chain is handed over through a memfd (`/proc/self/fd/N`) that is
-closed again before the context is returned.
-"""
+"""The cluster's certificate authority: EC P-256 in PEM; keys live in memory only. TLS contexts: `tls.py`."""
 
 import ipaddress
-import os
-import ssl
 from collections.abc import Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_FOR = timedelta(days=365)
 AUTHORITY_VALID_FOR = timedelta(days=3650)
@@ -28,15 +21,13 @@ CLOCK_SKEW = timedelta(minutes=5)
 class ClusterCA:
     """An authority that signs the cluster's server and client certificates. Make one with `create` or `load`."""
 
-    def __init__(self, certificate: "x509.Certificate", key: "ec.EllipticCurvePrivateKey") -> None:
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
         self._certificate = certificate
         self._key = key
 
     @classmethod
     def create(cls, common_name: str = "lastcall") -> Self:
         """A new self-signed authority."""
-        from cryptography import x509
-
         key = _new_key()
         name = _name(common_name, ())
         builder = (
@@ -49,10 +40,6 @@ class ClusterCA:
     @classmethod
     def load(cls, certificate_pem: bytes, key_pem: bytes) -> Self:
         """An authority made earlier. Raises ValueError for anything but an EC key with its certificate."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
         key = load_pem_private_key(key_pem, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the authority's key must be an elliptic curve key")
@@ -60,8 +47,6 @@ class ClusterCA:
 
     @property
     def certificate_pem(self) -> bytes:
-        from cryptography.hazmat.primitives.serialization import Encoding
-
         return self._certificate.public_bytes(Encoding.PEM)
 
     @property
@@ -70,16 +55,11 @@ class ClusterCA:
 
     def issue_server(self, sans: Sequence[str]) -> tuple[bytes, bytes]:
         """(certificate, key) of a server that is reached by these host names and IP addresses."""
-        from cryptography import x509
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
         names = x509.SubjectAlternativeName([_general_name(san) for san in sans])
         return self._issue(_name(sans[0], ()), ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def issue_client(self, cn: str, orgs: Sequence[str] = ()) -> tuple[bytes, bytes]:
         """(certificate, key) of the user `cn` in the groups `orgs` (x509 CN and O, as Kubernetes reads them)."""
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
         return self._issue(_name(cn, orgs), ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
     def new_key_pem(self) -> bytes:
@@ -87,11 +67,8 @@ class ClusterCA:
         return new_key_pem()
 
     def _issue(
-        self, name: "x509.Name", usage: "x509.ObjectIdentifier", sans: "x509.SubjectAlternativeName | None"
+        self, name: x509.Name, usage: x509.ObjectIdentifier, sans: x509.SubjectAlternativeName | None
     ) -> tuple[bytes, bytes]:
-        from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import Encoding
-
         key = _new_key()
         builder = (
             _builder(name, self._certificate.subject, key)
@@ -110,70 +87,22 @@ def new_key_pem() -> bytes:
     return _key_pem(_new_key())
 
 
-def server_context(certificate: bytes, key: bytes, *, client_ca: bytes = b"") -> ssl.SSLContext:
-    """TLS 1.2 or later with HTTP/1.1. With `client_ca` a client certificate is asked for, verified, and optional."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    _load_chain(context, certificate, key)
-    if client_ca:
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=client_ca.decode())
-    return context
-
-
-def client_context(ca: bytes, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
-    """Trusts `ca` only; presents the certificate if one is given."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_verify_locations(cadata=ca.decode())
-    if certificate:
-        _load_chain(context, certificate, key)
-    return context
-
-
-def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    with _in_memory(certificate.rstrip() + b"\n" + key) as path:
-        context.load_cert_chain(path)
-
-
-@contextmanager
-def _in_memory(content: bytes) -> "Iterator[str]":
-    fd = os.memfd_create("lastcall-tls", os.MFD_CLOEXEC)
-    try:
-        os.fchmod(fd, 0o600)
-        with os.fdopen(os.dup(fd), "wb") as file:
-            file.write(content)
-        yield f"/proc/self/fd/{fd}"
-    finally:
-        os.close(fd)
-
-
-def _new_key() -> "ec.EllipticCurvePrivateKey":
-    from cryptography.hazmat.primitives.asymmetric import ec
-
+def _new_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def _key_pem(key: "ec.EllipticCurvePrivateKey") -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _name(common_name: str, organizations: Sequence[str]) -> "x509.Name":
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
+def _name(common_name: str, organizations: Sequence[str]) -> x509.Name:
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, org) for org in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _builder(
-    subject: "x509.Name", issuer: "x509.Name", key: "ec.EllipticCurvePrivateKey", valid_for: timedelta = VALID_FOR
-) -> "x509.CertificateBuilder":
-    from cryptography import x509
-
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, valid_for: timedelta = VALID_FOR
+) -> x509.CertificateBuilder:
     # Certificates are judged by the machine's own clock on every side, so this is real time in every world.
     now = datetime.now(UTC)
     return (
@@ -188,15 +117,11 @@ def _builder(
     )
 
 
-def _sign(builder: "x509.CertificateBuilder", key: "ec.EllipticCurvePrivateKey") -> "x509.Certificate":
-    from cryptography.hazmat.primitives import hashes
-
+def _sign(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     return builder.sign(key, hashes.SHA256())
 
 
-def _key_usage(*, sign_certificates: bool) -> "x509.KeyUsage":
-    from cryptography import x509
-
+def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
@@ -210,9 +135,7 @@ def _key_usage(*, sign_certificates: bool) -> "x509.KeyUsage":
     )
 
 
-def _general_name(san: str) -> "x509.GeneralName":
-    from cryptography import x509
-
+def _general_name(san: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(san))
     except ValueError:

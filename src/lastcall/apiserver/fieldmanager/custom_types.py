@@ -9,15 +9,15 @@ from typing import Any
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import CONFIGMAPS
-from lastcall.api.schema.types import Field
-from lastcall.apiserver.fieldmanager.types import UNKNOWN, Type, type_of
+from lastcall.api.schema.types import Field, struct_for
+from lastcall.apiserver.fieldmanager.types import UNKNOWN, Type
 
 _SCALARS = ("boolean", "integer", "number", "string")
 
 
 def custom_type(resource: CustomResource) -> Type:
     root = _type(resource.schema)
-    own = type_of(CONFIGMAPS).fields
+    own = Type(None, struct_for(CONFIGMAPS)).fields
     root.kind, root.leaf = "struct", False
     root.open = bool(resource.schema.get("x-kubernetes-preserve-unknown-fields"))
     root.declare({**root.fields, **{name: own[name] for name in ("apiVersion", "kind", "metadata")}})

@@ -26,7 +26,8 @@ from lastcall.apiserver.fieldmanager.fields import (
 )
 from lastcall.apiserver.fieldmanager.managers import APPLY, UPDATE, Entry, Manager, capped, ordered
 from lastcall.apiserver.fieldmanager.merge import merged, named_fields, with_named_parents, without
-from lastcall.apiserver.fieldmanager.types import Type, empty_object, type_of
+from lastcall.apiserver.fieldmanager.resource_types import empty_object, type_of
+from lastcall.apiserver.fieldmanager.types import Type
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"

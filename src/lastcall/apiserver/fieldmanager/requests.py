@@ -16,8 +16,8 @@ from lastcall.apiserver.fieldmanager.fields import path_text
 from lastcall.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
 from lastcall.apiserver.fieldmanager.managers import Entry, sent, shown
 from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
+from lastcall.apiserver.fieldmanager.resource_types import KNOWN_TYPES, type_of
 from lastcall.apiserver.fieldmanager.scale import entries_of_parent, entries_of_scale
-from lastcall.apiserver.fieldmanager.types import KNOWN_TYPES, type_of
 from lastcall.apiserver.fieldmanager.validate import error_text, problems
 from lastcall.apiserver.scale import SCALES, scale_of
 from lastcall.apiserver.wire.context import RequestContext

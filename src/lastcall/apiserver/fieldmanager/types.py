@@ -3,22 +3,16 @@
 Source: structured-merge-diff schema/elements.go; the facts are those of `lastcall.api.schema.types`.
 """
 
-from functools import lru_cache
 from typing import Any, Literal
 
 import orjson
 
-from lastcall.api.custom.kinds import CustomResource
-from lastcall.api.resources import Resource
-from lastcall.api.schema.checks import NULL_WHEN_EMPTY
-from lastcall.api.schema.types import Field, Struct, struct, struct_for
+from lastcall.api.schema.types import Field, Struct, struct
 from lastcall.apiserver.fieldmanager.fields import EMPTY, FieldSet
 
 Kind = Literal["scalar", "any", "struct", "map", "list", "set"]
 """`list` is a list whose items have keys, or one that is a single value; `set` one of distinct scalars."""
 
-KNOWN_TYPES = 512
-"""Of how many kinds the type is remembered: a definition that changes makes a new one."""
 _KNOWN_ELEMENTS, _LONGEST_KNOWN = 256, 64
 """How many path elements of a list are remembered, and of how many characters."""
 KNOWN_WHOLES = 64
@@ -137,39 +131,3 @@ def _keys(field: Field) -> tuple[tuple[str, Any], ...]:
     assert field.item is not None
     fields = struct(field.item.ref).fields
     return tuple((name, fields[name].default) for name in sorted(field.list_keys))
-
-
-@lru_cache(KNOWN_TYPES)
-def type_of(resource: Resource) -> Type:
-    """The type of a resource's objects."""
-    if isinstance(resource, CustomResource):
-        from lastcall.apiserver.fieldmanager.custom_types import custom_type
-
-        return custom_type(resource)
-    return Type(None, struct_for(resource))
-
-
-@lru_cache(KNOWN_TYPES)
-def empty_object(resource: Resource) -> dict[str, Any]:
-    """An object nobody has written anything to, as Go encodes it: what a create is compared with. Do not change."""
-    if isinstance(resource, CustomResource):
-        return {}
-    return _empty(type_of(resource), struct_for(resource))
-
-
-def _empty(type_: Type, of: Struct) -> dict[str, Any]:
-    zero: dict[str, Any] = {}
-    for name, (_, child) in type_.fields.items():
-        field = of.fields[name]
-        if child.always:
-            zero[name] = _empty(child, struct(field.ref))
-        elif field.default in ("", 0, False) and field.default is not None:
-            zero[name] = field.default
-        elif name in of.required and field.shape in ("list", "map"):
-            zero[name] = None
-    nulls = NULL_WHEN_EMPTY.get(of.name, ()) + _NULL_TIMES.get(of.name, ())
-    return zero | dict.fromkeys(nulls)
-
-
-_NULL_TIMES = {"core.v1.Event": ("firstTimestamp", "lastTimestamp")}
-"""Times without a pointer: null when nobody wrote them."""

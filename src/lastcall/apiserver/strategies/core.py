@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -90,8 +91,6 @@ class SecretStrategy(Strategy):
 
 def fold_string_data(secret: Object) -> None:
     """Move stringData into data (Convert_v1_Secret_To_core_Secret)."""
-    import base64
-
     plain = secret.pop("stringData", None)
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}

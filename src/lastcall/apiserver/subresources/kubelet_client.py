@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
+import aiohttp
+
 from lastcall.api.errors import StatusError, plain_failure, status_failure
 from lastcall.api.meta import Object, name_of
 
@@ -72,8 +74,6 @@ class KubeletClient:
     async def container_logs(
         self, node: Object, namespace: str, pod: str, container: str, options: PodLogOptions
     ) -> AsyncIterator[bytes]:
-        import aiohttp
-
         host, port = kubelet_address(node)
         path = "/".join(quote(part, safe="") for part in (namespace, pod, container))
         if self._session is None:

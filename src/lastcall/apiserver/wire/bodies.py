@@ -18,6 +18,7 @@ from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_quote, invalid
 from lastcall.api.meta import Object, copy_object
+from lastcall.api.protobuf.decoding import decode_envelope
 from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.api.schema.checks import DecodeError, known_kind
 from lastcall.api.schema.decoding import decode_fields, decoded_copy
@@ -56,8 +57,6 @@ async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list
         return await decode_yaml(body, turns, yaml_problems)
     if media_type != PROTOBUF:
         return await decode_json(body, turns)
-    from lastcall.api.protobuf.decoding import decode_envelope
-
     decoded = decode_envelope(body)
     check_bounds(decoded)
     return decoded

@@ -9,6 +9,7 @@ from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
 from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageEntry, ImageStore, parse_reference
+from lastcall.cri.sandbox.images.from_files import import_images
 from lastcall.cri.sandbox.images.from_host import host_directories, host_image
 from lastcall.world.clock import RealClock
 
@@ -113,8 +114,6 @@ def prune(older_than: str, everything: bool) -> None:
 @click.option("--platform", default="", metavar="OS/ARCH[/VARIANT]", help="Not this machine's, of several.")
 def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
     """Import images from `docker save` archives and OCI layouts (directory or tar; gzip is fine; - is stdin)."""
-    from lastcall.cri.sandbox.images.from_files import import_images
-
     if name and len(files) > 1:
         raise BadInput("--name is for one FILE")
     wanted = wanted_platform(platform)

@@ -62,6 +62,7 @@ def clusters() -> None:
 @name_argument
 def nodes(name: str) -> None:
     """The names of a cluster's nodes, a line each."""
+    # late: 0 ms, when it is used
     from lastcall.cli.staying.clusters import cluster_errors
     from lastcall.cluster.control.socket import ControlClient
 

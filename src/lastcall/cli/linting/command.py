@@ -1,5 +1,7 @@
 """`lastcall lint`: what is wrong with manifests, without a cluster."""
 
+import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +12,17 @@ import click
 from lastcall import __version__
 from lastcall.cli.errors import UserError, WorldError, describe_os_error
 from lastcall.cli.exit_status import FINDINGS, OK, USAGE
+from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import Read, read
+from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
+from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
 from lastcall.lint.located import Located, Spot, Told, at_least
-from lastcall.lint.subject import Subject
+from lastcall.lint.render import data
+from lastcall.lint.render.text import plain, text
+from lastcall.lint.subject import Subject, parsed_path
 from lastcall.lint.suppressing import Entry, read_entries, suppressed
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -110,8 +117,6 @@ def _entries(file: Path | None) -> list[Entry]:
     path = file or Path(SUPPRESSIONS)
     if file is None and not path.is_file():
         return []
-    from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
-
     try:
         documents = list(read_documents(path.read_text(encoding="utf-8-sig")))
         return [entry for document in documents for entry in read_entries(document.value)]
@@ -158,6 +163,7 @@ def _spot(subject: Subject, path: tuple[str | int, ...]) -> Spot:
 
 def _fix(done: Read, told: Told, manifests: Sequence[str], entries: Sequence[Entry], fail_on: str) -> Told:
     """The files with all automatic patches in them, and what is left."""
+    # late: 48 ms of `lint --help`
     from lastcall.cli.run.output import write_file
 
     fixed: list[Located] = []
@@ -180,9 +186,6 @@ def _fix(done: Read, told: Told, manifests: Sequence[str], entries: Sequence[Ent
 
 def _one_round(texts: dict[str, str], told: Told) -> list[Located]:
     """Changes `texts`: one patch for each file, for each moves what is behind it."""
-    from lastcall.cli.linting.edits import edited
-    from lastcall.lint.subject import parsed_path
-
     changed: list[Located] = []
     for each in sorted(told.open, key=lambda each: each.finding.rule not in _FIRST):
         if not each.finding.automatic or any(each.spot.file == other.spot.file for other in changed):
@@ -203,6 +206,7 @@ def _write(told: Told, output: str, file: Path | None) -> None:
     if file is None:
         click.echo(text, nl=False)
         return
+    # late: 48 ms of `lint --help`
     from lastcall.cli.run.output import write_file
 
     try:
@@ -212,26 +216,16 @@ def _write(told: Told, output: str, file: Path | None) -> None:
 
 
 def _document(told: Told, output: str, *, colours: bool) -> str:
-    import os
-
     if output == "text":
-        from lastcall.lint.render.text import plain, text
-
         return text(told, click.style if colours and not os.environ.get("NO_COLOR") else plain)
-    from lastcall.lint.render import data
-
     if output == "github":
         return data.as_github(told)
     if output == "junit":
         return data.as_junit(told)
-    import json
-
     made: dict[str, Any] = data.as_json(told) if output == "json" else data.as_sarif(told)
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 
 
 def _rules() -> str:
-    from lastcall.lint.catalogue.lookup import RULES
-
     width = max(map(len, RULES))
     return "".join(f"{each.id:{width}}  {each.severity:7}  {each.title}\n" for each in RULES.values())

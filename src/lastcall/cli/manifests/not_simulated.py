@@ -82,6 +82,7 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
 
 def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     """Whether the load came when it should."""
+    # late: 3.9 ms of the start of `run`
     from lastcall.traffic.bounds import percentage
     from lastcall.traffic.latency import told_seconds
 

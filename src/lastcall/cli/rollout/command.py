@@ -1,10 +1,12 @@
 """`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest, load_manifests
 from lastcall.cli.numbers import Whole
+from lastcall.cli.rollout.keeping import kept_on_failure
 from lastcall.cli.rollout.options import (
     DISRUPTIONS,
     SOURCES,
@@ -35,6 +38,9 @@ from lastcall.cli.run.options import (
 )
 from lastcall.cli.run.output import PIPED_WIDTH, checked_output, stdout_console, takes_stdout, write_file
 from lastcall.cli.waiting.status_line import StatusLine
+from lastcall.cluster.errors import ClusterStartError
+from lastcall.cluster.options import ClusterOptions
+from lastcall.traffic.patches import merged
 from lastcall.world.clock import RealClock, monotonic
 
 if TYPE_CHECKING:
@@ -256,6 +262,7 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
         raise click.UsageError(
             "--keep-on-failure leaves one cluster running: not with --find-safe, --runs, --apply-advice"
         )
+    # late: 18 ms of `rollout --help`
     from lastcall.cli.linting.early import tell_certain_errors
 
     loaded = load_manifests(manifests)
@@ -271,10 +278,10 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     """The experiment, and a second one with the advice applied where that is asked for; the exit status.
 
     What the first one found is told whatever becomes of the second."""
+    # late: 57 ms of `rollout --help`
     from lastcall.cli.rollout.pool import exit_status, pool
     from lastcall.cli.rollout.report import tell_limits, tell_results
     from lastcall.cli.rollout.target import with_advice
-    from lastcall.traffic.patches import merged
 
     if options.find_safe:
         return _run_find_safe(manifests, options)
@@ -344,17 +351,16 @@ def _write(options: RolloutOptions, results: "Sequence[Result]") -> None:
 
 def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
     if options.output == "json":
-        import json
-
+        # late: 53 ms of `rollout --help`
         from lastcall.cli.rollout.report import as_json
 
         return json.dumps(as_json(results, options.thresholds), indent=1) + "\n"
     if options.output == "html":
+        # late: 64 ms of `rollout --help`
         from lastcall.cli.rollout.html import html_page
 
         return html_page(results, options.thresholds)
-    from io import StringIO
-
+    # late: 69 ms of `rollout --help`
     from rich.console import Console
 
     from lastcall.cli.rollout.report import tell_limits, tell_results
@@ -369,6 +375,7 @@ def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
 
 
 def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
+    # late: 140 ms of `rollout --help`
     from lastcall.cli.rollout import find_safe_report as report
     from lastcall.cli.rollout.find_safe import exit_is_good, find_safe
     from lastcall.cli.rollout.pool import INCONCLUSIVE, LOSES
@@ -376,8 +383,6 @@ def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> in
 
     found = find_safe(manifests, options, _experiment)
     if options.output == "json":
-        import json
-
         document = {**as_json(found.runs), "findSafe": report.as_json(found)}
         click.echo(json.dumps(document, indent=1))
     else:
@@ -414,7 +419,7 @@ class _Progress:
 def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Result":
     if sys.platform != "linux":
         raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
-    from lastcall.cli.rollout.keeping import kept_on_failure
+    # late: 104 ms of `rollout --help`
     from lastcall.cli.rollout.session import RolloutSession
     from lastcall.cli.rollout.target import find_target
     from lastcall.cli.waiting.not_well import ends_of_all, told_once
@@ -423,9 +428,8 @@ def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Resu
     nodes = 2 if options.disrupt == "drain" else 1
     check_propagation_nodes(options.propagation, nodes)
     check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
+    # late: 41 ms of `rollout --help`
     from lastcall.cluster.embedded import start
-    from lastcall.cluster.errors import ClusterStartError
-    from lastcall.cluster.options import ClusterOptions
 
     wanted = ClusterOptions(
         kubernetes_version=options.kubernetes_version,

@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.padding import Padding
+from rich.text import Text
+
 from lastcall.api.meta import Object
 from lastcall.cli.rollout.find_safe import Edge, Found, exit_is_good, tell_prediction
 from lastcall.cli.rollout.report import FROM
@@ -126,8 +129,6 @@ def _confirmation(edge: Edge) -> Iterator[str]:
 
 def tell_text(console: "Console", found: Found) -> None:
     """For people."""
-    from rich.padding import Padding
-    from rich.text import Text
 
     def line(text: str, indent: int = 2) -> None:
         console.print(Padding(Text(text), (0, 0, 0, indent)))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.session import RolloutSession
 from lastcall.cli.rollout.target import find_target
@@ -107,6 +106,8 @@ class Predictor:
 
     def _played(self, manifests: Sequence[Manifest], plan: PropagationPlan) -> Mapping[Kind, int]:
         """One session in virtual time. Of a distribution of the searched hop it takes the longest."""
+        # late: 525 ms, when it is used
+        from lastcall.apiserver.auth.pki import new_key_pem
         from lastcall.cluster.virtual.load import Behaviour, KindBehaviour
         from lastcall.cluster.virtual.tree import VirtualRolloutCluster
         from lastcall.world.virtual import run_virtual

@@ -28,6 +28,7 @@ from lastcall.cli.rollout.target import (
 from lastcall.cli.rollout.waiting import LOOK_SECONDS, Waiting
 from lastcall.cli.rollout.workload import labels_of, others_of, told_as
 from lastcall.client.api import ConnectionLost
+from lastcall.cluster.embedded import Running
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
@@ -45,7 +46,6 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.cli.rollout.options import RolloutOptions
     from lastcall.cli.rollout.published import Carried
-    from lastcall.cluster.embedded import Running
     from lastcall.cluster.load import LoadClient
     from lastcall.cluster.virtual.load import VirtualLoad
     from lastcall.cluster.virtual.tree import VirtualRolloutCluster
@@ -299,6 +299,7 @@ class RolloutSession:
 
     async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":
         if self.options.source == "published":
+            # late: 6 ms of the start of `rollout`
             from lastcall.cluster.load import LoadClient
 
             return await LoadClient.on_host()
@@ -308,8 +309,8 @@ class RolloutSession:
         return load
 
     def _published(self, service: Object) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
+        # late: 6 ms of the start of `rollout`
         from lastcall.cli.rollout.published import published
-        from lastcall.cluster.embedded import Running
 
         assert isinstance(self.cluster, Running)  # no packet leaves virtual time
         return published(self.cluster, self.world, service, self.target.port)

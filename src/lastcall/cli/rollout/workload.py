@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS, Resource
 from lastcall.cli.errors import UserError
+from lastcall.cli.manifests.read import STDIN, load_manifests
+from lastcall.lint.names import closest
 
 if TYPE_CHECKING:
     import click
@@ -83,9 +85,8 @@ def told_as(manifest: "Manifest") -> str:
 
 def complete_workload(context: "click.Context", parameter: "click.Parameter", begun: str) -> "list[CompletionItem]":
     """The workloads of the manifests that stand on the command line before the option."""
+    # late: 0.8 ms of `rollout --help`
     from click.shell_completion import CompletionItem
-
-    from lastcall.cli.manifests.read import STDIN, load_manifests
 
     sources = [each for each in context.params.get("manifests") or () if each != STDIN]
     with suppress(UserError):
@@ -106,8 +107,6 @@ def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
     if found:
         where = ", ".join(f"{told_as(each)} in namespace {namespace_of(each.obj)}" for each in found)
         raise UserError(f"--workload {asked}: several are called so: {where}")
-    from lastcall.lint.names import closest
-
     near = closest(name, [name_of(each.obj) for each in workloads])
     meant = next((f" (did you mean {told_as(each)}?)" for each in workloads if near == name_of(each.obj)), "")
     raise UserError(f"--workload {asked}: not in the manifests{meant}, which hold {there}")

@@ -18,6 +18,7 @@ from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.options import make_options, run_options
 from lastcall.cli.run.output import stdout_console, takes_stdout
 from lastcall.cli.run.session import Cluster, RunOptions, Session
+from lastcall.cluster.errors import ClusterStartError
 from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def run(manifests: tuple[str, ...], **options: Any) -> None:
     something was SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe before the
     DELETE, 2 bad input, 1 anything else.
     """
+    # late: 18 ms of `demo --help`
     from lastcall.cli.linting.early import tell_certain_errors
 
     loaded, made = load_manifests(manifests), make_options(**options)
@@ -52,6 +54,7 @@ def started_cluster(options: RunOptions) -> Cluster:
     """The real one. Raises ClusterStartError, or WorldError where there is no Linux under us."""
     if sys.platform != "linux":
         raise WorldError(f"lastcall run needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM or container")
+    # late: 43 ms of `demo --help`
     from lastcall.cluster.embedded import start
     from lastcall.cluster.options import ClusterOptions
 
@@ -73,6 +76,7 @@ def run_manifests(
 ) -> int:
     """The whole run, from process tree to story; the exit status. Raises CommandError."""
     if options.versions:
+        # late: 4.3 ms of `demo --help`
         from lastcall.cli.run.side_by_side import run_versions
 
         return run_versions(options, lambda one, tell: _run_one(manifests, one, start_cluster, tell))
@@ -97,8 +101,6 @@ def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
     try:
         return start_cluster(options)
     except Exception as error:
-        from lastcall.cluster.errors import ClusterStartError
-
         if isinstance(error, ClusterStartError):
             raise start_failure(error) from error
         raise
@@ -107,8 +109,6 @@ def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
 async def _run(
     cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts, tell: Tell | None
 ) -> int:
-    from lastcall.cluster.errors import ClusterStartError
-
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
     assert task is not None
@@ -173,6 +173,7 @@ async def _keep(session: Session, interrupts: Interrupts) -> None:
 
 def consoles(options: RunOptions) -> tuple["Console", "Console"]:
     """One for the story (stdout), one for progress (stderr)."""
+    # late: 37 ms of `demo --help`
     from lastcall.cli.console import CommandConsole
 
     return stdout_console(), CommandConsole(stderr=True, highlight=False)
@@ -187,6 +188,7 @@ def show(
     manifests: Sequence[Manifest] = (),
 ) -> None:
     """The stories as they were asked for."""
+    # late: 1.0 ms of `demo --help`
     from lastcall.cli.manifests.not_simulated import of_manifests
 
     output.tell(

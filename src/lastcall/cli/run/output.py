@@ -1,5 +1,6 @@
 """How a story is told: `--output`, `--output-file`, and the writing of it. `run`, `demo` and `story` share it."""
 
+import json
 import os
 import stat
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lastcall import __version__
+from lastcall.timeline.render.json_v1 import endings_document
 from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ def _by_suffix(file: Path | None) -> str:
 
 def stdout_console() -> "Console":
     """The console for a story: as wide as the terminal, PIPED_WIDTH without one."""
+    # late: 39 ms of `story --help`
     from lastcall.cli.console import CommandConsole
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
@@ -116,10 +119,6 @@ def document(
 ) -> str:
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
-        import json
-
-        from lastcall.timeline.render.json_v1 import endings_document
-
         made = endings_document(
             endings,
             kubernetes_version=kubernetes_version,
@@ -130,16 +129,17 @@ def document(
         )
         return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
     if output == "html":
+        # late: 24 ms of `story --help`
         from lastcall.timeline.render.html import html_page
 
         return html_page(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__, error=error)
     if output == "chrome-trace":
-        import json
-
+        # late: 7 ms of `story --help`
         from lastcall.timeline.render.chrome_trace import trace_document
 
         trace = trace_document(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__)
         return json.dumps(trace, ensure_ascii=False, separators=(",", ":")) + "\n"
+    # late: 51 ms of `story --help`
     from lastcall.timeline.render.plain import plain_text
 
     return plain_text(endings, width, explain=explain, with_steps=with_steps)
@@ -181,6 +181,7 @@ def tell(
     if file is not None:
         write_file(file, text_of(output))
     if out.is_terminal:
+        # late: 51 ms of `story --help`
         from lastcall.timeline.render.text import print_endings
 
         print_endings(out, endings, explain=explain, with_steps=with_steps)

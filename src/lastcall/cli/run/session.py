@@ -38,6 +38,7 @@ from lastcall.cli.waiting.why_not_ready import (
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.timeline import kinds
 from lastcall.timeline.ending import build_endings
+from lastcall.timeline.facts.finalizers import removers
 from lastcall.timeline.facts.pod import pod_facts
 from lastcall.timeline.record import Record, Recorder
 from lastcall.timeline.signal_names import signal_name
@@ -170,6 +171,7 @@ class Session:
     # -- the way of a run ---------------------------------------------------------------------------------------------
 
     async def _run(self, manifests: Sequence[Manifest], client: Client, tasks: Tasks, started: float) -> None:
+        # late: 1.0 ms of `demo --help`
         from lastcall.cli.manifests.not_simulated import of_manifests  # while the cluster starts
 
         await self.cluster.wait_node_ready()
@@ -215,6 +217,7 @@ class Session:
         for pod in self._told():
             if not has_failed(pod.obj):
                 continue
+            # late: 3.6 ms of `demo --help`
             from lastcall.cli.waiting.not_well import ends_told
 
             if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
@@ -276,6 +279,7 @@ class Session:
         for owner in waiting:
             state = state_of(owner)
             lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
+        # late: 3.6 ms of `demo --help`
         from lastcall.cli.waiting.not_well import with_ends
 
         told: dict[tuple[str, ...], str] = {}
@@ -426,8 +430,6 @@ def _held_by(obj: Object) -> list[str]:
     finalizers = obj["metadata"].get("finalizers") or []
     if not finalizers:
         return []
-    from lastcall.timeline.facts.finalizers import removers
-
     return [
         f"  metadata.finalizers hold it ({removers(finalizers)}): nothing here removes them, so leave them out of the "
         "manifest"

@@ -68,6 +68,7 @@ def _severity(status: int) -> int:
 
 def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status: int) -> None:
     """Write the comparison where it was asked for. Raises OSError."""
+    # late: 7 ms, when it is used
     from lastcall.timeline.render.versions import plain_versions, print_versions
 
     out = stdout_console()
@@ -88,12 +89,14 @@ def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status
 
 def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
     if output == "json":
+        # late: 7 ms, when it is used
         from lastcall.timeline.render.versions import versions_document
 
         made = versions_document(stories, lastcall_version=__version__, exit_status=status)
         return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
     versions = ", ".join(story.version for story in stories)
     if output == "html":
+        # late: 16 ms, when it is used
         from lastcall.timeline.render.html import html_page
 
         error = "\n".join(f"Kubernetes {story.version}: {story.error}" for story in stories if story.error)
@@ -104,6 +107,7 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
             error=error,
             pods=len(compare(stories)),
         )
+    # late: 5 ms, when it is used
     from lastcall.timeline.render.chrome_trace import trace_document
 
     trace = trace_document(labelled(stories), kubernetes_version=versions, lastcall_version=__version__)

@@ -20,6 +20,7 @@ def execute(options: str, command: tuple[str, ...]) -> None:
     LASTCALL_CLUSTER is the cluster's name, for other commands of lastcall. Exit status: that of COMMAND (128 and the
     signal's number where one ended it), 1 when the cluster cannot start.
     """
+    # late: 0 ms, when it is used
     import shlex
 
     from lastcall.cluster.staying.child import ClusterProcess, unused_name

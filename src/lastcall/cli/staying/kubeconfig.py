@@ -51,6 +51,7 @@ def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -
 
 def add(name: str, content: str, file: str) -> None:
     """Merge a cluster's kubeconfig, and say so."""
+    # late: 0 ms, when it is used
     import yaml
 
     from lastcall.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
@@ -65,6 +66,7 @@ def add(name: str, content: str, file: str) -> None:
 
 def took_away(name: str, file: str) -> None:
     """Unmerge a cluster's kubeconfig, and say so."""
+    # late: 0 ms, when it is used
     from lastcall.client.kubeconfig_merge import entry_name, unmerge, users_kubeconfig
 
     path = users_kubeconfig(file)

@@ -1,5 +1,6 @@
 """The life of a staying cluster in this process, from the claim of its name to its end."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -13,11 +14,15 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cluster.control.socket import claim, encode
 from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
+from lastcall.cluster.errors import ClusterStartError
+from lastcall.cluster.layout import layouts
+from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.propagation import PropagationPlan
 from lastcall.cluster.staying import detach
 from lastcall.cluster.staying.parent import Parent
+from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cluster.propagation import PropagationPlan
     from lastcall.cluster.published.port import PublishedPort
     from lastcall.cluster.staying.front import Front
     from lastcall.cluster.staying.state import StateDirectory
@@ -139,6 +144,7 @@ class _Life:
     def _open_state(self) -> "StateDirectory | None":
         if not self._options.state:
             return None
+        # late: 8 ms of `up --help`
         from lastcall.cluster.staying.state import StateDirectory
 
         state = StateDirectory.open(self._options.state)
@@ -148,15 +154,11 @@ class _Life:
 
     def _with_state(self, state: "StateDirectory | None") -> int:
         self._interrupts.check()
+        # late: 51 ms of `up --help`
         from lastcall.cluster.embedded import start
-        from lastcall.cluster.errors import ClusterStartError
-        from lastcall.cluster.layout import layouts
-        from lastcall.cluster.options import ClusterOptions
-        from lastcall.cluster.propagation import PropagationPlan
         from lastcall.cluster.published.front import PublishedPorts
         from lastcall.cluster.staying.front import Front
         from lastcall.cluster.staying.front_log import FrontLog
-        from lastcall.world.world import World
 
         self._interrupts.check()
         options = ClusterOptions(
@@ -218,8 +220,6 @@ class _Life:
             log.close()
 
     def _run(self, front: "Front") -> int:
-        import asyncio
-
         try:
             asyncio.run(self._in_loop(front))
         except asyncio.CancelledError:
@@ -239,6 +239,7 @@ class _Life:
 
     def _merge_kubeconfig(self, content: str) -> None:
         """What cannot be merged is told; the cluster is up all the same."""
+        # late: 232 ms of `up --help`
         import yaml
 
         from lastcall.client.kubeconfig import KubeconfigError
@@ -256,6 +257,7 @@ class _Life:
     def _unmerge_kubeconfig(self) -> None:
         if self._merged_into is None:
             return
+        # late: 232 ms of `up --help`
         from lastcall.client.kubeconfig import KubeconfigError
         from lastcall.client.kubeconfig_merge import unmerge
 
@@ -265,10 +267,6 @@ class _Life:
             self._teller.note(str(error))
 
     async def _in_loop(self, front: "Front") -> None:
-        import asyncio
-
-        from lastcall.cluster.errors import ClusterStartError
-
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         assert task is not None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lastcall.cluster.egress.pair import Carried, Tell
 from lastcall.cluster.splice import reset, splice
+from lastcall.traffic.conntrack import connections
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 
@@ -54,8 +55,6 @@ class Carrier:
 
     def _leads_to(self, local: Address, address: Address) -> str:
         if self._endpoint is None:
-            from lastcall.traffic.conntrack import connections
-
             tracking = connections()  # stays open as long as the node lives
             self._endpoint = tracking.endpoint if tracking is not None else lambda *_: ""
         return self._endpoint(local, address)

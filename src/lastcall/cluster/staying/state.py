@@ -10,16 +10,14 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from zlib import crc32
 
 from lastcall import __version__
 from lastcall.cluster.directory import own_directory, read_file, write_file
 from lastcall.cluster.errors import ClusterUsageError, DirectoryError, NewerVersion
+from lastcall.cluster.staying.credentials import Identity
 from lastcall.world.blocking import monotonic, sleep, wall
-
-if TYPE_CHECKING:
-    from lastcall.cluster.staying.credentials import Identity
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[int], None]] = {}
@@ -131,8 +129,6 @@ class StateDirectory:
 
     def credentials(self) -> "tuple[Identity, int]":
         """The kept identity and API port; a new identity and port 0 the first time. Raises ClusterUsageError."""
-        from lastcall.cluster.staying.credentials import Identity
-
         try:
             found = json.loads(read_file(self._fd, CREDENTIALS_FILE))
             checksum = found.pop("checksum", None)  # an older version wrote none

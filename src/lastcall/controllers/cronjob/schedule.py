@@ -124,6 +124,7 @@ def parse_schedule(text: str, zone: str | None = None) -> Schedule:
 
 
 def _zone(name: str | None) -> tzinfo:
+    # late: 9 ms of the control plane's start
     from zoneinfo import ZoneInfo
 
     if not name:

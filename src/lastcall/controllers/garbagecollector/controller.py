@@ -25,6 +25,7 @@ from lastcall.client.events import EventRecorder
 from lastcall.client.informer import Informer
 from lastcall.controllers.garbagecollector.graph import FOREGROUND, NO_EFFECTS, ORPHAN, Effects, Graph, Node, Reference
 from lastcall.controllers.informers import Informers
+from lastcall.controllers.kinds import discovered
 from lastcall.controllers.kinds.declared import DeclaredKinds
 from lastcall.controllers.worker import Retry, Synced, Worker
 from lastcall.timeline import kinds
@@ -79,8 +80,6 @@ class GarbageCollector:
                 self._known.append(self._follow(resource))
             DeclaredKinds(informers, self._kind_added, self._kind_removed)
         else:
-            from lastcall.controllers.kinds import discovered
-
             self._discovered = discovered.DiscoveredKinds(
                 informers.discover, self._graph.serve, self._kind_unserved, self._follow
             )

@@ -18,6 +18,7 @@ from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.informers import NAMESPACE, Informers
 from lastcall.controllers.kinds.declared import DeclaredKinds
+from lastcall.controllers.kinds.discovered import content_of
 from lastcall.controllers.namespace.conditions import (
     FINALIZER_ESTIMATE_SECONDS,
     Findings,
@@ -118,8 +119,6 @@ class NamespaceController:
         """All kinds but Pods that the namespace may have objects of. What cannot be found out makes it wait."""
         if self._declared is not None:
             return [*CONTENT, *(each for each in self._declared.resources() if each.namespaced)]
-        from lastcall.controllers.kinds.discovered import content_of
-
         assert self._discover is not None
         try:
             found = await self._discover()

@@ -11,6 +11,7 @@ from lastcall.api.meta import AnyObject, Object, copy_object, is_terminating, na
 from lastcall.api.pods.spec import get_condition, is_pod_terminal
 from lastcall.api.resources import PODS
 from lastcall.api.text.times import parse_rfc3339
+from lastcall.api.validators.workloads import is_pod_name_prefix
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
 from lastcall.controllers.errors import namespace_is_terminating
@@ -54,8 +55,6 @@ def pod_from_template(template: Object, owner_name: str, reference: Object) -> O
 
     A name that would be no valid prefix loses its hyphen. (`GetPodFromTemplate`)
     """
-    from lastcall.api.validators.workloads import is_pod_name_prefix
-
     prefix = f"{owner_name}-"
     if is_pod_name_prefix(prefix):
         prefix = owner_name

@@ -49,6 +49,7 @@ class VolumeControllers:
     async def run(self) -> None:
         """Work until cancelled."""
         await self._needed.wait()
+        # late: 7 ms of the control plane's start
         from lastcall.controllers.volumes.binder import PersistentVolumeBinder
         from lastcall.controllers.volumes.ephemeral import EphemeralVolumeController
         from lastcall.controllers.volumes.local_path import LocalPathProvisioner

@@ -1,5 +1,6 @@
 """Findings for people: where, what, why, the fix, and how sure. Pure."""
 
+import json
 from collections.abc import Callable, Iterator
 
 from lastcall.lint.catalogue.lookup import RULES
@@ -56,8 +57,6 @@ def shown_op(op: Op) -> str:
     """`spec.replicas: 2`, as one would say it."""
     if op.op == "remove":
         return f"remove {shown_path(op.path)}"
-    import json
-
     return f"{shown_path(op.path)}: {json.dumps(op.value, ensure_ascii=False)}"
 
 

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.meta import Object, copy_object
+from lastcall.api.quantity import Quantity
+from lastcall.api.quota import counting as rules
+from lastcall.api.resource_lists import parse
 from lastcall.api.resources import JOBS, LIMITRANGES, NAMESPACES, PODS, RESOURCEQUOTAS
+from lastcall.apiserver.admission.limits import pod_problems
+from lastcall.apiserver.admission.limits import set_defaults as fill
 from lastcall.lint.application import TEMPLATES, Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
 
@@ -28,6 +34,7 @@ def findings(app: Application) -> Iterator[Finding]:
 
 
 def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
+    # late: 2.8 ms of `lint --help`
     from lastcall.apiserver.admission.pod_security.checks import evaluate
     from lastcall.apiserver.admission.pod_security.decide import policy_of
 
@@ -43,23 +50,17 @@ def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
 
 def _pod(app: Application, workload: Workload) -> Object:
     """A Pod of the workload as admission sees it."""
-    from lastcall.api.defaults.kinds import set_defaults
-
     meta = workload.template.get("metadata") or {}
     pod: Object = copy_object({"metadata": {**meta, "name": workload.subject.name}, "spec": workload.pod_spec})
     pod["metadata"]["namespace"] = workload.subject.namespace
     ranges = [each.obj for each in app.of(LIMITRANGES) if each.namespace == workload.subject.namespace]
     if ranges:
-        from lastcall.apiserver.admission.limits import set_defaults as fill
-
         fill(pod, ranges)
     set_defaults(PODS, pod)
     return pod
 
 
 def _limit_range(app: Application, limits: Subject) -> Iterator[Finding]:
-    from lastcall.apiserver.admission.limits import pod_problems
-
     for workload in app.in_namespace(limits.namespace):
         problems = list(dict.fromkeys(pod_problems(limits.obj, _pod(app, workload))))
         if problems:
@@ -80,10 +81,6 @@ def _count(workload: Workload) -> int:
 
 
 def _quota(app: Application, quota: Subject) -> Iterator[Finding]:
-    from lastcall.api.quantity import Quantity
-    from lastcall.api.quota import counting as rules
-    from lastcall.api.resource_lists import parse
-
     hard = parse(quota.spec.get("hard"))
     used: dict[str, Any] = dict.fromkeys(hard, 0)
     of_pod: dict[Workload, dict[str, Quantity]] = {}

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
+import yaml
+
 from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.features.disabled_fields import drop_disabled_fields
 from lastcall.api.features.gates import FeatureGates
@@ -161,8 +163,6 @@ def _decode(data: bytes) -> Object:
 
 def _parse(data: bytes) -> Any:
     try:
-        import yaml  # for nodes with static Pods only
-
         documents = [each for each in yaml.safe_load_all(data.decode()) if each is not None]
         if _size(documents) > MAX_NODES:
             raise ManifestError(f"it holds more than {MAX_NODES} values")

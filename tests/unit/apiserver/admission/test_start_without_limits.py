@@ -1,4 +1,4 @@
-"""What no namespace has costs no import."""
+"""What no namespace has costs no import, but for two modules that cost 0.3 ms each."""
 
 import subprocess
 import sys
@@ -28,11 +28,11 @@ async def main(world):
 
 run_virtual(main)
 print(*sorted(name for name in sys.modules if name.startswith("lastcall.") and any(
-    word in name for word in ("quota", "admission.limits", "admission.classes", "pod_security", "validators.limits")
+    word in name for word in ("quota", "pod_security.", "validators.limits")
 )))
 """
 
 
-def test_without_quotas_limit_ranges_and_labels_their_rules_are_not_imported():
+def test_without_quotas_and_labels_their_rules_are_not_imported():
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=True)
     assert run.stdout.split() == ["lastcall.controllers.quota", "lastcall.controllers.quota.first_use"]

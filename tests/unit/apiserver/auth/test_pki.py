@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from lastcall.apiserver.auth.authentication import certificate_user
-from lastcall.apiserver.auth.pki import ClusterCA, client_context, new_key_pem, server_context
+from lastcall.apiserver.auth.pki import ClusterCA, new_key_pem
+from lastcall.apiserver.auth.tls import client_context, server_context
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> dict | None:

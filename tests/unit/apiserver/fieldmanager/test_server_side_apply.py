@@ -11,7 +11,7 @@ from lastcall.apiserver.fieldmanager.managers import ANCIENT_CHANGES, Manager, c
 from lastcall.apiserver.fieldmanager.merge import merged
 from lastcall.apiserver.fieldmanager.requests import Tracking
 from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
-from lastcall.apiserver.fieldmanager.types import empty_object, type_of
+from lastcall.apiserver.fieldmanager.resource_types import empty_object, type_of
 from lastcall.apiserver.fieldmanager.validate import problems
 
 T1, T2 = "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"

@@ -27,7 +27,7 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.text.numbers import int_of
-from lastcall.apiserver.admission.chain import POD_SECURITY as PREFIX
+from lastcall.apiserver.admission.pod_security import PREFIX
 from lastcall.apiserver.admission.pod_security.checks import details, evaluate, reasons
 
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_interface
 from typing import Any
 
+from lastcall.api.quantity import parse_quantity
 from lastcall.api.text.go_json import loads
 from lastcall.cri.api import PodSandboxConfig
 from lastcall.cri.sandbox.cni.conf import Configuration, NetworkConfiguration
@@ -135,8 +136,6 @@ def pod_capability_args(config: PodSandboxConfig, pod_cidr: str) -> dict[str, An
 
 def _bandwidth(annotations: dict[str, str]) -> dict[str, int]:
     """Source: containerd internal/cri/bandwidth/utils.go:ExtractPodBandwidthResources (from 1k to 1P)."""
-    from lastcall.api.quantity import parse_quantity
-
     rates: dict[str, int] = {}
     for name in ("ingress", "egress"):
         text = annotations.get(f"kubernetes.io/{name}-bandwidth")

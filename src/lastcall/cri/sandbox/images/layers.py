@@ -63,6 +63,7 @@ class Unzstd:
     def __init__(self, compressed: _Reads) -> None:
         self._broken: type[Exception]
         try:
+            # late: not installed with every Python
             import zstandard
         except ImportError:
             zstd = _standard_zstd()

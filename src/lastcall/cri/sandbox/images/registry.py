@@ -6,6 +6,7 @@ http is spoken with loopback registries alone. Error texts are containerd's, for
 
 import asyncio
 import email.utils
+import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -349,8 +350,6 @@ def base_url(domain: str) -> URL:
 
 def is_loopback(url: URL) -> bool:
     """Whether a URL's host is this machine by its name alone."""
-    import ipaddress
-
     host = url.host or ""
     try:
         return ipaddress.ip_address(host).is_loopback or ipaddress.ip_address(host).is_unspecified

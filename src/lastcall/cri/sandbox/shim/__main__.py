@@ -39,6 +39,7 @@ def main(arguments: list[str]) -> int:
         return 2
 
     _protect_interpreter(arguments)
+    # late: the interpreter that comes before an execve does not need it
     from lastcall.cri.sandbox.cgroups.place import open_cgroups
     from lastcall.cri.sandbox.shim.containers import Context
     from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND
@@ -84,6 +85,7 @@ def main(arguments: list[str]) -> int:
 
 def _protect_interpreter(arguments: list[str]) -> None:
     """Containers start as forks of this process: see `linux.execv_read_only`. Starts over unless we came that way."""
+    # late: usage errors are told without it
     from lastcall.world import linux
 
     if not os.statvfs("/proc/self/exe").f_flag & os.ST_RDONLY:

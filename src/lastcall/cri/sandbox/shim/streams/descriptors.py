@@ -68,6 +68,7 @@ class Streams:
 
 
 def _exec_stream(server: Server, call: Call, asked: messages.ExecStream) -> None:
+    # late: the module of terminals is built on this package
     from lastcall.cri.sandbox.shim.terminal import ExecStream
 
     container, peer = _running(server, asked.id), call.peer
