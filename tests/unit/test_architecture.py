@@ -252,7 +252,7 @@ def test_package_files_import_nothing() -> None:
 
 def test_the_package_itself_imports_its_api_for_type_checkers_only() -> None:
     at_once = [node for node in FILES["__init__.py"].body if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert [ast.unparse(node) for node in at_once] == ["from typing import TYPE_CHECKING, Any"]
+    assert [ast.unparse(node) for node in at_once] == ["from __future__ import annotations"]
 
 
 def test_the_shim_needs_only_the_standard_library_and_its_own_layer() -> None:
