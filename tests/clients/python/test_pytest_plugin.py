@@ -16,11 +16,14 @@ import os, time
 import pytest
 
 def pod(script, **spec):
-    container = {"name": "app", "image": "busybox", "command": ["sh", "-c", script]}
+    # Without a probe a container is Ready as soon as it runs, before its shell has set the trap, or failed.
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    container = {"name": "app", "image": "busybox", "command": ["sh", "-c", script], "readinessProbe": probe}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
             "spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **spec}}
 
-POLITE, STUBBORN = "trap 'exit 0' TERM; sleep 600 & wait", "trap '' TERM; echo still here; sleep 600 & wait; wait"
+POLITE = "trap 'exit 0' TERM; touch /tmp/ready; sleep 600 & wait"
+STUBBORN = "trap '' TERM; echo still here; touch /tmp/ready; sleep 600 & wait; wait"
 
 @pytest.mark.parametrize("number", range(4))
 def test_polite(lastcall_namespace, number):
@@ -44,7 +47,7 @@ def test_never_ready(lastcall_namespace):
     lastcall_namespace.apply(pod("echo no database; exit 3", restartPolicy="Never"), wait=True)
 
 def test_something_else(lastcall_namespace):
-    lastcall_namespace.apply(pod("echo a last line; sleep 600"), wait=True)
+    lastcall_namespace.apply(pod("echo a last line; touch /tmp/ready; sleep 600"), wait=True)
     assert 1 == 2
 
 def test_without_a_cluster():
