@@ -4,7 +4,7 @@ Starts take turns one by one. For all else a cluster of each stands beside the o
 of one, a Pod of the other, and the one that is not measured rests. So a machine that is slow for a second is so for
 both. Beside the times stands the CPU that the processes of the cluster used, which other work disturbs least.
 `ratio` is the median of ours / theirs of each pair; its interval is that of 2 000 draws of the pairs with replacement
-(95 %): one that holds 1 shows no difference. Both are measured by this checkout's `bench`.
+(95 %): one that holds 1 shows no difference. Each is driven by its own `bench` where that has `serve`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,15 @@ Table = dict[str, list[Pair]]
 """Figure → (ours, theirs) of each turn."""
 
 
+def bench_of(checkout: Path) -> Path:
+    """The checkout whose `bench` drives this one's `lastcall`: its own where that can serve."""
+    child = checkout / "bench" / "cluster_child.py"
+    return checkout if child.exists() and '"serve"' in child.read_text() else HERE
+
+
 def environment(checkout: Path) -> dict[str, str]:
-    """To run the `lastcall` of a checkout under this one's `bench`."""
-    path = os.pathsep.join((str(checkout / "src"), str(HERE)))
+    """To run the `lastcall` of a checkout under the `bench` that fits it."""
+    path = os.pathsep.join((str(checkout / "src"), str(bench_of(checkout))))
     return {**os.environ, "PYTHONPATH": path, "SPAWNED_NS": str(time.monotonic_ns())}
 
 
@@ -44,8 +50,8 @@ class Standing:
 
     def __init__(self, checkout: Path, stack: ExitStack) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.cluster_child", "serve"], env=environment(checkout), cwd=HERE, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-m", "bench.cluster_child", "serve"], env=environment(checkout), cwd=bench_of(checkout),
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         stack.callback(self._end)
         self._answer()
@@ -68,7 +74,8 @@ class Standing:
 
 
 def started(checkout: Path) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-m", "bench.cluster_child", "start"], env=environment(checkout), cwd=HERE,
+    done = subprocess.run([sys.executable, "-m", "bench.cluster_child", "start"], env=environment(checkout),
+                          cwd=bench_of(checkout),
                           stdout=subprocess.PIPE, check=True, timeout=120)  # fmt: skip
     result: dict[str, Any] = json.loads(done.stdout)
     return {
@@ -107,7 +114,8 @@ def api(table: Table, other: Path) -> None:
         for checkout in (HERE, other):
             kept = dict(os.environ)
             os.environ.update(environment(checkout))
-            servers.append(Server("sqlite", stack))
+            with chdir(bench_of(checkout)):  # where `-m bench…` is looked for first
+                servers.append(Server("sqlite", stack))
             os.environ.clear()
             os.environ.update(kept)
         names = Names()
