@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from lastcall.cli.options import text_or_json_option
 from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need
@@ -17,14 +18,7 @@ _STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
 
 
 @click.command()
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to show the result.",
-)
+@text_or_json_option
 def doctor(output: str) -> None:
     """Check whether this machine can run a cluster.
 

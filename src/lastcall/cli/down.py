@@ -4,7 +4,7 @@ import click
 
 from lastcall.cli.errors import UserError
 from lastcall.cli.node import ask_node, checked_periods
-from lastcall.cli.numbers import Seconds
+from lastcall.cli.options import timeout_option
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import optional_name
 from lastcall.cluster.control.socket import ControlClient
@@ -15,14 +15,7 @@ from lastcall.cluster.errors import ControlError, NotRunning
 @click.command()
 @optional_name
 @click.option("--all", "all_of_them", is_flag=True, help="All clusters of this user.")
-@click.option(
-    "--timeout",
-    type=Seconds(zero=False),
-    metavar="SECONDS",
-    default=30.0,
-    show_default=True,
-    help="How long a cluster may take; then it is killed.",
-)
+@timeout_option(30.0, "How long a cluster may take; then it is killed.")
 @click.option("--graceful", is_flag=True, help="Shut the nodes down first, with 30 s for their Pods to end.")
 def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) -> None:
     """End the cluster NAME (default: lastcall) and return when all of it is gone.

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 import click
 
 from lastcall.cli.errors import UserError
-from lastcall.cli.numbers import Whole
+from lastcall.cli.options import Whole
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cluster.control.socket import ControlClient, Node
 
 EXTRA_SECONDS = 60.0
 """So much longer than all its groups a shutdown may take to answer."""
+
+
+_node_argument = click.argument("name", metavar="NODE")
 
 
 @click.group()
@@ -19,7 +22,7 @@ def node() -> None:
 
 
 @node.command()
-@click.argument("name", metavar="NODE")
+@_node_argument
 @cluster_option
 @click.option(
     "--grace",
@@ -65,7 +68,7 @@ def shutdown(
 
 
 @node.command()
-@click.argument("name", metavar="NODE")
+@_node_argument
 @cluster_option
 def disconnect(name: str, cluster: str) -> None:
     """Disconnect NODE from the network, as if its cable were pulled.
@@ -80,7 +83,7 @@ def disconnect(name: str, cluster: str) -> None:
 
 
 @node.command()
-@click.argument("name", metavar="NODE")
+@_node_argument
 @cluster_option
 def connect(name: str, cluster: str) -> None:
     """Reconnect a node cut off with `disconnect`."""

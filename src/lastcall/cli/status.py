@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from lastcall.cli.staying.clusters import cluster_errors, output_option, published_text, show_json
+from lastcall.cli.options import text_or_json_option
+from lastcall.cli.staying.clusters import cluster_errors, published_text, show_json
 from lastcall.cli.staying.names import optional_name
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
@@ -16,7 +17,7 @@ Status = dict[str, Any]
 
 @click.command()
 @optional_name
-@output_option
+@text_or_json_option
 def status(name: str | None, output: str) -> None:
     """Show the clusters of this user, or the cluster NAME alone."""
     with cluster_errors():

@@ -10,21 +10,25 @@ import click
 
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.numbers import Seconds, Whole
+from lastcall.cli.options import (
+    Whole,
+    kubernetes_version_option,
+    state_size_option,
+    text_or_json_option,
+    timeout_option,
+)
 from lastcall.cli.run.options import (
-    KUBERNETES_VERSIONS,
     check_cni,
     check_feature_gates,
     check_propagation_nodes,
     checked_directory,
     checked_log_size,
     checked_published_ports,
-    checked_size,
     feature_gates_option,
     node_options,
     propagation_option,
 )
-from lastcall.cli.staying.clusters import output_option, published_text, show_json
+from lastcall.cli.staying.clusters import published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cli.staying.names import name_argument
 from lastcall.cluster.directory import DEFAULT_NAME
@@ -83,21 +87,8 @@ from lastcall.cluster.staying import detach
     show_default=True,
     help="Run the controllers beside the API server. Without them `lastcall controller-manager` has to.",
 )
-@click.option(
-    "--kubernetes-version",
-    type=click.Choice(KUBERNETES_VERSIONS),
-    default="1.36",
-    show_default=True,
-    help="Kubernetes version to emulate.",
-)
-@click.option(
-    "--state-size",
-    metavar="SIZE",
-    default="50%",
-    show_default=True,
-    callback=checked_size,
-    help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
-)
+@kubernetes_version_option
+@state_size_option
 @click.option(
     "--container-log-max-size",
     metavar="SIZE",
@@ -114,14 +105,7 @@ from lastcall.cluster.staying import detach
     show_default=True,
     help="Most log files kept for each container, the current one included.",
 )
-@click.option(
-    "--timeout",
-    type=Seconds(zero=False),
-    metavar="SECONDS",
-    default=60.0,
-    show_default=True,
-    help="How long the node may take to be Ready.",
-)
+@timeout_option(60.0, "How long the node may take to become Ready.")
 @click.option(
     "--kubeconfig-merge",
     is_flag=True,
@@ -141,7 +125,7 @@ from lastcall.cluster.staying import detach
     help="As --die-with-parent, with the process PID.",
 )
 @feature_gates_option
-@output_option
+@text_or_json_option
 def up(detached: bool, **options: Any) -> None:
     """Start the cluster NAME (default: lastcall) and leave it running. Several may run under different names.
 

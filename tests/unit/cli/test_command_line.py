@@ -1,9 +1,11 @@
 """The command line itself: options, statuses, start-up."""
 
+import ast
 import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -17,6 +19,8 @@ from lastcall.cli.errors import describe_os_error, guarded
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.timeline.story import Ending, PodFacts
+
+COMMAND_LINE = Path(exit_status.__file__).parent
 
 
 def lastcall(*arguments, stdin="", **environment):
@@ -278,3 +282,16 @@ def test_every_option_of_every_command_says_what_it_is_for():
     found = [each for name in COMMANDS for each in options(cli.get_command(click.Context(cli), name), name)]
     assert len(found) > 60
     assert [each for each in found if not each[2]] == []
+
+
+def test_an_option_of_several_commands_is_written_once():
+    written: dict[str, list[str]] = {}
+    for file in sorted(COMMAND_LINE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.option":
+                more = [f"{each.arg}={ast.unparse(each.value)}" for each in node.keywords if each.arg != "help"]
+                if len(more) > 1:
+                    flags = [ast.unparse(each) for each in node.args]
+                    written.setdefault(", ".join([*flags, *sorted(more)]), []).append(f"{file.name}:{node.lineno}")
+    assert len(written) > 40, "the options are no longer found"
+    assert {option: places for option, places in written.items() if len(places) > 1} == {}

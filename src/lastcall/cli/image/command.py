@@ -8,6 +8,7 @@ import click
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
+from lastcall.cli.options import platform_option, text_or_json_option
 from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageEntry, ImageStore, parse_reference
 from lastcall.cri.sandbox.images.from_files import import_images
 from lastcall.cri.sandbox.images.from_host import host_directories, host_image
@@ -23,9 +24,7 @@ image.add_command(pull)
 
 
 @image.command("ls")
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show them."
-)
+@text_or_json_option
 def list_images(output: str) -> None:
     """Show all images."""
     with told():
@@ -62,7 +61,7 @@ def _rows(one: ImageEntry) -> list[tuple[str, str, str, str, str]]:
 
 
 @image.command("rm")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME…", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
     """Remove images by name, or by digest (12 digits of it do). Layers that others have too stay."""
     store = ImageStore()
@@ -109,9 +108,9 @@ def prune(older_than: str, everything: bool) -> None:
 
 
 @image.command("import", short_help="Import `docker save` archives and OCI layouts.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option("--name", default="", metavar="NAME", help="The image's name here (a FILE with one image only).")
-@click.option("--platform", default="", metavar="OS/ARCH[/VARIANT]", help="Not this machine's, of several.")
+@platform_option
 def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
     """Import images from `docker save` archives and OCI layouts (directory or tar; gzip is fine; - is stdin)."""
     if name and len(files) > 1:

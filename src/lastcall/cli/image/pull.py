@@ -9,6 +9,7 @@ import click
 
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.text import size_text
+from lastcall.cli.options import platform_option
 from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
 from lastcall.cri.sandbox.images.platform import Platform, PlatformError, parse_platform
 from lastcall.cri.sandbox.images.reference import Reference
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @click.command("pull")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--platform", default="", metavar="OS/ARCH[/VARIANT]", help="Not this machine's: linux/arm64, arm/v7 …")
+@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@platform_option
 @click.option("--quiet", "-q", is_flag=True, help="Only the result.")
 def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
     """Pull images from their registries.

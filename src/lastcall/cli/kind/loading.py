@@ -11,10 +11,14 @@ from lastcall.cli.image.command import import_archive
 
 ENGINES = ("docker", "podman", "nerdctl")
 
+_name_option = click.option(
+    "--name", default="", hidden=True, help="As kind takes it: images are the same for all clusters here."
+)
+
 
 @click.command("docker-image")
 @click.argument("images", metavar="IMAGE…", nargs=-1, required=True)
-@click.option("--name", default="", hidden=True, help="As kind takes it: images are the same for all clusters here.")
+@_name_option
 @click.pass_context
 def docker_image(context: click.Context, images: tuple[str, ...], name: str) -> None:
     """Take images over from docker, podman or nerdctl (the first that is installed), for all clusters of this user."""
@@ -35,7 +39,7 @@ def docker_image(context: click.Context, images: tuple[str, ...], name: str) -> 
 
 @click.command("image-archive")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option("--name", default="", hidden=True, help="As kind takes it: images are the same for all clusters here.")
+@_name_option
 @click.pass_context
 def image_archive(context: click.Context, files: tuple[str, ...], name: str) -> None:
     """Import `docker save` archives and OCI layouts: all clusters of this user have their images then."""

@@ -16,6 +16,7 @@ from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import Read, read
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
+from lastcall.cli.options import output_file_option, output_option
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
@@ -44,15 +45,12 @@ _FIRST = ("unknownApiVersion", "unknownField")
     multiple=True,
     help="Check what `kubectl kustomize DIR` (or `kustomize build DIR`) prints.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(FORMATS),
+@output_option(
+    FORMATS,
+    "Output format: text; json (lastcall/lint/v1); sarif (2.1.0); github, annotations for GitHub Actions; junit.",
     default="text",
-    show_default=True,
-    help="Output format: text; json (lastcall/lint/v1); sarif (2.1.0); github, annotations for GitHub Actions; junit.",
 )
-@click.option("--output-file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it here.")
+@output_file_option("Write the report to this file.")
 @click.option(
     "--fail-on",
     type=click.Choice((*SEVERITIES, "never")),

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,13 @@ import click
 from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest, load_manifests
-from lastcall.cli.numbers import Whole
+from lastcall.cli.options import (
+    Whole,
+    kubernetes_version_option,
+    manifests_argument,
+    output_file_option,
+    output_option,
+)
 from lastcall.cli.rollout.keeping import kept_on_failure
 from lastcall.cli.rollout.options import (
     DISRUPTIONS,
@@ -30,7 +35,6 @@ from lastcall.cli.rollout.options import (
 )
 from lastcall.cli.rollout.workload import complete_workload
 from lastcall.cli.run.options import (
-    KUBERNETES_VERSIONS,
     check_cni,
     check_propagation_nodes,
     node_options,
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+@manifests_argument
 @click.option(
     "--disrupt",
     type=click.Choice(DISRUPTIONS),
@@ -188,27 +192,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Runs on the kernel that confirm each edge of --find-safe; more (at most twice as many) where they disagree.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(("text", "json", "html")),
-    help="Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
+@output_option(
+    ("text", "json", "html"),
+    "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
     "[default: what --output-file ends with, or text]",
 )
-@click.option(
-    "--output-file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the report to this file; the format goes by its ending. The text still goes to stdout.",
-)
+@output_file_option()
 @node_options
-@click.option(
-    "--kubernetes-version",
-    type=click.Choice(KUBERNETES_VERSIONS),
-    default="1.36",
-    show_default=True,
-    help="Kubernetes version to emulate.",
-)
+@kubernetes_version_option
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 

@@ -13,6 +13,7 @@ from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, WorldError, guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest, load_manifests
+from lastcall.cli.options import manifests_argument
 from lastcall.cli.run import output
 from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.options import make_options, run_options
@@ -31,7 +32,7 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 
 
 @click.command()
-@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+@manifests_argument
 @run_options
 def run(manifests: tuple[str, ...], **options: Any) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.

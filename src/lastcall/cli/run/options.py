@@ -1,7 +1,6 @@
 """The options that `run` and `demo` share."""
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +10,7 @@ import click
 from lastcall.api.features import gates
 from lastcall.api.quantity import parse_quantity
 from lastcall.cli.errors import UserError
-from lastcall.cli.numbers import Seconds, Whole
+from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
 from lastcall.cli.run.output import checked_output, output_options
 from lastcall.cli.run.session import RunOptions
 from lastcall.cluster.layout import layouts
@@ -21,17 +20,6 @@ if TYPE_CHECKING:
     from lastcall.cluster.propagation import PropagationPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
-
-_SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
-
-
-def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback: a size as mount(8) takes it."""
-    if not _SIZE.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is not a size: write 512m, 4g, or 50% of the machine's memory")
-    return value
 
 
 def checked_versions(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
@@ -226,22 +214,8 @@ _OPTIONS = [
         show_default=True,
         help="How long the Pods stay Ready before they are deleted.",
     ),
-    click.option(
-        "--timeout",
-        type=Seconds(zero=False),
-        metavar="SECONDS",
-        default=60.0,
-        show_default=True,
-        help="How long to wait for Ready, and for the end beyond twice the grace period.",
-    ),
-    click.option(
-        "--state-size",
-        metavar="SIZE",
-        default="50%",
-        show_default=True,
-        callback=checked_size,
-        help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
-    ),
+    timeout_option(60.0, "How long to wait for Ready, and for the end beyond twice the grace period."),
+    state_size_option,
     click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
     click.option(
         "--keep-on-failure",

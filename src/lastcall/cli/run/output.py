@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lastcall import __version__
+from lastcall.cli.options import output_file_option, output_option
 from lastcall.timeline.render.json_v1 import endings_document
 from lastcall.timeline.story import Ending
 
@@ -35,19 +36,12 @@ PIPED_WIDTH = 100
 """Columns when stdout is no terminal and COLUMNS does not say."""
 
 _OPTIONS = [
-    click.option(
-        "--output",
-        "-o",
-        type=click.Choice(FORMATS),
-        help="Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
+    output_option(
+        FORMATS,
+        "Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
         "which Perfetto opens. All but text go to stdout alone.  [default: what --output-file ends with, or text]",
     ),
-    click.option(
-        "--output-file",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Write the report to this file; the format goes by its ending. The text still goes to stdout.",
-    ),
+    output_file_option(),
     click.option("--explain", is_flag=True, help="Name the Kubernetes rule and source function behind each step."),
 ]
 

@@ -59,13 +59,6 @@ def cluster_option(command: F) -> F:
     )(command)
 
 
-def output_option(command: F) -> F:
-    """`--output text|json`: the keyword argument `output`."""
-    return click.option(
-        "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
-    )(command)
-
-
 def published_text(facts: dict[str, Any]) -> str:
     """A line for each published port."""
     lines = []

@@ -1,0 +1,125 @@
+"""Options that several commands share, each written once, and types of values with errors that say what would do."""
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
+
+_SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
+
+
+class Whole(click.ParamType):  # type: ignore[type-arg]
+    """A whole number of `least` to `most`, both included; `unit` is what it counts."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int, unit: str = "") -> None:
+        self._least, self._most, self._unit = least, most, unit and f" of {unit}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number: {self._wanted()}", param, ctx)
+        if not self._least <= number <= self._most:
+            word = "few" if number < self._least else "many"
+            self.fail(f"{value} is too {word}: {self._wanted()}", param, ctx)
+        return number
+
+    def _wanted(self) -> str:
+        return f"give a whole number{self._unit} from {self._least} to {self._most}"
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]
+    """A number of seconds up to a day; 0 only with `zero`."""
+
+    name = "float"
+    MOST = 86400
+
+    def __init__(self, *, zero: bool) -> None:
+        self._zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number of seconds: {self._wanted()}", param, ctx)
+        if number < 0 or number > self.MOST or (number == 0 and not self._zero):
+            word = "many" if number > self.MOST else "few"
+            self.fail(f"{value} is too {word}: {self._wanted()}", param, ctx)
+        return number
+
+    def _wanted(self) -> str:
+        return f"give seconds, as 30 or 0.5, {'0 or more' if self._zero else 'more than 0'} and at most {self.MOST}"
+
+
+def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: a size as mount(8) takes it."""
+    if not _SIZE.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not a size: write 512m, 4g, or 50% of the machine's memory")
+    return value
+
+
+def timeout_option(default: float, help: str) -> Callable[[F], F]:
+    """`--timeout SECONDS`: the keyword argument `timeout`."""
+    return click.option(
+        "--timeout", type=Seconds(zero=False), metavar="SECONDS", default=default, show_default=True, help=help
+    )
+
+
+def text_or_json_option(command: F) -> F:
+    """`--output text|json`: the keyword argument `output`."""
+    return output_option(("text", "json"), "Output format.", default="text")(command)
+
+
+def output_option(formats: tuple[str, ...], help: str, default: str | None = None) -> Callable[[F], F]:
+    """`--output FORMAT`: the keyword argument `output`, None where it is not given and has no default."""
+    return click.option(
+        "--output", "-o", type=click.Choice(formats), default=default, show_default=default is not None, help=help
+    )
+
+
+def output_file_option(help: str = "") -> Callable[[F], F]:
+    """`--output-file FILE`: the keyword argument `output_file`."""
+    return click.option(
+        "--output-file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help=help or "Write the report to this file; the format goes by its ending. The text still goes to stdout.",
+    )
+
+
+manifests_argument = click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+
+kubernetes_version_option = click.option(
+    "--kubernetes-version",
+    type=click.Choice(KUBERNETES_VERSIONS),
+    default="1.36",
+    show_default=True,
+    help="Kubernetes version to emulate.",
+)
+
+state_size_option = click.option(
+    "--state-size",
+    metavar="SIZE",
+    default="50%",
+    show_default=True,
+    callback=checked_size,
+    help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
+)
+
+platform_option = click.option(
+    "--platform",
+    default="",
+    metavar="OS/ARCH[/VARIANT]",
+    help="Which of an image's platforms: linux/arm64, arm/v7 …  [default: this machine's]",
+)
