@@ -1,0 +1,132 @@
+"""What is published: the wheel and the sdist, built here as an index gets them."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+import lastcall
+
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import release  # noqa: E402
+
+ASSETS = re.compile(r"\.(css|js|html|svg|woff2?)$")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """sdist and wheel; that they are here says that two builds were equal."""
+    sdist, wheel = release.build_twice(tmp_path_factory.mktemp("dist"))
+    return sdist, wheel
+
+
+@pytest.fixture
+def sdist(built: tuple[Path, Path]) -> Path:
+    return built[0]
+
+
+@pytest.fixture
+def wheel(built: tuple[Path, Path]) -> Path:
+    return built[1]
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return message_from_bytes(archive.read(name))
+
+
+def test_wheel_and_sdist_are_the_same_bytes_when_built_again_from_the_sdist(built: tuple[Path, Path]) -> None:
+    assert [path.name for path in built] == [
+        f"lastcall-{lastcall.__version__}.tar.gz",
+        f"lastcall-{lastcall.__version__}-py3-none-any.whl",
+    ]
+
+
+def test_a_difference_between_two_builds_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = iter("12")
+
+    def other_each_time(source: Path, target: Path) -> list[Path]:
+        target.mkdir()
+        with tarfile.open(target / "a.tar.gz", "w:gz") as archive:
+            archive.add(__file__, f"a/{next(count)}")
+        return [target / "a.tar.gz"]
+
+    monkeypatch.setattr(release, "build", other_each_time)
+    with pytest.raises(release.NotReproducible, match=r"a\.tar\.gz"):
+        release.build_twice(tmp_path)
+
+
+def test_the_wheel_is_small(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assets = sum(each.compress_size for each in archive.infolist() if ASSETS.search(each.filename))
+    assert wheel.stat().st_size - assets < release.MOST_WHEEL_BYTES
+
+
+def test_the_wheel_has_the_package_its_data_and_the_licences_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    info = f"lastcall-{lastcall.__version__}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {"lastcall", info}
+    assert {f"{info}/licenses/LICENSE", f"{info}/licenses/NOTICE", "lastcall/py.typed"} <= names
+    package = ROOT / "src" / "lastcall"
+    ours = subprocess.run(
+        ["git", "ls-files", "-z", "."], cwd=package, capture_output=True, text=True, check=False
+    ).stdout.split("\0")
+    if any(ours):
+        tracked = {f"lastcall/{name}" for name in ours if name and (package / name).exists()}
+        assert tracked <= {name for name in names if name.startswith("lastcall/")}
+
+
+def test_the_sdist_has_tests_and_documents(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "LICENSE", "NOTICE", "CHANGELOG.md", "README.md", "tests/conftest.py", "docs/lint.md"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.startswith((".ci", ".git/", ".venv"))]
+
+
+def test_the_index_is_told_where_everything_is(wheel: Path) -> None:
+    told = metadata(wheel)
+    assert told["Version"] == lastcall.__version__
+    assert told["License-Expression"] == "Apache-2.0"
+    assert set(told.get_all("License-File", [])) == {"LICENSE", "NOTICE"}
+    urls = dict(each.split(", ", 1) for each in told.get_all("Project-URL", []))
+    assert set(urls) == {"Homepage", "Documentation", "Changelog", "Issues"}
+    assert all(url.startswith(urls["Homepage"]) for url in urls.values())
+
+
+def test_links_of_the_readme_are_absolute_where_the_index_shows_it(wheel: Path) -> None:
+    told = metadata(wheel)
+    page = str(told.get_payload())
+    homepage = dict(each.split(", ", 1) for each in told.get_all("Project-URL", []))["Homepage"]
+    links = re.findall(r"\]\(([^)\s]+)\)", page)
+    assert links
+    for link in links:
+        assert re.match(r"https?://|#", link), link
+    relative = [link for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text()) if ":" not in link]
+    assert relative, "links of the README in the repository are relative"
+    for link in relative:
+        assert f"{homepage}/blob/main/{link}" in links
+        assert (ROOT / link.partition("#")[0]).exists(), link
+
+
+def test_the_version_stands_in_one_place() -> None:
+    """`lastcall.__version__`; pyproject reads it there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/lastcall/__init__.py"
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "src").rglob("*.py")
+        if re.search(r"^__version__ *=", path.read_text(), re.MULTILINE)
+    ]
+    assert found == ["src/lastcall/__init__.py"]
