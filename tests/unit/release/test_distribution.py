@@ -90,7 +90,15 @@ def test_the_wheel_has_the_package_its_data_and_the_licences_and_nothing_else(wh
 def test_the_sdist_has_tests_and_documents(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "LICENSE", "NOTICE", "CHANGELOG.md", "README.md", "tests/conftest.py", "docs/lint.md"} <= names
+    assert {
+        "pyproject.toml",
+        "LICENSE",
+        "NOTICE",
+        "CHANGELOG.md",
+        "README.md",
+        "tests/conftest.py",
+        "docs/lint.md",
+    } <= names
     assert not [name for name in names if "__pycache__" in name or name.startswith((".ci", ".git/", ".venv"))]
 
 
