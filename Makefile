@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: demo test check bench fuzz pains clean
+.PHONY: demo test check bench fuzz pains dist sbom clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -30,5 +30,11 @@ fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would wri
 pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: n/n (ONLY=name: one; JSON=file: for machines)
 	$(VENV)/bin/python tests/pains $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
+dist: $(VENV)/.installed-dev        ## wheel and sdist in dist/, built twice and compared
+	$(VENV)/bin/python tools/release.py
+
+sbom: dist                          ## dist/lastcall.cdx.json: what an installation consists of (CycloneDX)
+	tools/make-sbom "$(PYTHON)" dist
+
 clean:
-	rm -rf $(VENV) .venv-* build/pains
+	rm -rf $(VENV) .venv-* build/pains dist
