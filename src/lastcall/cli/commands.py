@@ -45,6 +45,10 @@ OTHER_WORDS = {
 """What kind and docker call a command of ours → module:attribute. Not in the list of commands, but in its last line."""
 
 
+CLIENTS = ("lint", "controller-manager", "completion")
+"""Commands that need files, an API server or nothing: they work on every platform that Python and its wheels know."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on their first use."""
 
@@ -55,9 +59,12 @@ class LazyGroup(click.Group):
         place = COMMANDS[cmd_name][0] if cmd_name in COMMANDS else OTHER_WORDS.get(cmd_name)
         if place is None:
             return None
+        if sys.platform != "linux" and cmd_name not in CLIENTS:
+            return _stand_in(cmd_name)
         module, _, attribute = place.partition(":")
         command = cast(click.Command, getattr(import_module(module), attribute))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held by main()
+        if hasattr(signal, "pthread_sigmask"):  # Windows has none
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held by main()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -81,6 +88,27 @@ class LazyGroup(click.Group):
             meant = f" Did you mean {near[0]}?" if near else " lastcall --help lists the commands."
             ctx.fail(f"No such command {word!r}.{meant}")
         return super().resolve_command(ctx, args)
+
+
+def _stand_in(name: str) -> click.Command:
+    """Takes the place of a command that needs Linux, elsewhere: its `--help` and its error say what to do."""
+    # late: never needed on Linux
+    from lastcall.cli.errors import WorldError
+    from lastcall.world.elsewhere import why_not
+
+    why = why_not(name, CLIENTS, sys.platform)
+
+    def refuse(arguments: tuple[str, ...]) -> None:
+        raise WorldError(why)
+
+    words = COMMANDS[name][1] if name in COMMANDS else "One of kind's words."
+    return click.Command(
+        name,
+        callback=refuse,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[…]")],
+        help=f"{words}\n\n\b\n{why}",
+        context_settings={"ignore_unknown_options": True},
+    )
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -13,7 +13,9 @@ from typing import Self
 
 from lastcall.cli.errors import Interrupted
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGHUP: int | None = getattr(signal, "SIGHUP", None)
+"""Windows has none."""
+_SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _SIGHUP) if number is not None)
 
 
 class Interrupts:
@@ -37,7 +39,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:
-            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            if number == _SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue  # nohup: the user wants us to outlive the terminal
             self._old[number] = signal.signal(number, self._arrived)
         return self

@@ -4,12 +4,16 @@ import signal
 import sys
 from typing import Any
 
+_set_mask: Any = getattr(signal, "pthread_sigmask", None)
+"""Windows has none."""
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and end the process."""
     # Ctrl-C in the middle of an import is lost or, in the start-up code of some extension modules, fatal. It has to
     # wait until the command is there (`lastcall.cli.commands.LazyGroup`).
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if _set_mask is not None:
+        _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
     # late: a signal must find somebody who can tell of it
     from lastcall.cli.commands import invoke
     from lastcall.cli.errors import guarded
@@ -21,7 +25,8 @@ def main(arguments: list[str] | None = None) -> None:
             reconfigure(errors="replace")
     status = guarded(lambda: invoke(arguments))
     # A second Ctrl-C may still come while the interpreter ends, which gives signals their default action back.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if _set_mask is not None:
+        _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
     sys.exit(status)
 
 

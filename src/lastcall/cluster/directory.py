@@ -8,18 +8,23 @@ Everything is reached through directory file descriptors: no name in a path can 
 """
 
 import errno
-import fcntl
 import json
 import os
-import pwd
 import re
 import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Self, cast
 
 from lastcall.cluster.errors import ClusterUsageError, DirectoryError
 from lastcall.world.files import replace_file
+
+if sys.platform == "linux":  # `import lastcall` works elsewhere
+    import fcntl
+    import pwd
+
+    _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 LOCK = "lock"
 FACTS = "front.json"
@@ -30,7 +35,6 @@ KUBECONFIG = "kubeconfig"
 DEFAULT_NAME = "lastcall"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRY_THE_NEXT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR)
 
 

@@ -1,6 +1,7 @@
 """`AsyncCluster`: a cluster of one's own, or one that runs already, for one event loop."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
@@ -44,6 +45,12 @@ class AsyncCluster(AsyncNamespace):
 
     async def start(self) -> Self:
         """Return when all nodes are Ready. Raises ClusterError."""
+        if sys.platform != "linux":
+            # late: never needed on Linux
+            from lastcall.cli.commands import CLIENTS
+            from lastcall.world.elsewhere import why_not
+
+            raise ClusterError(why_not("up", CLIENTS, sys.platform))
         loop = asyncio.get_running_loop()
         try:
             if self._process is not None:

@@ -408,8 +408,6 @@ class _Progress:
 
 
 def _experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Result":
-    if sys.platform != "linux":
-        raise WorldError(f"lastcall rollout needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM")
     # late: 104 ms of `rollout --help`
     from lastcall.cli.rollout.session import RolloutSession
     from lastcall.cli.rollout.target import find_target

@@ -1,7 +1,6 @@
 """`lastcall run`: ends real Pods and shows how they ended."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, WorldError, guarded, start_failure
+from lastcall.cli.errors import CommandError, guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest, load_manifests
 from lastcall.cli.options import manifests_argument
@@ -52,9 +51,7 @@ def run(manifests: tuple[str, ...], **options: Any) -> None:
 
 
 def started_cluster(options: RunOptions) -> Cluster:
-    """The real one. Raises ClusterStartError, or WorldError where there is no Linux under us."""
-    if sys.platform != "linux":
-        raise WorldError(f"lastcall run needs Linux 5.11 or newer, this is {sys.platform}: use a Linux VM or container")
+    """The real one. Raises ClusterStartError."""
     # late: 43 ms of `demo --help`
     from lastcall.cluster.embedded import start
     from lastcall.cluster.options import ClusterOptions
