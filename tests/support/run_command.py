@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import ordinary_user
-from tree import MachineState, Tree, assert_clean, assert_nothing_stays, cgroups_named, cmdline
+from tree import MachineState, Tree, assert_clean, assert_nothing_stays, cgroups_named
 
 AT_ONCE = 4
 """Clusters that a test may have running side by side: most of their time they wait."""
@@ -240,8 +240,3 @@ class InParallel:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-
-
-def is_exec_of(pid: int, word: str) -> bool:
-    """Whether the process was started with `word` in its arguments."""
-    return any(word in argument for argument in cmdline(pid))

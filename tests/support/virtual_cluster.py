@@ -181,10 +181,6 @@ class VirtualCluster:
         """The first node's."""
         return self.first.kubelet
 
-    @property
-    def _node_tasks(self) -> asyncio.Task[None] | None:
-        return self.first.task
-
     # -- life
 
     async def __aenter__(self) -> Self:

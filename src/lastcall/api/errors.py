@@ -149,10 +149,6 @@ def method_not_allowed() -> StatusError:
     return status_failure(405, "MethodNotAllowed", message, {})
 
 
-def not_acceptable(message: str) -> StatusError:
-    return status_failure(406, "NotAcceptable", message)
-
-
 def unsupported_media_type(message: str = "415: Unsupported Media Type") -> StatusError:
     """The default text is the one for a PATCH whose content type is no patch type."""
     return status_failure(415, "UnsupportedMediaType", message, {})
@@ -176,11 +172,6 @@ def too_old_resource_version(asked: int, oldest: int) -> StatusError:
 
 def list_too_old() -> StatusError:
     return expired("The resourceVersion for the provided list is too old.")
-
-
-def gone(message: str) -> StatusError:
-    """Legacy form of `expired`; clients treat them alike."""
-    return status_failure(410, "Gone", message)
 
 
 def timeout(message: str, retry_after_seconds: int = 0) -> StatusError:

@@ -82,7 +82,6 @@ class LabelSelector:
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-EVERYTHING = LabelSelector()
 NOTHING = LabelSelector(nothing=True)
 
 

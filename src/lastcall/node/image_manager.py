@@ -31,8 +31,6 @@ BACKOFF_MAX = 300.0
 PullSecrets = Callable[[str, str], Awaitable[Object | None]]
 """(namespace, name) → the Secret, None when there is none. Raises ContainerConfigError."""
 
-_RULE = "pkg/kubelet/images/image_manager.go:EnsureImageExists"
-
 
 class _Backoff:
     """client-go util/flowcontrol.Backoff, without jitter."""

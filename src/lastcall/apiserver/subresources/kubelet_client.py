@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach a kubelet."""
-READ_SIZE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,6 @@ class Session:
     """Why waiting changes nothing."""
     left_alone: bool = False
     """Nothing was deleted, for a Pod was not well and `keep_on_failure` was asked for."""
-    _resource_version: str = ""
 
     async def run(self, manifests: Sequence[Manifest]) -> list[Ending]:
         """Start to story. Raises UserError, WorldError or ClusterStartError."""

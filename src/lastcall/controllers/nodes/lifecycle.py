@@ -49,7 +49,6 @@ log = logging.getLogger(__name__)
 LEASE_NAMESPACE = "kube-node-lease"
 EXCLUDED_FROM_DISRUPTION = "node.kubernetes.io/exclude-disruption"
 TRIES = 5
-SECONDS_BETWEEN_TRIES = 0.02
 
 
 class NodeLifecycleController:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
 
 CONDITION = "AllContainersRestarting"
-REASON = "RestartAllContainersStarted"
-MESSAGE = "container exited with restart policy rule"
 RESTARTING = "RestartingAllContainers"
 """Reason in the states of containers that were removed for it."""
 REMOVED = "The container is removed because RestartAllContainers in place"

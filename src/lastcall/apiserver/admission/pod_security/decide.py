@@ -30,7 +30,7 @@ from lastcall.api.text.numbers import int_of
 from lastcall.apiserver.admission.pod_security import PREFIX
 from lastcall.apiserver.admission.pod_security.checks import details, evaluate, reasons
 
-PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
+PRIVILEGED, _, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
 """From the least to the most strict."""
 LATEST = -1
 MAX_PODS = 3000

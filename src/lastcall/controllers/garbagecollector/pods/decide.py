@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.meta import is_terminating, name_of
 from lastcall.api.pods.spec import get_condition
+from lastcall.api.scheduling import OUT_OF_SERVICE
 
 if TYPE_CHECKING:
     from lastcall.api.types.node import Node
@@ -20,8 +21,6 @@ PERIOD_SECONDS = 20.0
 QUARANTINE_SECONDS = 40.0
 """How long a node is missing before its Pods are given up."""
 TERMINATED_POD_THRESHOLD = 12500
-
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 def is_pod_terminated(pod: Pod) -> bool:

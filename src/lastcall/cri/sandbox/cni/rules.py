@@ -16,10 +16,8 @@ from lastcall.cri.sandbox.cni.conf import Configuration, NetworkConfiguration
 from lastcall.cri.sandbox.cni.versions import at_least
 
 IFNAME = "eth0"
-INCOMPATIBLE_VERSION, UNSUPPORTED_FIELD, UNKNOWN_CONTAINER, BAD_ENVIRONMENT = 1, 2, 3, 4
-IO_FAILURE, BAD_CONTENT, BAD_NETWORK, TRY_AGAIN = 5, 6, 7, 11
-NOT_AVAILABLE, NOT_AVAILABLE_LIMITED = 50, 51
-"""The error codes of the specification; from 100 on they are a plugin's own."""
+BAD_CONTENT = 6
+"""The specification's error code for content that cannot be decoded."""
 _MOST_BURST = 0xFFFFFFFF
 _PAST = {"ADD": "add", "DEL": "delete", "GC": "gc", "STATUS": "status", "CHECK": "check", "VERSION": "version"}
 
