@@ -1,20 +1,13 @@
 """Pages in a real browser: Debian's chromium, headless. With CI=true its absence fails, elsewhere tests skip."""
 
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 
 import pytest
+from story_samples import samples
 
-SUPPORT = str(Path(__file__).parents[1] / "support")
-if SUPPORT not in sys.path:
-    sys.path.insert(0, SUPPORT)
-
-from story_samples import samples  # noqa: E402
-
-from browser import Browser, BrowserProcess, Page, find_browser  # noqa: E402
-from lastcall.timeline.render.html import html_page  # noqa: E402
+from browser import Browser, BrowserProcess, Page, find_browser
+from lastcall.timeline.render.html import html_page
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 COUNTS = "echo $HOSTNAME >>/data/starts; trap 'exit 0' TERM; sleep 3600 & wait"
 

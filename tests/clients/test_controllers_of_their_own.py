@@ -8,7 +8,8 @@ from typing import Any
 import ordinary_user
 import pytest
 from pods import EXITS_ON_TERM, container, pod
-from staying import Place, eventually
+from staying import Place
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 

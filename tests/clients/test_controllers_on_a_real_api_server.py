@@ -12,12 +12,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from waiting import eventually
 
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.client.discovery import AGGREGATED
@@ -44,13 +44,6 @@ BOTH = "csistoragecapacities,resourceclaimtemplates"
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
-
-
-def eventually(check: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 90
-    while not check():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 class RealAPIServer:

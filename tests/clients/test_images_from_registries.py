@@ -14,6 +14,7 @@ import pytest
 from oci_registry import Fault, Registry
 from pods import Manifest
 from run_command import Lastcall, lastcall
+from waiting import eventually
 
 from lastcall.cri.sandbox.images.from_host import static_busybox
 
@@ -145,7 +146,7 @@ def test_ctrl_c_during_a_pull_ends_at_once_and_leaves_a_beginning_to_go_on_with(
     manifests = [app(f"{registry.host}/app:v1")]
     with Lastcall(["run", "-"], manifests=manifests, user=user, environment=environment) as command:
         command.tree()
-        wait_for(lambda: beginning(data, layer) == 131072)
+        eventually(lambda: beginning(data, layer) == 131072)
         command.interrupt()
         command.interrupt()
         assert command.finish(60).status == 130
@@ -161,15 +162,6 @@ def beginning(data: Path, layer: str) -> int:
         return 0
 
 
-def wait_for(seen: Any) -> None:
-    pause = threading.Event()
-    for _ in range(6000):
-        if seen():
-            return
-        pause.wait(0.01)
-    raise AssertionError("not seen within 60 s")
-
-
 def test_two_clusters_that_start_together_pull_an_image_once(registry: Registry, data: Path) -> None:
     layer = max(registry.blobs, key=lambda digest: len(registry.blobs[digest]))
     hold = threading.Event()
@@ -182,7 +174,7 @@ def test_two_clusters_that_start_together_pull_an_image_once(registry: Registry,
     threads = [threading.Thread(target=one) for _ in range(2)]
     for thread in threads:
         thread.start()
-    wait_for(lambda: len(registry.asked("HEAD .*manifests")) == 2 and registry.asked(f"GET .*{layer}"))
+    eventually(lambda: len(registry.asked("HEAD .*manifests")) == 2 and registry.asked(f"GET .*{layer}"))
     hold.set()
     for thread in threads:
         thread.join(180)

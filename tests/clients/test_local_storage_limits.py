@@ -5,10 +5,12 @@ import os
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 FILL = "dd if=/dev/zero of={} bs=1048576 count=6 2>/dev/null; while true; do sleep 0.05; done"
 
@@ -43,14 +45,14 @@ def test_pods_over_their_limits_are_evicted_and_the_others_stay(place: Place) ->
         ("over", 'Usage of EmptyDir volume "scratch" exceeds the limit "5Mi". '),
         ("layer", "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "),
     ):
-        eventually(lambda name=name: status(name)["phase"] == "Failed", f"{name} is evicted", 60)
+        eventually(lambda name=name: status(name)["phase"] == "Failed", f"{name} is evicted")
         found = status(name)
         assert (found["reason"], found["message"]) == ("Evicted", message)
         assert found["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
         assert not [each for each in found["conditions"] if each["type"] == "DisruptionTarget"]
     assert status("within")["phase"] == "Running"
     why = 'over ended because the kubelet evicted it: Usage of EmptyDir volume "scratch" exceeds the limit "5Mi"'
-    eventually(lambda: why in " ".join(place.run("story", "over").out.split()), "the story says so", 60)
+    eventually(lambda: why in " ".join(place.run("story", "over").out.split()), "the story says so")
 
 
 def test_a_pod_that_fills_the_space_of_pods_takes_none_of_the_clusters_own(place: Place) -> None:

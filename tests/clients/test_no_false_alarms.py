@@ -7,7 +7,6 @@ hash chooses); `LASTCALL_CLEAN=all` tries all.
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from api_server import CONTROLLER, running_server, stand_in_controllers
+from kubectls import needs_kubectl
 from staying import Place
 
 from lastcall.api.meta import Object
@@ -101,7 +101,7 @@ def test_whatever_runs_without_a_registry_is_run() -> None:
     assert set(ROLLOUT) <= offline
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@needs_kubectl
 async def test_every_clean_manifest_passes_a_strict_dry_run_without_a_warning(tmp_path: Path) -> None:
     async with running_server() as running, Tasks() as tasks:
         tasks.spawn(stand_in_controllers(running.server.client(CONTROLLER), b"ca"), name="controllers")

@@ -7,10 +7,12 @@ import sys
 
 import ordinary_user
 import pytest
+from kubectls import KUBECTL, needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 OUTSIDE = "198.51.100.7"
 SERVER = f"""
@@ -64,10 +66,10 @@ def test_a_pod_connects_to_the_outside_only_where_it_may(world: Place) -> None:
             return kubectl(kubeconfig, "exec", "client", "--", "sh", "-c", command, may_fail=True).strip()
 
         if arguments:
-            eventually(lambda get=get: get(OUTSIDE) == "hello from outside", "the outside answers", 60)
+            eventually(lambda get=get: get(OUTSIDE) == "hello from outside", "the outside answers")
             assert "reset" in get(f"{OUTSIDE}:81"), "nobody listens there"
             os.kill(world.pids(name)["node-1"], 9)
-            eventually(lambda get=get: get(OUTSIDE) == "hello from outside", "it does for the next node process", 60)
+            eventually(lambda get=get: get(OUTSIDE) == "hello from outside", "it does for the next node process")
         else:
             assert "unreachable" in get(OUTSIDE)
         for address in ("127.0.0.1:8000", "0.0.0.0:8000", "172.18.0.2:8000"):

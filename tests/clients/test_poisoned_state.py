@@ -6,18 +6,17 @@ from pathlib import Path
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import pod
 from poisoned_store import Stored, poisoned, put
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
 from lastcall.api.resources import EVENTS, NODES
 from lastcall.store.open import open_store
 from lastcall.world.world import World
 
-pytestmark = [
-    pytest.mark.real_kernel,
-    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
-]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 
 async def write_past_everything(store_file: Path) -> list[Stored]:

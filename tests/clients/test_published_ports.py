@@ -10,10 +10,12 @@ import socket
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 SERVES = "mkdir /w; echo $HOSTNAME >/w/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /w & wait"
 
@@ -64,28 +66,28 @@ def test_connections_to_a_published_port_reach_the_service(place: Place) -> None
     spec = {"type": "NodePort", "selector": {"app": "web"}, "ports": ports}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec}
     kubectl("create", "-f", "-", stdin=json.dumps(service))
-    eventually(lambda: get(known) == "server", "the Service answers", 60)
-    eventually(lambda: get(by_pod) == "server", "the Pod answers", 60)
+    eventually(lambda: get(known) == "server", "the Service answers")
+    eventually(lambda: get(by_pod) == "server", "the Pod answers")
 
     node_port = int(kubectl("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}"))
-    eventually(lambda: get(node_port) == "server", "the node port answers", 60)
+    eventually(lambda: get(node_port) == "server", "the node port answers")
     assert {"address": f"127.0.0.1:{node_port}", "target": "svc/default/web"} in place.status()["published"]
 
     by_balancer = free_port()
     spec = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": by_balancer, "targetPort": 8080}]}
     kubectl("create", "-f", "-", stdin=json.dumps({**service, "metadata": {"name": "balanced"}, "spec": spec}))
-    eventually(lambda: get(by_balancer) == "server", "the load balancer's port answers", 60)
+    eventually(lambda: get(by_balancer) == "server", "the load balancer's port answers")
 
     taken = place.run("up", "--detach", "--name", "other", "--publish", f"{known}:svc/web:80")
     assert taken.status == 1
     assert f"127.0.0.1:{known} is taken" in taken.err
 
     os.kill(place.pids()["node-1"], signal.SIGKILL)
-    eventually(lambda: get(known) == "server", "the Service answers through the next node process", 60)
+    eventually(lambda: get(known) == "server", "the Service answers through the next node process")
 
     kubectl("delete", "service", "web")
-    eventually(lambda: get(node_port) == "ConnectionRefusedError", "nobody listens on the node port any more", 60)
-    eventually(lambda: get(known) != "server", "the Service is gone", 60)
+    eventually(lambda: get(node_port) == "ConnectionRefusedError", "nobody listens on the node port any more")
+    eventually(lambda: get(known) != "server", "the Service is gone")
     assert get(by_pod) == "server"
     place.ok("down")
     assert get(known) == get(by_pod) == "ConnectionRefusedError"

@@ -4,10 +4,12 @@ import json
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 SERVES = "mkdir /w; echo $HOSTNAME >/w/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /w & wait"
 
@@ -37,7 +39,7 @@ def test_a_pod_reaches_services_by_their_names(place: Place) -> None:
     assert "nameserver 10.96.0.10" in run("cat /etc/resolv.conf")
     assert "search default.svc.cluster.local svc.cluster.local cluster.local" in run("cat /etc/resolv.conf")
     for name in ("web", "web.default", "web.default.svc.cluster.local", "headless:8080"):
-        eventually(lambda name=name: run(f"wget -qO- http://{name}/") == "server", f"{name} answers", 60)
+        eventually(lambda name=name: run(f"wget -qO- http://{name}/") == "server", f"{name} answers")
     address = kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
     assert address in run("nslookup web.default.svc.cluster.local")
     assert "SERVFAIL" in run("nslookup example.com")  # nobody to ask without --egress

@@ -6,10 +6,12 @@ import signal
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 SERVES = "mkdir /w; echo $HOSTNAME >/w/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /w & wait"
 SOON = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "operator": "Exists", "tolerationSeconds": 0}
@@ -89,12 +91,12 @@ def test_a_node_that_is_cut_off_is_lost_and_its_pod_ends_when_it_is_back() -> No
         place.ok("node", "disconnect", "node-2")
         assert "node-2      Ready, cut off (lastcall node connect node-2 mends it)" in place.ok("status")
         eventually(lambda: cluster.ready("node-2") == "Unknown", "node-2 is lost", 90)
-        eventually(lambda: "deletionTimestamp" in cluster.pod("lost")["metadata"], "its Pod is evicted", 60)
+        eventually(lambda: "deletionTimestamp" in cluster.pod("lost")["metadata"], "its Pod is evicted")
         assert cluster.ready("node-1") == "True"
         place.ok("node", "connect", "node-2")
         assert "cut off" not in place.ok("status")
-        eventually(lambda: cluster.pod("lost") is None, "the node ends the Pod", 60)
-        eventually(lambda: cluster.ready("node-2") == "True", "node-2 is back", 60)
+        eventually(lambda: cluster.pod("lost") is None, "the node ends the Pod")
+        eventually(lambda: cluster.ready("node-2") == "True", "node-2 is back")
         cluster.create(serving("again", "node-2"))
         assert cluster.fetch("kept", "again") == "again"
 
@@ -113,7 +115,7 @@ def test_the_processes_of_a_second_node_may_die_as_those_of_the_first(place: Pla
     def restarts(name: str) -> int:
         return cluster.pod(name)["status"]["containerStatuses"][0]["restartCount"]
 
-    eventually(lambda: restarts("b") == 1, "the containers of a dead shim are started again", 60)
+    eventually(lambda: restarts("b") == 1, "the containers of a dead shim are started again")
     assert restarts("a") == 0
 
 

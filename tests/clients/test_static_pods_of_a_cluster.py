@@ -6,10 +6,12 @@ from pathlib import Path
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 
 @pytest.fixture(params=ordinary_user.USERS)

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
 from run_command import lastcall
-from staying import KUBECTL, Place, eventually
+from staying import Place
 from trace_format import trace_problems
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
-needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 ENDS = "trap 'echo bye; exit 0' TERM; while true; do sleep 0.1; done"
 

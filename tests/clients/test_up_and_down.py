@@ -14,13 +14,14 @@ from typing import Any
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Followed, InTerminal, Place, eventually, signal_all, whole_tree
+from staying import Followed, InTerminal, Place, signal_all, whole_tree
 from tree import children, processes_in
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
-needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -308,7 +309,7 @@ def test_sigterm_ends_a_detached_cluster_in_order(own: Place) -> None:
 def test_a_killed_front_takes_all_with_it_and_the_next_command_clears_up(place: Place) -> None:
     front = place.up()["pid"]
     os.kill(front, signal.SIGKILL)
-    eventually(lambda: not processes_in(place.namespaces[0]), "the kernel has ended the tree", 60)
+    eventually(lambda: not processes_in(place.namespaces[0]), "the kernel has ended the tree")
     result = place.run("status")
     assert result.status == 0 and "no cluster is running" in result.out
     assert f"pid {front} ended without being asked to" in result.err

@@ -2,8 +2,7 @@
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from kept_cluster import kept_cluster, make_images
 from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
+from waiting import eventually
 
 from lastcall.cri.sandbox.images.exports import ImageStore, build_image
 from lastcall.cri.sandbox.spec import ImageConfig
@@ -85,16 +85,9 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     gates = {"ContainerStopSignals": True, "TCPSocketLifecycleHook": True}
     with kept_cluster(data, feature_gates=gates) as path:
         kubectl = Kubectl(CURRENT, path, str(tmp_path_factory.mktemp("home")), "default")
-        until(lambda: kubectl.run("get", "serviceaccount", "default")[0] == 0)
+        eventually(lambda: kubectl.run("get", "serviceaccount", "default")[0] == 0)
         create(kubectl, *POD_LIST)
         yield kubectl
-
-
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.1)
 
 
 def create(kubectl: Kubectl, *manifests: Manifest) -> None:
@@ -333,7 +326,7 @@ def test_host_network_and_host_pid_are_the_node_s(kubectl: Kubectl) -> None:
 
 
 def test_containers_that_share_a_pid_namespace_see_one_another(kubectl: Kubectl) -> None:
-    until(lambda: "seen=yes" in kubectl("logs", "shared", "-c", "other"))
+    eventually(lambda: "seen=yes" in kubectl("logs", "shared", "-c", "other"))
     assert "first=sh" not in kubectl("logs", "shared", "-c", "other")  # PID 1 is the sandbox's
 
 
@@ -342,7 +335,7 @@ def test_a_readiness_gate_is_opened_by_its_condition(kubectl: Kubectl) -> None:
         found = kubectl.get("pod", "gated")["status"]["conditions"]
         return next(each for each in found if each["type"] == type_)
 
-    until(lambda: condition("ContainersReady")["status"] == "True")
+    eventually(lambda: condition("ContainersReady")["status"] == "True")
     assert (condition("Ready")["status"], condition("Ready")["reason"]) == ("False", "ReadinessGatesNotReady")
     patch = {"status": {"conditions": [{"type": "example.com/open", "status": "True"}]}}
     kubectl("patch", "pod", "gated", "--subresource=status", "-p", json.dumps(patch))
@@ -359,10 +352,10 @@ def test_an_exit_by_its_rule_restarts_all_containers_in_their_sandbox(kubectl: K
         restarted = len(found) == 4 and all(each["restartCount"] == 1 for each in found.values())
         return restarted and all("running" in found[name]["state"] for name in ("source", "other"))
 
-    until(again)
+    eventually(again)
     ends = {each["name"]: each["lastState"]["terminated"] for each in statuses()}
     assert {(last["exitCode"], last["reason"]) for last in ends.values()} == {(137, "RestartingAllContainers")}
-    until(lambda: "Killing: killing" in events(kubectl, "again"))
+    eventually(lambda: "Killing: killing" in events(kubectl, "again"))
     assert not any("Sandbox" in line or "PreStop" in line for line in events(kubectl, "again"))
     conditions = kubectl.get("pod", "again")["status"]["conditions"]
     assert [each["status"] for each in conditions if each["type"] == "AllContainersRestarting"] == ["False"]
@@ -372,7 +365,7 @@ def test_an_active_deadline_fails_the_pod(kubectl: Kubectl) -> None:
     status = ended(kubectl, "deadline", "Failed")
     assert status["reason"] == "DeadlineExceeded"
     text = "DeadlineExceeded: Pod was active on the node longer than the specified deadline"
-    until(lambda: text in events(kubectl, "deadline"))
+    eventually(lambda: text in events(kubectl, "deadline"))
 
 
 def test_a_changed_image_restarts_the_container_in_place(kubectl: Kubectl) -> None:
@@ -384,10 +377,10 @@ def test_a_changed_image_restarts_the_container_in_place(kubectl: Kubectl) -> No
         found: dict[str, Any] = kubectl.get("pod", "changing")["status"]["containerStatuses"][0]
         return found
 
-    until(lambda: after()["restartCount"] == 1 and "running" in after()["state"])
+    eventually(lambda: after()["restartCount"] == 1 and "running" in after()["state"])
     assert after()["image"].endswith("busybox:1.36-b") and after()["lastState"]["terminated"]["exitCode"] == 0
     assert kubectl.get("pod", "changing")["status"]["podIP"] == before["podIP"]
-    until(lambda: "Killing: Container app definition changed, will be restarted" in events(kubectl, "changing"))
+    eventually(lambda: "Killing: Container app definition changed, will be restarted" in events(kubectl, "changing"))
 
 
 def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None:
@@ -408,7 +401,7 @@ def test_a_grpc_probe_makes_a_pod_ready_and_a_refused_one_says_why(kubectl: Kube
         f'Unhealthy: Readiness probe failed: timeout: failed to connect service "{address}:9001" within 1s: '
         "context deadline exceeded"
     )
-    until(lambda: expected in events(kubectl, "refusing"))
+    eventually(lambda: expected in events(kubectl, "refusing"))
 
 
 def test_the_stop_signal_of_the_image_is_the_one_that_is_sent(kubectl: Kubectl) -> None:
@@ -421,6 +414,6 @@ def test_a_tcp_hook_connects_and_a_refused_one_is_told(kubectl: Kubectl) -> None
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/tcp-hook", timeout=70)
     kubectl("delete", "pod", "tcp-hook", timeout=60)
     failed = ("events", "--field-selector", "involvedObject.name=tcp-hook,reason=FailedPreStopHook")
-    until(lambda: kubectl.get(*failed)["items"])
+    eventually(lambda: kubectl.get(*failed)["items"])
     items = kubectl.get(*failed)["items"]
     assert [each["involvedObject"]["fieldPath"] for each in items] == ["spec.containers{refused}"]

@@ -1,9 +1,8 @@
 """A cluster ended and started again on its state directory: for its Pods the node was rebooted."""
 
-import asyncio
-
 from pods import container, pod
 from staying_cluster import StayingCluster, staying
+from waiting import until
 
 from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, SERVICES
 
@@ -56,11 +55,11 @@ async def they_restart_by_their_policies(cluster: StayingCluster) -> None:
     assert info["bootID"] != note["bootID"] and node["metadata"]["uid"] == note["uid"]
     assert (info["systemUUID"], info["machineID"]) == (note["systemUUID"], note["machineID"])
     rebooted = f"Node node-1 has been rebooted, boot id: {info['bootID']}"
-    for _ in range(1200):
-        events = [e for e in (await cluster.client.list(EVENTS, "default")).items if e["reason"] == "Rebooted"]
-        if events:
-            break
-        await asyncio.sleep(0.05)
+
+    async def told() -> list[dict]:
+        return [e for e in (await cluster.client.list(EVENTS, "default")).items if e["reason"] == "Rebooted"]
+
+    events = await until(told, "the Event Rebooted")
     assert [(e["type"], e["message"]) for e in events] == [("Warning", rebooted)]
 
     for name in ("always", "never", "onfailure", "done"):

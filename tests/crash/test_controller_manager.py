@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import eventually, until
 
 from lastcall.api.meta import Object, is_terminating, name_of, uid_of
 from lastcall.api.pods.spec import is_pod_ready
@@ -35,11 +35,12 @@ class Process:
         return self.log.read_text()
 
     def wait_for(self, text: str, seconds: float = 60.0) -> None:
-        deadline = time.monotonic() + seconds
-        while text not in self.said():
-            assert self.process.poll() is None, f"it has ended:\n{self.said()}"
-            assert time.monotonic() < deadline, f"no {text!r} within {seconds} s in:\n{self.said()}"
-            time.sleep(0.05)
+        def is_said() -> bool:
+            ended = self.process.poll() is not None
+            assert text in self.said() or not ended, f"it has ended:\n{self.said()}"
+            return text in self.said()
+
+        eventually(is_said, repr(text), seconds, said=self.said)
 
     def end(self, number: int) -> int:
         os.kill(self.process.pid, number)
@@ -76,11 +77,8 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
             log = tmp_path / f"{name}.log"
             if name == "api":
                 process = make([str(SUPPORT / "api_process.py"), "--kubeconfig", str(kubeconfig)], log)
-                deadline = time.monotonic() + 60
-                while not kubeconfig.exists():
-                    assert process.process.poll() is None, process.said()
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                eventually(lambda: kubeconfig.exists() or process.process.poll() is not None, "the API server")
+                assert process.process.poll() is None, process.said()
                 return process
             command = ["-m", "lastcall.cli.main", "controller-manager", "--kubeconfig", str(kubeconfig), *arguments]
             return make(command, log)
@@ -103,13 +101,6 @@ def deployment(revision: str) -> Object:
             "template": {"metadata": {"labels": labels, "annotations": {"revision": revision}}, "spec": spec},
         },
     }
-
-
-async def until(ask: Callable[[], Awaitable[bool]], what: str, seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not await ask():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(0.05)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ import pytest
 from pods import container, pod
 from run_command import InParallel, Lastcall, Result
 from tree import Tree, children
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
@@ -28,10 +29,9 @@ DELETED = ("in preStop", "draining", "tearing down")
 
 
 def await_init(command: Lastcall) -> None:
-    deadline = time.monotonic() + 60
-    while not children(command.pid):
-        assert time.monotonic() < deadline and command.process.poll() is None, command.said()
-        time.sleep(0.0005)
+    ended = command.process.poll
+    eventually(lambda: children(command.pid) or ended() is not None, "init", said=command.said, pause=0.0005)
+    assert ended() is None, command.said()
 
 
 def reach(stage: str, command: Lastcall) -> Callable[[], None]:

@@ -7,7 +7,6 @@ container has ended, and the node, which was stopped meanwhile, has the network 
 import functools
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from published_schema import problems
 from run_command import InParallel, Lastcall, Result
 from story import Story, stories
 from tree import Tree, children, cmdline
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
@@ -53,13 +53,13 @@ def victim_pod() -> dict[str, Any]:
 
 def child_of_shim(tree: Tree, mark: str, timeout: float = 60.0) -> int:
     """The host's pid of the container's PID 1, or of an exec in it, by a word of its command line."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        for pid in tree.containers():
-            if any(mark in word for word in cmdline(pid)):
-                return pid
-        time.sleep(0.005)
-    raise AssertionError(f"no {mark!r} among {[cmdline(pid) for pid in tree.containers()]}")
+
+    def found() -> list[int]:
+        return [pid for pid in tree.containers() if any(mark in word for word in cmdline(pid))]
+
+    return eventually(
+        found, repr(mark), timeout, pause=0.005, said=lambda: [cmdline(pid) for pid in tree.containers()]
+    )[0]
 
 
 def reach(stage: str, command: Lastcall, tree: Tree) -> Callable[[], None]:

@@ -16,6 +16,7 @@ from ordinary_user import EVERY_USER
 from pods import container, pod
 from staying_cluster import StayingCluster, staying
 from tree import children, cmdline
+from waiting import until
 
 from lastcall.api.resources import CONFIGMAPS, NAMESPACES
 from lastcall.cri.sandbox.images.from_host import static_busybox
@@ -173,12 +174,12 @@ async def test_deletes_acknowledged_right_before_the_kill_go_on(cluster: Staying
     await cluster.kill_and_wait("control-plane")
     await end(cluster)
     assert_ended_well(cluster)
-    for _ in range(3000):
+
+    async def has_ended() -> bool:
         names = (await cluster.again(lambda: cluster.client.list(NAMESPACES))).items
-        if all(each["metadata"]["name"] != "other" for each in names):
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("the namespace does not end")
+        return all(each["metadata"]["name"] != "other" for each in names)
+
+    await until(has_ended, "the namespace's end")
 
 
 @staying(users=EVERY_USER)

@@ -19,10 +19,12 @@ from urllib.parse import urlsplit
 import ordinary_user
 import pytest
 import yaml
+from kubectls import KUBECTL
 from pods import container, pod
 from run_command import Lastcall
-from staying import KUBECTL, Place, eventually
+from staying import Place
 from staying_cluster import HANGING, StayingCluster, staying
+from waiting import eventually
 
 from lastcall.api.resources import CONFIGMAPS
 from lastcall.timeline.record import Record

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from waiting import until
+
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.network import NOWHERE, PodNetwork
 from lastcall.world import linux
@@ -135,9 +137,7 @@ async def teardown(network: PodNetwork) -> dict[str, Any]:
     await network.detach("f" * 64, "10.244.0.200")
     await network.detach("f" * 64)
     os.close(netns)
-    deadline = time.monotonic() + 60
-    while len(interfaces()) > 1 and time.monotonic() < deadline:  # noqa: ASYNC110 (the kernel's own time)
-        await asyncio.sleep(0.02)
+    await until(lambda: len(interfaces()) <= 1, "the end of the Pod's interface", said=interfaces)
     other = new_netns()
     return {
         "gone": connect_to((ip, 80)),

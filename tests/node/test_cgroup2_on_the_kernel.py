@@ -3,10 +3,10 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from lastcall.cri.sandbox.cgroups import files, v2
 from lastcall.cri.sandbox.cgroups.others import OtherHierarchies
@@ -45,10 +45,7 @@ def test_all_of_a_group_is_killed_at_once_and_the_group_goes(tree: str) -> None:
         assert not groups.remove("kubepods"), "it is busy"
         limits.kill()
         assert process.wait(60) == -signal.SIGKILL
-    for _ in range(6000):
-        if groups.remove("kubepods"):
-            break
-        time.sleep(0.01)
+    eventually(lambda: groups.remove("kubepods"), "empty cgroups")
     assert not os.path.exists(f"{tree}/kubepods")
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import container, pod
-from staying import KUBECTL, Place, eventually
+from staying import Place
+from waiting import eventually
 
 from lastcall.cri.sandbox.network import NOWHERE
 
@@ -20,7 +22,7 @@ PLUGINS = Path("/usr/lib/cni")
 
 pytestmark = [
     pytest.mark.real_kernel,
-    pytest.mark.skipif(KUBECTL is None, reason="needs kubectl"),
+    needs_kubectl,
     pytest.mark.skipif(not (PLUGINS / "bridge").exists(), reason="needs containernetworking-plugins"),
     pytest.mark.skipif(os.getuid() != 0, reason="looks into the cluster's namespaces, as root"),
     pytest.mark.timeout(300),

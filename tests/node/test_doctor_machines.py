@@ -9,8 +9,8 @@ from typing import Any
 
 import ordinary_user
 import pytest
-from staying import eventually
 from tree import cgroups_named
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 

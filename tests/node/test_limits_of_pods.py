@@ -8,8 +8,9 @@ import ordinary_user
 import pytest
 from kept_run import API, create, has_cgroups, with_container
 from run_command import Lastcall
-from staying import Followed, eventually
+from staying import Followed
 from tree import cgroups_named
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from shim_world import STATE, ShimWorld, inside, start_shim
+from waiting import until
 
 from lastcall.cri.api import ContainerState, PodSandboxState, RuntimeServiceError
 from lastcall.cri.sandbox.runtime import SandboxRuntime
@@ -195,11 +196,7 @@ async def test_a_container_whose_record_is_damaged_is_ended(world: ShimWorld):
         answer = await runtime._shim.call(messages.ListAll())
         return not answer.fields["containers"] and not answer.fields["sandboxes"]
 
-    for _ in range(6000):
-        if await empty():
-            break
-        await asyncio.sleep(0.01)
-    assert await empty(), container
+    await until(empty, f"an empty shim, without {container}")
 
 
 @inside

@@ -8,13 +8,15 @@ from typing import Any
 
 import ordinary_user
 import pytest
-from staying import KUBECTL, Place, eventually
+from kubectls import needs_kubectl
+from staying import Place
+from waiting import eventually
 
 from lastcall.cluster.user_ids import PODS_PER_BLOCK, REGION
 
 pytestmark = [
     pytest.mark.real_kernel,
-    pytest.mark.skipif(KUBECTL is None, reason="needs kubectl"),
+    needs_kubectl,
     pytest.mark.timeout(300),
 ]
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's Pods share its ids by default")

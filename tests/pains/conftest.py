@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+sys.path.insert(0, str(HERE))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,7 +18,6 @@ import copy
 import functools
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +29,7 @@ from typing import Any
 
 import ordinary_user
 import yaml
+from kubectls import KUBECTL
 from pain import HERE, resource_of
 from trial import Ground, Verdict, called, cluster_facts
 
@@ -264,5 +264,5 @@ def _in_namespace(kubeconfig: str, namespace: str) -> str:
 
 
 def kubectl(config: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [shutil.which("kubectl") or "kubectl", "--kubeconfig", str(config), *arguments]
+    command = [KUBECTL or "kubectl", "--kubeconfig", str(config), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
+from waiting import eventually, until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable")
 
@@ -67,13 +68,13 @@ class BrowserProcess:
     def _wait(self) -> str:
         """The address of its DevTools."""
         told = self._home / "profile" / "DevToolsActivePort"
-        for _ in range(1200):
+
+        def address() -> str:
             assert self._process.poll() is None, f"chromium ended with {self._process.returncode}"
             lines = told.read_text().splitlines() if told.exists() else []
-            if len(lines) >= 2:
-                return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
-            time.sleep(0.05)
-        raise AssertionError("chromium does not start within 60 s")
+            return f"ws://127.0.0.1:{lines[0]}{lines[1]}" if len(lines) >= 2 else ""
+
+        return eventually(address, "chromium", pause=0.05)
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -202,9 +203,7 @@ class Page:
 
     async def until(self, expression: str, seconds: float = 60.0) -> None:
         """Wait until an expression is true."""
-        async with asyncio.timeout(seconds):
-            while not await self.eval(expression):  # noqa: ASYNC110  # a page has no event for it
-                await asyncio.sleep(0.03)
+        await until(lambda: self.eval(expression), expression, seconds, pause=0.03)
 
     async def key(self, key: str) -> None:
         """Press and release one key: `Tab`, ` `, `ArrowRight`, `a`."""

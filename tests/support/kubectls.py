@@ -1,26 +1,35 @@
-"""The two kubectl programs that tests run: the one on PATH, and Debian's 1.20, unpacked beside the project."""
+"""kubectl for tests: the one on PATH, and Debian's 1.20, unpacked beside the project; each with a runner.
+
+The fixtures that hand it out are those of tests/clients/kubectl/conftest.py.
+"""
 
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 
 CURRENT, DEBIAN = "current", "debian"
+
+KUBECTL = shutil.which("kubectl")
+needs_kubectl = pytest.mark.skipif(KUBECTL is None and os.environ.get("CI") != "true", reason="kubectl is not on PATH")
 
 
 @cache
 def find_kubectl(which: str) -> str:
     """The program's path. Without it the test is skipped; with CI=true that is a failure."""
     if which == CURRENT:
-        path = shutil.which("kubectl") or ""
+        path = KUBECTL or ""
         why = "kubectl is not on PATH"
     else:
         run = subprocess.run([ROOT / "tools" / "get-debian-kubectl"], capture_output=True, text=True, timeout=300)
@@ -95,3 +104,15 @@ class Kubectl:
 
     def get(self, *arguments: str) -> Any:
         return json.loads(self("get", *arguments, "-o", "json"))
+
+    @contextmanager
+    def in_namespace(self, name: str) -> Iterator[Self]:
+        """The same kubectl in a new namespace, which has what Pods need; at the end nothing of it is waited for."""
+        assert self("create", "namespace", name) == f"namespace/{name} created\n"
+        scoped = type(self)(self.which, self.kubeconfig, self.home, name)
+        scoped.environment |= self.environment
+        needed = ("serviceaccount/default", "configmap/kube-root-ca.crt")
+        eventually(lambda: all(scoped.run("get", each)[0] == 0 for each in needed), f"{name} is set up", pause=0.05)
+        yield scoped
+        self("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        self.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fake_api import FakeAPI, ListRecorder
+from waiting import until
 
 from lastcall.api.meta import AnyObject, copy_object
 from lastcall.api.resources import PODS
@@ -135,10 +136,7 @@ class Node:
         self.api.remove(PODS, name, "default")
 
     async def until(self, condition: Callable[[], Any], limit: float = 600.0) -> None:
-        deadline = self.now + limit
-        while not condition():
-            assert self.now < deadline, "the condition never came true"
-            await self.sleep(0.01)
+        await until(condition, seconds=limit)
 
     async def until_running(self, name: str = "p") -> None:
         await self.until(lambda: (self.pod(name) or {}).get("status", {}).get("phase") == "Running")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -165,12 +166,13 @@ class ShimWorld:
             return True  # it has ended
 
     async def ended(self, container: str, seconds: float = 60.0) -> ContainerStatus:
-        async with asyncio.timeout(seconds):
-            while True:
-                status = await self.runtime.container_status(container)
-                if status.state == ContainerState.CONTAINER_EXITED:
-                    return status
-                await asyncio.sleep(0.002)
+        async def status() -> ContainerStatus | None:
+            found = await self.runtime.container_status(container)
+            return found if found.state == ContainerState.CONTAINER_EXITED else None
+
+        found = await until(status, f"the end of {container}", seconds, pause=0.002)
+        assert found is not None
+        return found
 
     async def run(self, *command: str, **more: Any) -> tuple[ContainerStatus, str]:
         """Start a container in a new sandbox and wait: its status, and its output without the log's prefixes."""
@@ -185,9 +187,7 @@ class ShimWorld:
         return "\n".join(part[3] for part in parts if not stream or part[1] == stream)
 
     async def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
-        async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110 - a condition of the kernel's
-                await asyncio.sleep(0.002)
+        await until(condition, seconds=seconds, pause=0.002)
 
     async def printed(self, container: str, text: str) -> None:
         """Wait until the container's output holds `text`."""

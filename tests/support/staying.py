@@ -13,26 +13,17 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import ordinary_user
+from kubectls import KUBECTL
 from run_command import Result, default_signals
 from tree import MachineState, Tree, assert_nothing_stays, children, processes_in
-
-KUBECTL = shutil.which("kubectl")
-
-
-def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
-    """The first true value of `condition`."""
-    deadline = time.monotonic() + timeout
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
-        time.sleep(0.01)
-    return found
+from waiting import eventually
 
 
 @dataclass
@@ -186,16 +177,18 @@ class InTerminal:
         self.said = ""
 
     def wait_for(self, text: str, timeout: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout
         os.set_blocking(self._master, False)
-        while text not in self.said:
-            assert time.monotonic() < deadline, f"no {text!r} in {self.said!r}"
+
+        def is_said() -> bool:
             try:
                 self.said += os.read(self._master, 65536).decode()
             except BlockingIOError:
-                time.sleep(0.01)
+                pass
             except OSError:
                 raise AssertionError(f"ended without {text!r}: {self.said!r}") from None
+            return text in self.said
+
+        eventually(lambda: text in self.said or is_said(), repr(text), timeout, said=lambda: self.said)
 
     def press_ctrl_c(self) -> None:
         os.write(self._master, b"\x03")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -112,11 +113,7 @@ class StayingCluster:
     # -- what is waited for
 
     async def until(self, condition: Callable[[], Any], what: str = "", limit: float = 60.0) -> Any:
-        deadline = time.monotonic() + limit
-        while not (answer := condition()):
-            assert time.monotonic() < deadline, f"not within {limit} s: {what}"
-            await asyncio.sleep(0.002)
-        return answer
+        return await until(condition, what, limit, pause=0.002)
 
     async def ready(self, name: str = "p") -> None:
         await self.until(lambda: self.is_ready(name), f"{name} is Ready")

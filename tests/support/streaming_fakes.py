@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from waiting import until
+
 from lastcall.cri.api import (
     ContainerMetadata,
     ContainerState,
@@ -143,9 +145,7 @@ class FakeRuntime:
         return self.ports[-1]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(60):
-            while not condition():  # noqa: ASYNC110 - a condition of another connection
-                await asyncio.sleep(0.002)
+        await until(condition, pause=0.002)
 
 
 class SpdyConnection:

@@ -24,6 +24,7 @@ import yaml
 from published_schema import misfits
 from scenario_facts import endpoint_states, event_line, pod_facts
 from virtual_node import ALLOCATABLE, VirtualNode
+from waiting import until
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
@@ -330,10 +331,7 @@ class VirtualCluster:
 
     async def wait_until_async(self, ask: Callable[[], Awaitable[bool]], limit: float = 60.0) -> None:
         """As `wait_until`, for a question to the API server; asked every 10 ms."""
-        deadline = self.now + limit
-        while not await ask():
-            assert self.now < deadline, f"not within {limit:g} s"
-            await self.sleep(0.01)
+        await until(ask, seconds=limit)
 
     async def wait_ready(self, *pods: str, limit: float = 600.0) -> None:
         for pod in pods or ("p",):

@@ -2,20 +2,19 @@
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from api_server import CONTROLLER, NODE, RunningServer, running_server, stand_in_controllers, stand_in_node
+from kubectls import KUBECTL, needs_kubectl
 
 from lastcall.api.resources import SERVICEACCOUNTS
 from lastcall.client.api import Client
 from lastcall.world.tasks import Tasks
 
-KUBECTL = shutil.which("kubectl")
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+pytestmark = needs_kubectl
 
 MANIFEST = """\
 apiVersion: v1

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,42 +14,20 @@ from typing import Any
 
 import ordinary_user
 import pytest
+from kubectls import CURRENT, KUBECTL, Kubectl, needs_kubectl
 from pods import EXITS_ON_TERM, IGNORES_TERM, Manifest, container, pod, service
 from run_command import Lastcall
-from staying import eventually
+from waiting import eventually
 
-KUBECTL = shutil.which("kubectl")
-pytestmark = [
-    pytest.mark.real_kernel,
-    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
-]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 
-class Kubectl:
+class Cluster(Kubectl):
     """kubectl with the KUBECONFIG that `run --keep` names."""
-
-    def __init__(self, kubeconfig: str, home: str) -> None:
-        self.environment = {"KUBECONFIG": kubeconfig, "HOME": home, "PATH": os.environ["PATH"]}
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        assert KUBECTL is not None
-        pipe = subprocess.PIPE
-        command = [KUBECTL, *arguments]
-        return subprocess.Popen(command, env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-    def __call__(self, *arguments: str, stdin: str = "", status: int = 0, timeout: float = 60.0) -> str:
-        """stdout, or stderr when it shall fail."""
-        process = self.start(*arguments)
-        out, err = process.communicate(stdin, timeout)
-        assert process.returncode == status, (arguments, out, err)
-        return err if status else out
 
     def create(self, *manifests: Manifest) -> None:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
         self("create", "-f", "-", stdin=text)
-
-    def get(self, *arguments: str) -> Any:
-        return json.loads(self("get", *arguments, "-o", "json"))
 
     def ready(self, *names: str) -> None:
         self("wait", "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in names))
@@ -75,7 +52,7 @@ class Kubectl:
 
 
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     arguments = ["run", "-", "--keep", "--after", "1"]
     with Lastcall(arguments, manifests=[pod("first")], user=request.param) as command:
         command.tree()
@@ -83,26 +60,26 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         print(f"{request.param}: CapEff {command.credentials.cap_eff.strip()}")
         match = re.search(r"--kubeconfig (\S+)", line)
         assert match, line
-        yield Kubectl(match[1], str(tmp_path_factory.mktemp("kubectl")))
+        yield Cluster(CURRENT, match[1], str(tmp_path_factory.mktemp("kubectl")))
         command.interrupt()
         assert command.finish(60).status == 0
 
 
-def test_the_kubectl_that_this_is_tested_with(cluster: Kubectl) -> None:
+def test_the_kubectl_that_this_is_tested_with(cluster: Cluster) -> None:
     version = json.loads(cluster("version", "-o", "json"))
     client = version["clientVersion"]["gitVersion"]
     print(f"{KUBECTL} {client}, server {version['serverVersion']['gitVersion']}")
     assert client.startswith("v1.") and version["serverVersion"]["gitVersion"] == "v1.36.2"
 
 
-def test_the_kubeconfig_is_of_one_user_and_never_on_disk(cluster: Kubectl) -> None:
+def test_the_kubeconfig_is_of_one_user_and_never_on_disk(cluster: Cluster) -> None:
     path = cluster.environment["KUBECONFIG"]
     assert re.fullmatch(r"/proc/\d+/fd/\d+", path)
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.stat(path).st_nlink == 0
 
 
-def test_create_get_logs_events_delete(cluster: Kubectl) -> None:
+def test_create_get_logs_events_delete(cluster: Cluster) -> None:
     cluster.create(pod("basic"), service("basic"))
     cluster.begun("basic")
     name, ready, status, restarts, _ = cluster("get", "pod", "basic", "--no-headers").split()
@@ -129,7 +106,7 @@ def test_create_get_logs_events_delete(cluster: Kubectl) -> None:
     cluster("delete", "service", "basic")
 
 
-def endpoints_of(cluster: Kubectl, name: str) -> list[dict[str, Any]]:
+def endpoints_of(cluster: Cluster, name: str) -> list[dict[str, Any]]:
     slices = cluster.get("endpointslices", "-l", f"kubernetes.io/service-name={name}")["items"]
     return [endpoint for each in slices for endpoint in each.get("endpoints") or ()]
 
@@ -145,7 +122,7 @@ def endpoints_of(cluster: Kubectl, name: str) -> list[dict[str, Any]]:
     ids=["default", "grace period", "now", "force"],
 )
 def test_delete_takes_what_its_grace_period_gives(
-    cluster: Kubectl, arguments: Sequence[str], grace: int, least: float
+    cluster: Cluster, arguments: Sequence[str], grace: int, least: float
 ) -> None:
     """Never earlier; and not the Pod's own ten minutes where less was asked for: a kubectl has 60 s here."""
     cluster.create(pod("stubborn", container("app", IGNORES_TERM), grace=grace))
@@ -156,7 +133,7 @@ def test_delete_takes_what_its_grace_period_gives(
     assert "NotFound" in cluster("get", "pod", "stubborn", status=1)
 
 
-def test_a_name_is_free_again_at_once(cluster: Kubectl) -> None:
+def test_a_name_is_free_again_at_once(cluster: Cluster) -> None:
     for _ in range(2):
         cluster.create(pod("again"))
         cluster.ready("again")
@@ -223,7 +200,7 @@ def brief(event: dict[str, Any]) -> str:
     return " ".join(words)
 
 
-def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster: Kubectl) -> None:
+def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster: Cluster) -> None:
     cluster.create(*(manifest for manifest, *_ in ENDS.values()))
     cluster.begun(*ENDS)
     watch = cluster.start("get", "pods", "-w", "-o", "json", "--output-watch-events")
@@ -258,7 +235,7 @@ def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster:
         eventually(lambda name=name, told=told: cluster.events(name)[4:] == told, f"the Events of {name}: {told}")
 
 
-def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Kubectl) -> None:
+def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Cluster) -> None:
     cluster.create(pod("seen"))
     cluster.begun("seen")
     watch = cluster.start("get", "pods", "seen", "-w", "--no-headers")
@@ -288,7 +265,7 @@ def once(name: str, script: str, **fields: Any) -> Manifest:
     return pod(name, container("app", script, **fields), restartPolicy="Never", **spec)
 
 
-def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Kubectl) -> None:
+def test_pods_reach_pods_and_the_node_and_the_node_reaches_pods(cluster: Cluster) -> None:
     cluster.create(pod("web", WEB, grace=1), pod("web-2", WEB, grace=1))
     cluster.ready("web", "web-2")
     ip, ip2 = (cluster.get("pod", name)["status"]["podIP"] for name in ("web", "web-2"))
@@ -326,7 +303,7 @@ for token, namespace in ((os.environ["TOKEN"], "default"), (os.environ["TOKEN"],
 """
 
 
-def test_a_pod_calls_the_api_with_its_token_and_may_what_its_role_says(cluster: Kubectl) -> None:
+def test_a_pod_calls_the_api_with_its_token_and_may_what_its_role_says(cluster: Cluster) -> None:
     cluster("create", "role", "pod-reader", "--verb=list", "--resource=pods")
     cluster("create", "rolebinding", "pod-reader", "--role=pod-reader", "--serviceaccount=default:default")
     script = f"""
@@ -349,7 +326,7 @@ def test_a_pod_calls_the_api_with_its_token_and_may_what_its_role_says(cluster: 
     cluster("delete", "pod/caller", "role/pod-reader", "rolebinding/pod-reader")
 
 
-def test_a_service_account_token_is_no_admin_s(cluster: Kubectl) -> None:
+def test_a_service_account_token_is_no_admin_s(cluster: Cluster) -> None:
     cluster.create(once("reader", "cat /var/run/secrets/kubernetes.io/serviceaccount/token"))
     token = cluster.output_of("reader").strip()
     assert token.count(".") == 2, "a JWT"
@@ -358,7 +335,7 @@ def test_a_service_account_token_is_no_admin_s(cluster: Kubectl) -> None:
     cluster("delete", "pod", "reader")
 
 
-def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Kubectl) -> None:
+def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Cluster) -> None:
     script = f"test -e /data/x && {{ {EXITS_ON_TERM} }}; echo one; touch /data/x; exit 1"
     app = container("app", script, volumeMounts=[{"name": "data", "mountPath": "/data"}])
     cluster.create(pod("restarted", app, volumes=[{"name": "data", "emptyDir": {}}]))
@@ -369,7 +346,7 @@ def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Ku
     cluster("delete", "pod", "restarted")
 
 
-def test_containers_are_entered_and_their_ports_forwarded(cluster: Kubectl) -> None:
+def test_containers_are_entered_and_their_ports_forwarded(cluster: Cluster) -> None:
     cluster.create(pod("entered", container("app", "httpd -p 8080 -h /etc; " + EXITS_ON_TERM)))
     cluster.begun("entered")  # its server listens before it goes to the background
     assert cluster("exec", "-i", "entered", "--", "cat", stdin="through and back\n") == "through and back\n"
@@ -385,7 +362,7 @@ def test_containers_are_entered_and_their_ports_forwarded(cluster: Kubectl) -> N
     cluster("delete", "pod", "entered")
 
 
-def test_an_ephemeral_container_sees_the_processes_of_its_target(cluster: Kubectl) -> None:
+def test_an_ephemeral_container_sees_the_processes_of_its_target(cluster: Cluster) -> None:
     cluster.create(pod("debugged", container("app", f"sleep 43211 & {EXITS_ON_TERM}"), grace=1))
     cluster.ready("debugged")
     script = 'until ps -o args | grep -q "^sleep 43211"; do sleep 0.1; done; echo seen; sleep 3600'

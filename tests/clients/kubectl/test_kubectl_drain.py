@@ -2,12 +2,10 @@
 allows."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
 
 import pytest
-from kept_cluster import kept_cluster, make_images
-from kubectls import CURRENT, DEBIAN, Kubectl
+from kubectls import Kubectl
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
@@ -33,33 +31,13 @@ spec: {minAvailable: 2, selector: {matchLabels: {app: NAME}}}
 """
 
 
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    data = tmp_path_factory.mktemp("data")
-    make_images(data)
-    with kept_cluster(data) as path:
-        yield path
-
-
-@pytest.fixture(params=[CURRENT, DEBIAN])
-def kubectl(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """With a Deployment `web` of two Ready Pods and the budget `guard`, in a namespace of its own."""
-    admin = Kubectl(request.param, kubeconfig, str(tmp_path_factory.mktemp("home")))
-    name = f"drain-{request.param}"
-    admin("create", "namespace", name)
-    scoped = Kubectl(request.param, kubeconfig, admin.environment["HOME"], name)
-    eventually(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
-    scoped("create", "-f", "-", stdin=WEB.replace("NAME", name))
-    scoped("rollout", "status", "deployment/web", "--timeout=60s")
-    eventually(lambda: scoped("get", "pdb", "guard", "-o", "jsonpath={.status.currentHealthy}") == "2")
-    return scoped
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.05)
+@pytest.fixture
+def kubectl(kubectl: Kubectl) -> Kubectl:
+    """With a Deployment `web` of two Ready Pods and the budget `guard`."""
+    kubectl("create", "-f", "-", stdin=WEB.replace("NAME", kubectl.namespace))
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    eventually(lambda: kubectl("get", "pdb", "guard", "-o", "jsonpath={.status.currentHealthy}") == "2")
+    return kubectl
 
 
 def pods(kubectl: Kubectl) -> list[dict]:

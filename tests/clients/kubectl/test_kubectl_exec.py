@@ -18,14 +18,14 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kept_cluster import kept_cluster, make_images
 from kubectls import CURRENT, DEBIAN, Kubectl, find_kubectl
 from tree import Tree, children
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
@@ -66,14 +66,6 @@ POD = {
 }
 
 
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    data = tmp_path_factory.mktemp("data")
-    make_images(data)
-    with kept_cluster(data) as path:
-        yield path
-
-
 @pytest.fixture(scope="module", params=WAYS)
 def kubectl(
     request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: pytest.TempPathFactory
@@ -81,23 +73,13 @@ def kubectl(
     """One kubectl that talks one way, in a namespace with the Pod `demo`."""
     which, environment = WAYS[request.param]
     name = "exec-" + request.param.replace(".", "-")
-    kubectl = Kubectl(which, kubeconfig, str(tmp_path_factory.mktemp("home")), name)
-    kubectl.environment |= environment
-    print(f"{request.param}: {find_kubectl(which)} {kubectl.version}")
-    kubectl("create", "namespace", name)
-    until(lambda: kubectl.run("get", "serviceaccount", "default")[0] == 0)
-    create(kubectl, POD)
-    until(lambda: ":8080 " in kubectl("exec", "demo", "-c", "main", "--", "netstat", "-ltn"))
-    yield kubectl
-    kubectl("delete", "namespace", name, "--wait=false")
-    kubectl.run("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
-
-
-def until(condition: Callable[[], object], seconds: float = 60.0, told: Callable[[], object] = str) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"did not come true: {told()}"
-        time.sleep(0.05)
+    admin = Kubectl(which, kubeconfig, str(tmp_path_factory.mktemp("home")))
+    admin.environment |= environment
+    print(f"{request.param}: {find_kubectl(which)} {admin.version}")
+    with admin.in_namespace(name) as kubectl:
+        create(kubectl, POD)
+        eventually(lambda: ":8080 " in kubectl("exec", "demo", "-c", "main", "--", "netstat", "-ltn"))
+        yield kubectl
 
 
 def create(kubectl: Kubectl, manifest: dict) -> None:
@@ -160,7 +142,7 @@ def test_what_cannot_be_entered_is_told(kubectl: Kubectl) -> None:
         "-",
         stdin=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "done"}, "spec": pod}),
     )
-    until(lambda: kubectl.get("pod", "done")["status"].get("phase") == "Succeeded")
+    eventually(lambda: kubectl.get("pod", "done")["status"].get("phase") == "Succeeded")
     assert "cannot exec into a container in a completed pod; current phase is Succeeded" in kubectl(
         "exec", "done", "--", "true", status=1
     )
@@ -171,7 +153,7 @@ def test_what_cannot_be_entered_is_told(kubectl: Kubectl) -> None:
         "-",
         stdin=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"}, "spec": waits}),
     )
-    until(lambda: kubectl.run("exec", "waits", "-c", "first", "--", "true")[0] == 0)
+    eventually(lambda: kubectl.run("exec", "waits", "-c", "first", "--", "true")[0] == 0)
     assert 'unable to upgrade connection: container not found ("c")' in kubectl(
         "exec", "waits", "-c", "c", "--", "true", status=1
     )
@@ -285,7 +267,7 @@ def test_a_shell_on_a_terminal_echoes_resizes_and_ends_with_its_code(kubectl: Ku
             break
     assert b"50 100" in terminal.said
     terminal.write("sleep 3600\n")
-    until(lambda: "sleep 3600" in kubectl("exec", "demo", "-c", "main", "--", "ps", "-o", "args"))
+    eventually(lambda: "sleep 3600" in kubectl("exec", "demo", "-c", "main", "--", "ps", "-o", "args"))
     terminal.write("\x03")  # it is in the foreground now
     terminal.write("tty; exit 4\n")
     terminal.wait_for("/dev/pts/")
@@ -307,7 +289,7 @@ def test_attached_input_reaches_the_container_and_detaching_leaves_it_running(ku
     process.stdin.close()
     process.stdin = None
     process.communicate(timeout=60)
-    until(lambda: kubectl("logs", "demo", "-c", "input").endswith("got hello\n"))
+    eventually(lambda: kubectl("logs", "demo", "-c", "input").endswith("got hello\n"))
     assert kubectl.get("pod", "demo")["status"]["phase"] == "Running"
 
 
@@ -370,7 +352,7 @@ def test_debug_is_a_shell_beside_the_processes_of_its_target_and_ends_with_the_p
         states = {each["name"]: each["state"] for each in found}
         return "running" in states.get("other", {}) and states["probe"].get("terminated", {}).get("exitCode") == 3
 
-    until(ended, 60, lambda: (kubectl.get("pod", "debugged"), terminal.said))
+    eventually(ended, said=lambda: (kubectl.get("pod", "debugged"), terminal.said))
     assert "he1re" in kubectl("logs", "debugged", "-c", "probe")
     kubectl("delete", "pod", "debugged", timeout=60)
 
@@ -466,5 +448,5 @@ def test_many_at_once_and_killed_clients_leave_no_descriptor_behind(kubectl: Kub
         client.kill()
         client.communicate()
     kubectl("delete", "pod", "leaky")
-    until(lambda: all(after <= before[role] + 2 for role, after in descriptors(tree).items()), 60)
-    until(lambda: len(children(tree.roles["shim"])) == len(tree.containers()))
+    eventually(lambda: all(after <= before[role] + 2 for role, after in descriptors(tree).items()))
+    eventually(lambda: len(children(tree.roles["shim"])) == len(tree.containers()))

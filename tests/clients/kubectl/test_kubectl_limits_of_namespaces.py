@@ -2,47 +2,12 @@
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
 
 import pytest
-from kept_cluster import kept_cluster, make_images
-from kubectls import CURRENT, DEBIAN, Kubectl
+from kubectls import Kubectl
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    data = tmp_path_factory.mktemp("data")
-    make_images(data)
-    with kept_cluster(data) as path:
-        yield path
-
-
-@pytest.fixture(scope="module", params=[CURRENT, DEBIAN])
-def admin(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    return Kubectl(request.param, kubeconfig, str(tmp_path_factory.mktemp("home")))
-
-
-@pytest.fixture
-def kubectl(admin: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the test's own."""
-    name = "l-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-50:].strip("-")
-    admin("create", "namespace", name)
-    scoped = Kubectl(admin.which, admin.kubeconfig, admin.environment["HOME"], name)
-    wait_until(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
-    wait_until(lambda: scoped.run("get", "configmap", "kube-root-ca.crt")[0] == 0)
-    yield scoped
-    admin("delete", "namespace", name, "--wait=false")
-    admin.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.05)
 
 
 def rows(text: str, first: str) -> dict[str, list[str]]:
@@ -56,7 +21,7 @@ def counted(kubectl: Kubectl, **used: str) -> None:
     def is_so() -> bool:
         return kubectl.get("quota", "few").get("status", {}).get("used") == used
 
-    wait_until(is_so)
+    eventually(is_so)
 
 
 def test_a_quota_refuses_what_is_too_much_and_describe_shows_what_is_used(kubectl: Kubectl) -> None:
@@ -92,13 +57,13 @@ def test_a_deployment_whose_pods_a_quota_refuses_says_why(kubectl: Kubectl) -> N
         conditions = kubectl.get("deployment", "web")["status"].get("conditions") or []
         return any(each["type"] == "ReplicaFailure" and why in each["message"] for each in conditions)
 
-    wait_until(refused)
+    eventually(refused)
     assert re.search(r"ReplicaFailure +True +FailedCreate", kubectl("describe", "deployment", "web"))
-    wait_until(lambda: re.search(rf"FailedCreate .*{why}", kubectl("describe", "replicasets")))
+    eventually(lambda: re.search(rf"FailedCreate .*{why}", kubectl("describe", "replicasets")))
     assert len(kubectl.get("pods")["items"]) == 1
     kubectl("patch", "quota", "few", "-p", '{"spec":{"hard":{"pods":"2"}}}')
     # The ReplicaSet tries again by itself, after a back-off as long as it has tried so far.
-    wait_until(lambda: kubectl.get("deployment", "web")["status"].get("availableReplicas") == 2, 180.0)
+    eventually(lambda: kubectl.get("deployment", "web")["status"].get("availableReplicas") == 2, seconds=180)
     counted(kubectl, pods="2")
 
 

@@ -11,11 +11,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
-from kept_cluster import kept_cluster, make_images
-from kubectls import CURRENT, DEBIAN, Kubectl, find_kubectl
+from kubectls import Kubectl
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
@@ -72,34 +71,6 @@ INVALID = (
 )
 
 
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    data = tmp_path_factory.mktemp("data")
-    make_images(data)
-    with kept_cluster(data) as path:
-        yield path
-
-
-@pytest.fixture(scope="module", params=[CURRENT, DEBIAN])
-def admin(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """kubectl in no particular namespace; its home, with the discovery cache, is kept for all tests."""
-    kubectl = Kubectl(request.param, kubeconfig, str(tmp_path_factory.mktemp("home")))
-    print(f"{request.param}: {find_kubectl(request.param)} {kubectl.version}")
-    return kubectl
-
-
-@pytest.fixture
-def kubectl(admin: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the test's own."""
-    name = "t-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-50:].strip("-")
-    assert admin("create", "namespace", name) == f"namespace/{name} created\n"
-    scoped = Kubectl(admin.which, admin.kubeconfig, admin.environment["HOME"], name)
-    wait_until(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
-    yield scoped
-    admin("delete", "namespace", name, "--wait=false")
-    admin.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")
-
-
 def is_connected(process: "subprocess.Popen[str]") -> bool:
     """Whether a kubectl talks to the server. What it asks first is on its way then."""
     for fd in os.listdir(f"/proc/{process.pid}/fd"):
@@ -107,13 +78,6 @@ def is_connected(process: "subprocess.Popen[str]") -> bool:
             if os.readlink(f"/proc/{process.pid}/fd/{fd}").startswith("socket:"):
                 return True
     return False
-
-
-def wait_until(condition, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.05)
 
 
 def create(kubectl: Kubectl, *manifests: str) -> None:
@@ -217,7 +181,7 @@ def test_create_subcommands(kubectl: Kubectl) -> None:
     if kubectl.version >= (1, 24):
         assert kubectl("create", "token", "bob").count(".") == 2
     assert kubectl("run", "one", "--image=busybox:1.36", "--restart=Never", "--", "true") == "pod/one created\n"
-    wait_until(lambda: kubectl.get("pod", "one")["status"]["phase"] == "Succeeded")
+    eventually(lambda: kubectl.get("pod", "one")["status"]["phase"] == "Succeeded")
 
 
 def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
@@ -328,7 +292,7 @@ def test_columns(kubectl: Kubectl, kind: str, columns: str) -> None:
     kubectl("create", "secret", "generic", "s")
     ready(kubectl, "web")
     shown = ("get", kind, "-A" if kind == "leases" else "--ignore-not-found")
-    wait_until(lambda: kubectl(*shown))
+    eventually(lambda: kubectl(*shown))
     header = kubectl(*shown).splitlines()[0]
     assert " ".join(header.split()).removeprefix("NAMESPACE ") == columns
 
@@ -362,8 +326,8 @@ def test_get_w_shows_the_way_of_a_pod(kubectl: Kubectl) -> None:
 def test_describe_pod_service_and_node(kubectl: Kubectl) -> None:
     create(kubectl, WEB, SERVICE)
     ready(kubectl, "web")
-    wait_until(lambda: "10.244" in kubectl("get", "endpointslices"))
-    wait_until(lambda: "Started" in reasons(kubectl, "web"))
+    eventually(lambda: "10.244" in kubectl("get", "endpointslices"))
+    eventually(lambda: "Started" in reasons(kubectl, "web"))
     pod = kubectl("describe", "pod", "web")
     for pattern in (
         r"Name: +web\n", r"Node: +node-1/172\.18\.0\.2\n", r"Labels: +app=web\n", r"Status: +Running\n",
@@ -402,7 +366,7 @@ def reasons(kubectl: Kubectl, pod: str) -> list[str]:
 def test_events(kubectl: Kubectl) -> None:
     create(kubectl, WEB)
     ready(kubectl, "web")
-    wait_until(lambda: len(reasons(kubectl, "web")) == 4)
+    eventually(lambda: len(reasons(kubectl, "web")) == 4)
     assert reasons(kubectl, "web") == ["Scheduled", "Pulled", "Created", "Started"]
     if kubectl.version >= (1, 26):
         told = kubectl("events", "--for", "pod/web")
@@ -472,7 +436,7 @@ def test_wait_for_conditions_values_and_deletion(kubectl: Kubectl) -> None:
     err = kubectl("wait", "--for=condition=Nope", "pod/web", "--timeout=1s", status=1)
     assert err == "error: timed out waiting for the condition on pods/web\n"
     waiting = kubectl.start("wait", "--for=delete", "pod/web", "--timeout=60s")
-    wait_until(lambda: is_connected(waiting))
+    eventually(lambda: is_connected(waiting))
     time.sleep(0.3)
     assert waiting.poll() is None
     kubectl("delete", "pod", "web")
@@ -528,8 +492,8 @@ def test_delete_by_selector_and_all(kubectl: Kubectl) -> None:
 def test_logs_in_every_form(kubectl: Kubectl) -> None:
     create(kubectl, WEB, TWO)
     ready(kubectl, "web", "two")
-    wait_until(lambda: kubectl("logs", "web").endswith("three\n") and kubectl("logs", "two", "-c", "main"))
-    wait_until(lambda: kubectl("logs", "two", "-c", "side"))
+    eventually(lambda: kubectl("logs", "web").endswith("three\n") and kubectl("logs", "two", "-c", "main"))
+    eventually(lambda: kubectl("logs", "two", "-c", "side"))
     assert kubectl("logs", "web") == "one\ntwo\nthree\n"
     assert kubectl("logs", "web", "--tail=1") == "three\n"
     assert kubectl("logs", "web", "--since=1h") == "one\ntwo\nthree\n"
@@ -550,14 +514,14 @@ def test_logs_follow_to_the_end(kubectl: Kubectl) -> None:
         kubectl, WEB.replace("exec sleep 3600", "sleep 1; echo end").replace("spec:", "spec:\n  restartPolicy: Never")
     )
     # Ready it is for a second only.
-    wait_until(lambda: kubectl.get("pod", "web")["status"]["phase"] != "Pending")
+    eventually(lambda: kubectl.get("pod", "web")["status"]["phase"] != "Pending")
     assert kubectl("logs", "-f", "web") == "one\ntwo\nthree\nend\n"
 
 
 def test_logs_follow_ends_with_the_pod(kubectl: Kubectl) -> None:
     create(kubectl, WEB)
     ready(kubectl, "web")
-    wait_until(lambda: kubectl("logs", "web").endswith("three\n"))
+    eventually(lambda: kubectl("logs", "web").endswith("three\n"))
     following = kubectl.start("logs", "-f", "web", "--tail=1")
     assert following.stdout is not None
     assert following.stdout.readline() == "three\n"
@@ -569,7 +533,7 @@ def test_logs_follow_ends_with_the_pod(kubectl: Kubectl) -> None:
 
 def test_logs_of_the_container_before(kubectl: Kubectl) -> None:
     create(kubectl, WEB.replace("exec sleep 3600", "sleep 0.3; exit 3"))
-    wait_until(lambda: kubectl.get("pod", "web")["status"].get("containerStatuses", [{}])[0].get("restartCount", 0) > 0)
+    eventually(lambda: kubectl.get("pod", "web")["status"].get("containerStatuses", [{}])[0].get("restartCount", 0) > 0)
     assert kubectl("logs", "web", "--previous") == "one\ntwo\nthree\n"
     state = lines(kubectl("get", "pod", "web"))[1][2]
     assert state in ("Running", "Error", "CrashLoopBackOff")

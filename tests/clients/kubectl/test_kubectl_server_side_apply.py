@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from api_server import CONTROLLER, running_server
 from kubectls import CURRENT, DEBIAN, Kubectl
+from waiting import until
 
 from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS
 from lastcall.client.api import Client
@@ -82,10 +82,14 @@ class Shell:
         return [(entry["manager"], entry["operation"]) for entry in entries]
 
     async def until(self, condition: Callable[[str], bool], *arguments: str) -> str:
-        end = time.monotonic() + 60
-        while not condition(out := (await self.run(*arguments))[1]):
-            assert time.monotonic() < end, f"did not come true: {out}"
-            await asyncio.sleep(0.1)
+        out = ""
+
+        async def is_so() -> bool:
+            nonlocal out
+            out = (await self.run(*arguments))[1]
+            return condition(out)
+
+        await until(is_so, pause=0.1, said=lambda: out)
         return out
 
 

@@ -2,12 +2,10 @@
 
 import json
 import re
-import time
-from collections.abc import Iterator
 
 import pytest
-from kept_cluster import kept_cluster, make_images
-from kubectls import CURRENT, DEBIAN, Kubectl
+from kubectls import Kubectl
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
@@ -33,38 +31,6 @@ spec:
     metadata: {labels: {app: agent}}
     spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "quick:1"}]}
 """
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    data = tmp_path_factory.mktemp("data")
-    make_images(data)
-    with kept_cluster(data) as path:
-        yield path
-
-
-@pytest.fixture(scope="module", params=[CURRENT, DEBIAN])
-def admin(request: pytest.FixtureRequest, kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    return Kubectl(request.param, kubeconfig, str(tmp_path_factory.mktemp("home")))
-
-
-@pytest.fixture
-def kubectl(admin: Kubectl, request: pytest.FixtureRequest) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the test's own."""
-    name = "w-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-50:].strip("-")
-    admin("create", "namespace", name)
-    scoped = Kubectl(admin.which, admin.kubeconfig, admin.environment["HOME"], name)
-    wait_until(lambda: scoped.run("get", "serviceaccount", "default")[0] == 0)
-    yield scoped
-    admin("delete", "namespace", name, "--wait=false")
-    admin.run("delete", "pods", "-n", name, "--all", "--force", "--grace-period=0", "--wait=false")
-
-
-def wait_until(condition, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.05)
 
 
 def deploy(kubectl: Kubectl, name: str = "web", replicas: int = 2) -> None:
@@ -94,7 +60,7 @@ def images(kubectl: Kubectl, selector: str) -> set[str]:
 def test_a_deployment_rolls_forward_and_back_through_its_revisions(kubectl: Kubectl) -> None:
     deploy(kubectl)
     assert kubectl("set", "image", "deployment/web", "quick=busybox:1.36", "-o", "name") == "deployment.apps/web\n"
-    wait_until(lambda: len(kubectl.get("replicasets")["items"]) == 2)  # else both changes are one revision
+    eventually(lambda: len(kubectl.get("replicasets")["items"]) == 2)  # else both changes are one revision
     command = [{"op": "add", "path": "/spec/template/spec/containers/0/command", "value": ["sleep", "3600"]}]
     kubectl("patch", "deployment", "web", "--type=json", "-p", json.dumps(command))
     out = rolled_out(kubectl, "deployment/web")
@@ -119,7 +85,7 @@ def test_a_paused_deployment_holds_its_change_until_it_is_resumed(kubectl: Kubec
     assert 'deployments.apps "web" is already paused' in kubectl("rollout", "pause", "deployment/web", status=1)
     assert kubectl("set", "env", "deployment/web", "LEVEL=debug") == "deployment.apps/web env updated\n"
     assert "can't restart paused deployment" in kubectl("rollout", "restart", "deployment/web", status=1)
-    wait_until(lambda: is_observed(kubectl.get("deployment", "web")))
+    eventually(lambda: is_observed(kubectl.get("deployment", "web")))
     assert len(kubectl.get("replicasets")["items"]) == 1
     assert kubectl("rollout", "resume", "deployment/web") == "deployment.apps/web resumed\n"
     rolled_out(kubectl, "deployment/web")
@@ -159,7 +125,7 @@ def test_a_stateful_set_rolls_forward_and_back(kubectl: Kubectl) -> None:
     history = kubectl("rollout", "history", "statefulset/db").splitlines()
     assert [line.split()[0] for line in history[2:] if line] == ["2", "3"]
     assert kubectl("scale", "statefulset", "db", "--replicas=1") == "statefulset.apps/db scaled\n"
-    wait_until(lambda: [pod["metadata"]["name"] for pod in kubectl.get("pods")["items"]] == ["db-0"])
+    eventually(lambda: [pod["metadata"]["name"] for pod in kubectl.get("pods")["items"]] == ["db-0"])
 
 
 def test_a_daemon_set_rolls_forward_and_back(kubectl: Kubectl) -> None:
@@ -185,7 +151,7 @@ def test_scale_changes_the_number_of_pods_and_keeps_its_preconditions(kubectl: K
     error = kubectl("scale", "deployment", "web", "--current-replicas=7", "--replicas=1", status=1)
     assert "Expected replicas to be 7, was 3" in error.replace("expected replicas", "Expected replicas")
     assert kubectl("scale", "--replicas=0", "deployment/web") == "deployment.apps/web scaled\n"
-    wait_until(lambda: not kubectl.get("pods", "-l", "app=web")["items"])
+    eventually(lambda: not kubectl.get("pods", "-l", "app=web")["items"])
 
 
 def test_expose_makes_a_service_with_endpoints(kubectl: Kubectl) -> None:
@@ -199,7 +165,7 @@ def test_expose_makes_a_service_with_endpoints(kubectl: Kubectl) -> None:
         slices = kubectl.get("endpointslices", "-l", "kubernetes.io/service-name=web")["items"]
         return sorted(e["addresses"][0] for s in slices for e in s["endpoints"] or ())
 
-    wait_until(lambda: addresses() == sorted(pod["status"]["podIP"] for pod in kubectl.get("pods")["items"]))
+    eventually(lambda: addresses() == sorted(pod["status"]["podIP"] for pod in kubectl.get("pods")["items"]))
 
 
 def test_autoscale_stores_an_autoscaler_that_both_versions_show(kubectl: Kubectl) -> None:
@@ -259,7 +225,7 @@ def test_run_makes_a_pod_that_wait_can_follow_to_its_end(kubectl: Kubectl) -> No
         waited = kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/solo", "--timeout=60s")
         assert waited == "pod/solo condition met\n"
     assert kubectl("delete", "pod", "solo", "--wait=false", "--grace-period=1").startswith('pod "solo" deleted')
-    wait_until(lambda: kubectl.run("get", "pod", "solo")[0] == 1)
+    eventually(lambda: kubectl.run("get", "pod", "solo")[0] == 1)
     assert kubectl.run("wait", "--for=delete", "pod/solo", "--timeout=60s")[0] == (kubectl.version < (1, 21))
     error = kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=1s", status=1)
     assert 'pods "solo" not found' in error
@@ -304,7 +270,7 @@ def test_get_all_and_describe_show_a_deployment_with_its_parts(kubectl: Kubectl)
     text = kubectl("describe", "deployment", "web")
     assert "2 desired | 2 updated | 2 total | 2 available | 0 unavailable" in text
     assert re.search(rf"NewReplicaSet: +{replica_set} \(2/2 replicas created\)", text)
-    wait_until(
+    eventually(
         lambda: (
             re.search(
                 rf"ScalingReplicaSet .*Scaled up replica set {replica_set} from 0 to 2",
@@ -324,8 +290,8 @@ def test_deleting_a_deployment_deletes_its_pods_unless_they_are_orphaned(kubectl
     orphan = "--cascade=orphan" if kubectl.version >= (1, 20) else "--cascade=false"
     assert kubectl("delete", "deployment", "kept", orphan).startswith('deployment.apps "kept" deleted')
     assert kubectl("delete", "deployment", "web").startswith('deployment.apps "web" deleted')
-    wait_until(lambda: not kubectl.get("pods", "-l", "app=web")["items"])
-    wait_until(lambda: not kubectl.get("replicasets", "-l", "app=web")["items"])
+    eventually(lambda: not kubectl.get("pods", "-l", "app=web")["items"])
+    eventually(lambda: not kubectl.get("replicasets", "-l", "app=web")["items"])
     left = kubectl.get("replicasets,pods")["items"]
     assert sorted(each["kind"] for each in left) == ["Pod", "ReplicaSet"]
     assert "ownerReferences" not in next(each for each in left if each["kind"] == "ReplicaSet")["metadata"]

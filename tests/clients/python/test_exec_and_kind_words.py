@@ -2,12 +2,13 @@
 
 import ordinary_user
 import pytest
+from kubectls import KUBECTL, needs_kubectl
 from run_command import Lastcall, lastcall
-from staying import KUBECTL, Place
+from staying import Place
 
 NO_CACHE = ("--cache-dir", "/dev/null/none")
 
-pytestmark = [pytest.mark.real_kernel, pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 
 @pytest.mark.parametrize("user", ordinary_user.USERS)

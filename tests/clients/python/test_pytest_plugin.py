@@ -7,7 +7,7 @@ from pathlib import Path
 import ordinary_user
 import pytest
 from run_command import Lastcall
-from staying import eventually
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 

@@ -3,7 +3,7 @@
 import ordinary_user
 import pytest
 from run_command import Lastcall, Result
-from staying import eventually
+from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import ordinary_user
 import pytest
+from kubectls import needs_kubectl
 from pods import pod
-from staying import KUBECTL, Followed, Place, eventually, whole_tree
+from staying import Followed, Place, whole_tree
+from waiting import eventually
 
-pytestmark = [
-    pytest.mark.real_kernel,
-    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
-]
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
 
 class KeptPlace(Place):

@@ -19,6 +19,7 @@ import yaml
 from api_inputs import Input, setup
 from api_outcome import Outcome, is_finding
 from api_seeds import NAMESPACE
+from waiting import eventually
 
 REFUSED = (400, 404, 405, 406, 413, 415)
 """Answers by which an input did not reach a handler, as far as a client can tell; some 400 and 404 come from one."""
@@ -135,7 +136,4 @@ class RealCluster:
 
     @staticmethod
     def _wait(question: Any, what: str) -> None:
-        until = time.monotonic() + LIFE_SECONDS
-        while not question():
-            assert time.monotonic() < until, f"no Pod {what} within {LIFE_SECONDS:g} s"
-            time.sleep(0.1)
+        eventually(question, f"a Pod that {what}", LIFE_SECONDS, pause=0.1)

@@ -1,9 +1,8 @@
-"""The helpers of tests/support and of the API's fuzzer are modules of their own."""
+"""The modules of the API's fuzzer find each other by name."""
 
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-for directory in (str(HERE.parents[1] / "support"), str(HERE)):
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
+HERE = str(Path(__file__).resolve().parent)
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)

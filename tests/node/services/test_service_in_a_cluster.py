@@ -7,11 +7,13 @@ from typing import Any
 
 import ordinary_user
 import pytest
-from staying import KUBECTL, Place, eventually
+from kubectls import needs_kubectl
+from staying import Place
+from waiting import eventually
 
 pytestmark = [
     pytest.mark.real_kernel,
-    pytest.mark.skipif(KUBECTL is None, reason="needs kubectl"),
+    needs_kubectl,
     pytest.mark.timeout(300),
 ]
 

@@ -1,11 +1,10 @@
 """An API server in the virtual world."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
+from shared_objects import shared_objects_stay_as_they_are  # noqa: F401 (a fixture of every test here)
 
 from lastcall.api.resources import SERVICEACCOUNTS
 from lastcall.apiserver.auth.authentication import UserInfo
@@ -14,10 +13,6 @@ from lastcall.client.api import Client
 from lastcall.store.memory import MemoryStore
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
-
-SUPPORT = str(Path(__file__).parents[2] / "support")
-if SUPPORT not in sys.path:
-    sys.path.insert(0, SUPPORT)
 
 ADMIN = UserInfo("admin", ("system:masters",))
 NODE = UserInfo("system:node:n1", ("system:nodes",))
@@ -63,6 +58,3 @@ def virtual() -> Callable[[Callable[[API], Awaitable[None]]], None]:
         run_virtual(main)
 
     return run
-
-
-from shared_objects import shared_objects_stay_as_they_are  # noqa: E402, F401 (a fixture of every test here)

@@ -3,27 +3,21 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_api import FakeAPI
 
-SUPPORT = str(Path(__file__).parents[2] / "support")
-if SUPPORT not in sys.path:
-    sys.path.insert(0, SUPPORT)
-
-from fake_api import FakeAPI  # noqa: E402
-
-from lastcall.api.meta import copy_object  # noqa: E402
-from lastcall.api.resources import PODS  # noqa: E402
-from lastcall.timeline import kinds as k  # noqa: E402
-from lastcall.timeline.memory import MemoryRecorder  # noqa: E402
-from lastcall.timeline.record import Record  # noqa: E402
-from lastcall.world.clock import RealClock  # noqa: E402
-from lastcall.world.world import World  # noqa: E402
+from lastcall.api.meta import copy_object
+from lastcall.api.resources import PODS
+from lastcall.timeline import kinds as k
+from lastcall.timeline.memory import MemoryRecorder
+from lastcall.timeline.record import Record
+from lastcall.world.clock import RealClock
+from lastcall.world.world import World
 
 STAGES = ("start", "connect", "node", "created", "deleted")
 

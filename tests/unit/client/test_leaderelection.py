@@ -124,17 +124,13 @@ def run(scenario, seed: int = 0) -> Any:
     return run_virtual(scenario, seed=seed)
 
 
-async def until(world: World, seconds: float) -> None:
-    await world.clock.sleep(seconds)
-
-
 def test_one_of_three_leads_and_the_lease_says_who():
     async def scenario(world):
         api, made = candidates(world, 3)
         async with Tasks() as tasks:
             for each in made:
                 tasks.spawn(each.run(), name=each.name)
-            await until(world, 60)
+            await world.clock.sleep(60)
             assert len(terms(made[0].acts)) == 1
             (lease,) = api.of(LEASES)
             spec = lease["spec"]
@@ -152,12 +148,12 @@ def test_a_leader_that_is_killed_is_followed_after_its_lease_and_not_before():
         _, made = candidates(world, 2, hours=5)
         async with Tasks() as tasks:
             first = tasks.spawn(made[0].run(), name="first")
-            await until(world, 5)
+            await world.clock.sleep(5)
             tasks.spawn(made[1].run(), name="second")
-            await until(world, 25)
+            await world.clock.sleep(25)
             made[0].way.cut = True  # kill -9: not even the release arrives
             first.cancel()
-            await until(world, 40)
+            await world.clock.sleep(40)
             (one, _, ended), (two, began, _) = terms(made[0].acts)
             assert (one, two) == ("c0", "c1")
             assert 15 - 2 <= began - ended <= 15 + 2 * 2.2 + 1
@@ -171,11 +167,11 @@ def test_a_leader_that_ends_in_order_gives_the_lease_back():
         api, made = candidates(world, 2)
         async with Tasks() as tasks:
             first = tasks.spawn(made[0].run(), name="first")
-            await until(world, 5)
+            await world.clock.sleep(5)
             tasks.spawn(made[1].run(), name="second")
-            await until(world, 20)
+            await world.clock.sleep(20)
             first.cancel()
-            await until(world, 6)
+            await world.clock.sleep(6)
             (_, _, ended), (two, began, _) = terms(made[0].acts)
             assert two == "c1"
             assert began - ended < 5.5
@@ -191,18 +187,18 @@ def test_a_leader_that_is_cut_off_stops_before_another_may_begin():
         async with Tasks() as tasks:
             for each in made:
                 tasks.spawn(each.run(), name=each.name)
-            await until(world, 20)
+            await world.clock.sleep(20)
             leader = next(each for each in made if each.elector.is_leader)
             cut_at = leader.now
             leader.way.cut = True
             lost = 0.0
             while leader.elector.is_leader:
-                await until(world, 0.1)
+                await world.clock.sleep(0.1)
                 lost = leader.now
             assert 7.5 <= lost - cut_at <= 10.1
-            await until(world, 30)
+            await world.clock.sleep(30)
             leader.way.cut = False
-            await until(world, 30)
+            await world.clock.sleep(30)
             first, second = terms(made[0].acts)
             assert first[0] != second[0]
             assert second[1] - lost > 2
@@ -221,14 +217,14 @@ def test_whatever_fails_two_never_act_at_once(seed):
             for each in made:
                 tasks.spawn(each.run(), name=each.name)
             for _ in range(12):
-                await until(world, 25)
+                await world.clock.sleep(25)
                 for each in made:
                     each.way.cut = world.random.random() < 0.3
             for each in made:
                 each.way.cut = False
                 each.way.faults = 0.0
             before = len(made[0].acts)
-            await until(world, 60)
+            await world.clock.sleep(60)
             assert len(made[0].acts) > before, "in the end somebody leads"
             tasks.cancel()
 
@@ -255,7 +251,7 @@ def test_a_process_that_was_stopped_for_a_while_may_write_nothing():
 
         async with Tasks() as tasks:
             running = tasks.spawn(led(), name="only")
-            await until(world, 5)
+            await world.clock.sleep(5)
             paused = int(30e9)  # SIGSTOP: between two steps half a minute passes
             with pytest.raises(ConnectionLost, match="not the leader"):
                 await only.client.create(CONFIGMAPS, {"metadata": {"name": "late"}})
@@ -276,7 +272,7 @@ def test_a_lease_that_somebody_else_took_is_lost_at_once():
 
         async with Tasks() as tasks:
             running = tasks.spawn(led(), name="only")
-            await until(world, 5)
+            await world.clock.sleep(5)
             (lease,) = api.of(LEASES)
             api.put(LEASES, lease | {"spec": lease["spec"] | {"holderIdentity": "thief"}})
             at = only.now
@@ -293,7 +289,7 @@ def test_what_the_server_refuses_is_tried_again():
         api.fail_next("create", "leases", status_failure(403, "Forbidden", "no"), times=3)
         async with Tasks() as tasks:
             running = tasks.spawn(only.run(), name="only")
-            await until(world, 30)
+            await world.clock.sleep(30)
             assert only.acts
             running.cancel()
 

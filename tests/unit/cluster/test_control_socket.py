@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually, until
 
 from lastcall.cluster.control import server as control_server
 from lastcall.cluster.control import socket as control
@@ -88,13 +89,6 @@ class Front:
         self._thread.join(60)
         assert not self._thread.is_alive()
 
-    def eventually(self, condition: Any) -> None:
-        for _ in range(6000):
-            if condition():
-                return
-            threading.Event().wait(0.01)
-        raise AssertionError("it never came")
-
 
 @pytest.fixture
 def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -136,9 +130,9 @@ async def test_following_gives_more_and_a_client_that_goes_is_noticed(front: Fro
     records = await ControlClient("one").records(follow=True)
     seen = [await anext(records) for _ in RECORDS]
     assert seen == RECORDS
-    await asyncio.to_thread(front.eventually, lambda: front.answers.followers == 1)
+    await until(lambda: front.answers.followers == 1)
     await records.aclose()
-    await asyncio.to_thread(front.eventually, lambda: front.answers.followers == 0)
+    await until(lambda: front.answers.followers == 0)
 
 
 async def test_a_follower_ends_with_the_cluster(front: Front) -> None:
@@ -177,7 +171,7 @@ def test_a_line_without_an_end_does_not_fill_memory(front: Front) -> None:
 
 def test_a_bug_in_an_answer_ends_the_conversation_and_nothing_else(front: Front) -> None:
     assert raw(b'{"verb": "logs", "role": "broken"}\n') == []
-    front.eventually(lambda: front.logged == ["control socket: ValueError: a bug"])
+    eventually(lambda: front.logged == ["control socket: ValueError: a bug"])
     assert ControlClient("one").status()["phase"] == "running"
 
 

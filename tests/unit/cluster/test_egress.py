@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from lastcall.cluster.egress.dial_out import DialOutError, Proxy, dial_out, is_loopback, proxy_for
 from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair, local_way_out
@@ -45,12 +46,8 @@ def open_fds() -> int:
 
 
 async def settled(before: int) -> bool:
-    """Whether as many fds are open again; the echo server's end closes a moment later."""
-    for _ in range(6000):
-        if open_fds() == before:
-            return True
-        await asyncio.sleep(0.01)
-    return False
+    """As many fds are open again; the echo server's end closes a moment later."""
+    return await until(lambda: open_fds() == before, f"{before} open descriptors", said=open_fds)
 
 
 async def test_the_host_dials_and_hands_the_connection_in(echo: tuple[str, int]) -> None:

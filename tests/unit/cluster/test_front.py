@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from lastcall.api.errors import not_found
 from lastcall.api.resources import PODS
@@ -255,10 +256,7 @@ async def test_a_follower_that_does_not_read_is_told_and_takes_no_more_memory(
     async def check(front: Front, tree: FakeTree) -> None:
         records = await ControlClient("one").records(follow=True)
         first = asyncio.ensure_future(anext(records))
-        for _ in range(6000):
-            await asyncio.sleep(0.01)
-            if front._followers:
-                break
+        await until(lambda: front._followers, "a follower")
         for _ in range(100):
             tree.say(kinds.KILLING, "uid-1")  # no await: the follower cannot keep up
         assert (await asyncio.wait_for(first, 60)).kind == kinds.KILLING

@@ -1,12 +1,13 @@
 """Namespaces end and garbage is collected on a server whose kinds are not ours: by its own word."""
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from waiting import until
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import (
@@ -93,14 +94,6 @@ async def cluster() -> AsyncIterator[tuple[Client, Kinds]]:
         await client.close()
 
 
-async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if await check():
-                return
-            await asyncio.sleep(0.05)
-
-
 async def is_gone(client: Client, resource: Resource, name: str, namespace: str = "") -> bool:
     try:
         await client.get(resource, name, namespace)
@@ -126,11 +119,11 @@ async def test_a_namespace_goes_when_the_objects_of_kinds_that_we_do_not_know_ar
                 for each in conditions
             )
 
-        await eventually(told)
+        await until(told)
         assert await is_gone(client, CAPACITIES, "free", "a")
         assert not await is_gone(client, CAPACITIES, "held", "a")
         await client.patch(CAPACITIES, "held", {"metadata": {"finalizers": None}}, "a")
-        await eventually(lambda: is_gone(client, NAMESPACES, "a"))
+        await until(lambda: is_gone(client, NAMESPACES, "a"))
         assert (await client.list(CAPACITIES)).items == []
 
 
@@ -155,11 +148,11 @@ async def test_a_namespace_waits_for_a_group_whose_kinds_are_not_known() -> None
                 for each in conditions
             )
 
-        await eventually(told)
+        await until(told)
         assert await is_gone(client, CONFIGMAPS, "m", "a"), "what is known goes"
         assert not await is_gone(client, CAPACITIES, "c", "a")
         kinds.failing = set()
-        await eventually(lambda: is_gone(client, NAMESPACES, "a"))
+        await until(lambda: is_gone(client, NAMESPACES, "a"))
         assert (await client.list(CAPACITIES)).items == []
 
 
@@ -167,7 +160,7 @@ async def test_garbage_of_kinds_that_we_do_not_know_is_collected_also_while_thei
     async with cluster() as (client, kinds):
         await owned_by_a_configmap(client, "first")
         await client.delete(CONFIGMAPS, "first", "a")
-        await eventually(lambda: is_gone(client, CAPACITIES, "first", "a"))
+        await until(lambda: is_gone(client, CAPACITIES, "first", "a"))
         made = await owned_by_a_configmap(client, "second")
         uid = made["metadata"]["uid"]
         below = {"apiVersion": "capacity.example.com/v1", "kind": "Capacity", "name": "second", "uid": uid}
@@ -183,10 +176,10 @@ async def test_garbage_of_kinds_that_we_do_not_know_is_collected_also_while_thei
         async def looked() -> bool:
             return kinds.asked > asked
 
-        await eventually(looked)
+        await until(looked)
         await client.delete(CONFIGMAPS, "second", "a")
-        await eventually(lambda: is_gone(client, CAPACITIES, "second", "a"))
-        await eventually(lambda: is_gone(client, CONFIGMAPS, "below", "a"))
+        await until(lambda: is_gone(client, CAPACITIES, "second", "a"))
+        await until(lambda: is_gone(client, CONFIGMAPS, "below", "a"))
         assert not await is_gone(client, CAPACITIES, "other", "a")
 
 

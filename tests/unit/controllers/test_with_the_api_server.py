@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from api_server import ADMIN, running_server
 from fake_api import ListRecorder
+from waiting import until
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import (
@@ -66,17 +67,19 @@ async def control_plane(world: World, client):
             tasks.cancel()
 
 
-async def until(world: World, ask, expected) -> None:
-    """Ask until the answer is the expected one, for at most ten seconds."""
-    for _ in range(500):
+async def until_answer(ask, expected) -> None:
+    """Ask until the answer is the expected one."""
+    found = None
+
+    async def is_it() -> bool:
+        nonlocal found
         try:
             found = await ask()
         except (StatusError, LookupError) as error:
             found = error
-        if found == expected:
-            return
-        await world.clock.sleep(0.02)
-    raise AssertionError(f"expected {expected!r}, last seen {found!r}")
+        return found == expected
+
+    await until(is_it, repr(expected), said=lambda: found)
 
 
 async def story(world: World, client) -> list[dict]:
@@ -112,27 +115,27 @@ async def story(world: World, client) -> list[dict]:
         return event["reason"], event["message"], event["source"]["component"]
 
     async with control_plane(world, client) as recorder:
-        await until(world, root_ca, [{"ca.crt": "CA"}] * 2)
-        await until(world, account, "default")
+        await until_answer(root_ca, [{"ca.crt": "CA"}] * 2)
+        await until_answer(account, "default")
         await client.create(SERVICES, SERVICE, "default")
         await client.create(PODS, pod(), "default")
         message = "no nodes available to schedule pods"
-        await until(world, scheduled, ("PodScheduled", "False", "Unschedulable", message))
-        await until(world, last_event, ("FailedScheduling", message, "default-scheduler"))
+        await until_answer(scheduled, ("PodScheduled", "False", "Unschedulable", message))
+        await until_answer(last_event, ("FailedScheduling", message, "default-scheduler"))
         await client.create(NODES, NODE)
         await client.patch(NODES, "node-1", READY, subresource="status")
-        await until(world, node_name, "node-1")
+        await until_answer(node_name, "node-1")
         assigned = "Successfully assigned default/web to node-1"
-        await until(world, last_event, ("Scheduled", assigned, "default-scheduler"))
+        await until_answer(last_event, ("Scheduled", assigned, "default-scheduler"))
         await client.patch(PODS, "web", running(), "default", subresource="status")
-        await until(world, endpoints, [(True, True, False)])
+        await until_answer(endpoints, [(True, True, False)])
         await client.delete(PODS, "web", "default")
-        await until(world, endpoints, [(False, True, True)])
+        await until_answer(endpoints, [(False, True, True)])
         await client.patch(PODS, "web", running("False", "Succeeded"), "default", subresource="status")
-        await until(world, endpoints, [])
+        await until_answer(endpoints, [])
         await client.delete(PODS, "web", "default", grace_period_seconds=0)
         await client.delete(SERVICES, "svc", "default")
-        await until(world, slices, ["kubernetes"])
+        await until_answer(slices, ["kubernetes"])
         kinds = [k for k in recorder.kinds() if k.startswith("Endpoint")]
         assert kinds == ["EndpointChanged", "EndpointChanged", "EndpointRemoved"]
         for record in recorder.records:

@@ -1,13 +1,13 @@
 """node-semantics 17.2: reading CRI logs, and the endpoint that serves them."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from waiting import until
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus
 from lastcall.node.logs.reader import LogOptions, read_logs
@@ -22,12 +22,6 @@ def line(second: int, text: str, tag: str = "F", stream: str = "stdout") -> str:
 
 
 LOG = line(1, "one") + line(2, "er", stream="stderr") + line(3, "th", "P") + line(3, "ree") + line(4, "four")
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - others' work in real time
-            await asyncio.sleep(0.005)
 
 
 async def ended() -> bool:

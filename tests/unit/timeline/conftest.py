@@ -1,20 +1,14 @@
 """Hand-made record sequences: what the processes of a cluster write while a Pod ends."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SUPPORT = str(Path(__file__).parents[2] / "support")
-if SUPPORT not in sys.path:
-    sys.path.insert(0, SUPPORT)
-
-from lastcall.timeline import kinds as k  # noqa: E402
-from lastcall.timeline.ending import build_endings  # noqa: E402
-from lastcall.timeline.record import Evidence, Record  # noqa: E402
-from lastcall.timeline.story import ContainerFacts, Ending, PodFacts  # noqa: E402
+from lastcall.timeline import kinds as k
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.record import Evidence, Record
+from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
 
 ZERO_NS = 1_000_000_000_000
 WALL_NS = 1_900_000_000_000_000_000

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from waiting import eventually
 
 from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import Ring, RingReader, RingRecorder
@@ -133,9 +134,8 @@ def test_a_writer_killed_under_load_loses_nothing_it_committed(round_):
             recorder.record("Fact", facts={"number": number, "text": "y" * (number * 37 % 900)})
             number += 1
             os.pwrite(count, number.to_bytes(8, "little"), 0)
-    deadline = time.monotonic() + 30
-    while os.pread(count, 8, 0) == bytes(8) and time.monotonic() < deadline:
-        time.sleep(0.001)  # on a busy machine the writer may not even have begun
+    # On a busy machine the writer may not even have begun.
+    eventually(lambda: os.pread(count, 8, 0) != bytes(8), "the writer's first record", pause=0.001)
     time.sleep(round_ * 0.003)
     seen = []
     for _ in range(5):

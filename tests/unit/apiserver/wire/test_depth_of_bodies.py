@@ -3,13 +3,13 @@
 Over HTTP, on a server of its own: every way in which an object is read, changed, managed, told and printed.
 """
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from api_server import running_server
 from asker import Asker
+from waiting import until
 
 from lastcall.api.errors import MAX_ERRORS
 from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
@@ -87,11 +87,11 @@ OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 async def made(ask: Asker, name: str, schema: dict) -> None:
     status, answer = await ask("POST", DEFINITIONS, definition(name, schema))
     assert status == 201, answer
-    for _ in range(200):
-        if (await ask("GET", f"/apis/example.com/v1/namespaces/default/{name}s"))[0] == 200:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("the definition is not served")
+
+    async def is_served() -> bool:
+        return (await ask("GET", f"/apis/example.com/v1/namespaces/default/{name}s"))[0] == 200
+
+    await until(is_served, "the definition to be served")
 
 
 @pytest.mark.parametrize("shape", [maps, lists, mixed])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from lastcall.cri.sandbox.cni.attachments import Attachments
 from lastcall.cri.sandbox.cni.chain import Chain
@@ -225,9 +226,3 @@ def test_a_damaged_attachment_is_passed_over(tmp_path: Path):
 
 def alive(bench: Bench) -> bool:
     return os.path.exists(f"/proc/{(bench.directory / 'pid').read_text()}")
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 (a file of another process)
-            await asyncio.sleep(0.01)

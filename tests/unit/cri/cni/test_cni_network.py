@@ -4,10 +4,10 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from lastcall.cri.api import PodSandboxConfig, PodSandboxMetadata, RuntimeServiceError
 from lastcall.cri.sandbox.cni import network as module
@@ -165,12 +165,6 @@ async def test_the_status_says_why_nothing_could_be_attached(node: Node, monkeyp
     assert 'failed to find plugin "plugin" in path' in await node.network.status()
     node.switch("net.conf", on=False)
     assert "cni plugin not initialized" in await node.network.status()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 (a file of another process)
-            await asyncio.sleep(0.01)
 
 
 async def end(task: "asyncio.Task[None] | asyncio.Future[None]") -> None:

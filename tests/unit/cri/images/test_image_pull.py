@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 from oci_registry import DOCKER_LIST, DOCKER_MANIFEST, INDEX, MANIFEST, Fault, Registry, digest_of, gzipped, tar_of
+from waiting import until
 
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.cluster.egress.pair import EgressClient, local_way_out
@@ -64,14 +65,6 @@ def docker_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 async def way_out(docker_config: Any) -> AsyncIterator[EgressClient]:
     with local_way_out() as client:
         yield client
-
-
-async def until(seen: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if seen():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("not seen within 10 s")
 
 
 class Puller:

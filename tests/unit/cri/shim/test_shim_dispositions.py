@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from waiting import eventually
 
 from lastcall.cri.sandbox.shim.dispositions import describe, is_pending, signal_state
 
@@ -57,14 +58,14 @@ def test_how_a_signal_would_be_met_goes_by_handlers_waiting_threads_and_files(
 ) -> None:
     with running(script) as pid:
         found = None
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:  # it is on its way into its call
+
+        def is_there() -> bool:
+            nonlocal found
             found = signal_state(pid, signal.SIGTERM)
-            if found is not None and (found["disposition"], found["taken"]) == (disposition, taken):
-                break
-            time.sleep(0.01)
-        assert found is not None
-        assert (found["disposition"], found["taken"]) == (disposition, taken)
+            return found is not None and (found["disposition"], found["taken"]) == (disposition, taken)
+
+        # It is on its way into its call.
+        eventually(is_there, f"{disposition}, {taken}", said=lambda: found)
         told = describe(pid, signal.SIGTERM)
         assert told is not None
         if "thread" not in script and taken != "signalfd":

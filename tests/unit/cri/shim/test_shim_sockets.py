@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from waiting import eventually
 
 from lastcall.cri.sandbox.shim import procfs
 from lastcall.cri.sandbox.shim.dispositions import describe
@@ -131,9 +132,8 @@ def test_descendants_are_children_of_any_thread_and_their_children() -> None:
     try:
         assert process.stdout is not None
         process.stdout.readline()
-        deadline = time.monotonic() + 30
-        while len(found := procfs.descendants(process.pid)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually(lambda: len(procfs.descendants(process.pid)) >= 2, "the grandchild")
+        found = procfs.descendants(process.pid)
         assert len(found) == 2
         facts = describe(found[0], signal.SIGTERM)
         assert facts is not None

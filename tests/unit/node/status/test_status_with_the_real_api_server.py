@@ -1,11 +1,12 @@
 """Status manager, volumes and Node object against lastcall's own API server, in process."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+from waiting import until
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import copy_object
@@ -90,10 +91,8 @@ def make_status(phase: str, state: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def until(sink: Sink, kind: str, count: int = 1) -> None:
-    async with asyncio.timeout(60):
-        while sink.kinds.count(kind) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+async def told(sink: Sink, kind: str, count: int = 1) -> None:
+    await until(lambda: sink.kinds.count(kind) >= count, kind, pause=0.001, said=lambda: sink.kinds)
 
 
 async def test_a_pod_is_reported_running_then_succeeded_then_deleted() -> None:
@@ -112,7 +111,7 @@ async def test_a_pod_is_reported_running_then_succeeded_then_deleted() -> None:
         gate = {"status": {"conditions": [{"type": "example.com/lb", "status": "True"}]}}
         await client.patch(PODS, "p", gate, "default", subresource="status")
         manager.set_pod_status(pod, make_status("Running", {"running": {"startedAt": START}}))
-        await until(sink, "StatusSent")
+        await told(sink, "StatusSent")
         written = (await client.get(PODS, "p", "default"))["status"]
         assert [c["type"] for c in written["conditions"]] == ["example.com/lb", "Ready", "ContainersReady"]
         await client.delete(PODS, "p", "default")
@@ -125,14 +124,16 @@ async def test_a_pod_is_reported_running_then_succeeded_then_deleted() -> None:
                 {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": START, "finishedAt": START}},
             ),
         )
-        await until(sink, "StatusSent", 2)
+        await told(sink, "StatusSent", 2)
         last = copy_object(await client.get(PODS, "p", "default"))
         assert (last["status"]["phase"], last["status"]["observedGeneration"]) == ("Succeeded", 2)
         manager.terminate_pod(deleting)
-        await until(sink, "FinalDeleteSent")
-        async with asyncio.timeout(60):
-            while (await client.list(PODS, "default")).items:  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        await told(sink, "FinalDeleteSent")
+
+        async def no_pods() -> bool:
+            return not (await client.list(PODS, "default")).items
+
+        await until(no_pods, "the Pod's end", pause=0.001)
         tasks.cancel()
     assert sink.kinds == ["StatusSent", "PodRunning", "StatusSent", "FinalDeleteSent"]
 

@@ -3,12 +3,13 @@
 import asyncio
 import base64
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 import lastcall.node.volumes.manager as manager_module
 from lastcall.api.errors import status_failure
@@ -25,12 +26,6 @@ from lastcall.node.volumes.subpath import open_in_volume
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - others' work in real time
-            await asyncio.sleep(0.005)
 
 
 class Api:
@@ -183,10 +178,7 @@ async def test_new_contents_reach_a_running_pod_when_it_is_looked_at(
         mounted = of(manager, pod, "/v")
         api.objects["configmaps", "cm"] = {"data": {"a": "new", "b": "more"}}
         await manager.wait_for_attach_and_mount(pod)
-        for _ in range(1000):
-            if (mounted / "b").exists():
-                break
-            await asyncio.sleep(0.01)
+        await until((mounted / "b").exists, "the new file")
         assert (mounted / "a").read_text() == "new" and of(manager, pod, "/v") == mounted
         del api.objects["configmaps", "cm"]
         await manager.wait_for_attach_and_mount(pod)
