@@ -18,7 +18,7 @@ from lastcall.api.resources import (
 from lastcall.apiserver.auth.authentication import NODES_GROUP
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.timeline import kinds
-from lastcall.timeline.facts.pod import container_facts, status_problems
+from lastcall.timeline.facts.recorded import container_facts, status_problems
 from lastcall.timeline.record import Recorder
 
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lastcall.client.kubeconfig import KubeconfigError, kubeconfig_paths
 from lastcall.world.blocking import monotonic, sleep, wall
 
@@ -71,9 +73,6 @@ def _without(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    # late: 0 ms, when it is used
-    import yaml
-
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -91,9 +90,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     """All of it or nothing; a link stays one, and nobody else may read it."""
-    # late: 0 ms, when it is used
-    import yaml
-
     target = path.resolve()
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:

@@ -7,7 +7,8 @@ import pytest
 from lastcall.cli.exit_status import exit_status
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import container_facts, facts_from_records, pod_facts
+from lastcall.timeline.facts.pod import facts_from_records, pod_facts
+from lastcall.timeline.facts.recorded import container_facts
 from lastcall.timeline.record import Record
 from lastcall.timeline.render.chrome_trace import trace_document
 from lastcall.timeline.render.html import html_page

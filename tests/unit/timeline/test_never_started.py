@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.timeline import kinds as k
-from lastcall.timeline.facts.pod import status_problems
+from lastcall.timeline.facts.recorded import status_problems
 from lastcall.timeline.render.plain import plain_text
 from lastcall.timeline.story import ContainerFacts, PodFacts
 from lastcall.timeline.verdict import verdict

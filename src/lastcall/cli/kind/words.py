@@ -4,9 +4,11 @@ import click
 
 from lastcall.cli.down import down
 from lastcall.cli.kind.loading import docker_image, image_archive
+from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.kubeconfig import kubeconfig
 from lastcall.cli.staying.names import name_argument
 from lastcall.cli.up import up
+from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import names
 
 
@@ -62,10 +64,6 @@ def clusters() -> None:
 @name_argument
 def nodes(name: str) -> None:
     """The names of a cluster's nodes, a line each."""
-    # late: 0 ms, when it is used
-    from lastcall.cli.staying.clusters import cluster_errors
-    from lastcall.cluster.control.socket import ControlClient
-
     with cluster_errors():
         for node in ControlClient(name).status()["nodes"]:
             click.echo(node["name"])
