@@ -95,18 +95,22 @@ class AsyncCluster(AsyncNamespace):
         self, name: str, timeout: float = NAMESPACE_SECONDS, *, grace: int | None = None
     ) -> None:
         """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default."""
-        if grace is not None:
-            await self._end_pods(name, grace)
         try:
             await self._objects.client.delete(NAMESPACES, name)
         except StatusError as error:
             if not is_not_found(error):
                 raise
+        if grace is not None:
+            await self._end_pods(name, grace)
         async with asyncio.timeout(timeout):
             await self._objects.wait(Named(NAMESPACES, "", name), lambda obj: obj is None)
 
     async def _end_pods(self, namespace: str, grace: int) -> None:
-        """A namespace deletes its Pods with their own grace; here they are deleted before, with less."""
+        """A namespace deletes its Pods with their own grace; here they get less.
+
+        Only when it is terminating: until then controllers replace what is deleted, and the new Pod, whose program may
+        not listen to SIGTERM yet, would have its own grace period.
+        """
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.api.resources import PODS
 

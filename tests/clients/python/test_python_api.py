@@ -13,12 +13,15 @@ import lastcall
 
 def pod(name, script, **spec):
     container = {"name": "app", "image": "busybox", "command": ["sh", "-c", script]}
+    if "httpd" in script:
+        container["readinessProbe"] = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
             "spec": {"terminationGracePeriodSeconds": 2, "containers": [container], **spec}}
 
 PAGE = "mkdir -p /tmp/w; echo hello > /tmp/w/index.html"
-SERVES = PAGE + "; httpd -p 8080 -h /tmp/w; trap 'sleep 0.3; exit 0' TERM; echo up; sleep 600 & wait"
-AT_ONCE = PAGE + "; httpd -p 8080 -h /tmp/w; trap 'exit 0' TERM; sleep 600 & wait"
+# The trap comes first: a Pod without a probe is Ready before its shell has read a line.
+SERVES = "trap 'sleep 0.3; exit 0' TERM; " + PAGE + "; httpd -p 8080 -h /tmp/w; echo up; sleep 600 & wait"
+AT_ONCE = "trap 'exit 0' TERM; " + PAGE + "; httpd -p 8080 -h /tmp/w; sleep 600 & wait"
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
            "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}
 
