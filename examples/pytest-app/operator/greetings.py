@@ -6,7 +6,6 @@ import kopf
 import kr8s
 from kr8s.asyncio.objects import Pod
 
-
 SAYS = "trap 'echo bye; exit 0' TERM; echo \"$TEXT\"; touch /tmp/said; sleep 600 & wait"
 
 

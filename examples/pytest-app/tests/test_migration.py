@@ -3,8 +3,9 @@
 import json
 import urllib.request
 
-import lastcall
 import pytest
+
+import lastcall
 from conftest import MANIFESTS, code
 
 

@@ -3,8 +3,9 @@
 import time
 
 import pytest
-from conftest import HERE, MANIFESTS
 from kopf.testing import KopfRunner
+
+from conftest import HERE, MANIFESTS
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 
 import os
 import signal
-from pathlib import Path
 
 import ordinary_user
 import pytest
-from run_command import Lastcall
+from plugin_pytest import pytest_of
 from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
@@ -60,26 +59,6 @@ def test_waits(lastcall_namespace):
     print("waiting", flush=True)
     time.sleep(600)
 """
-
-QUIET = ("-q", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:asyncio")
-IN_HOME = """
-import glob, os, shutil, sys, pytest
-os.chdir(os.environ["HOME"])
-status = pytest.main(sys.argv[1:])
-for left in glob.glob(os.environ["TMPDIR"] + "/pytest-of-*"):  # pytest-xdist makes it
-    shutil.rmtree(left)
-sys.exit(status)
-"""
-
-
-def pytest_of(tests: str, *arguments: str, user: str = ordinary_user.USERS[0]) -> Lastcall:
-    """pytest in a home of its own, which holds these tests."""
-
-    def prepare(home: Path) -> None:
-        (home / "home" / "pytest.ini").write_text("[pytest]\n")
-        (home / "home" / "test_app.py").write_text(tests)
-
-    return Lastcall([*QUIET, *arguments], program=("-c", IN_HOME), user=user, prepare_home=prepare)
 
 
 @pytest.mark.parametrize("user", ordinary_user.USERS)
