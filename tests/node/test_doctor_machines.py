@@ -12,6 +12,8 @@ import pytest
 from tree import cgroups_named
 from waiting import eventually
 
+from lastcall.world.needs import kernel_version
+
 pytestmark = pytest.mark.real_kernel
 
 PROGRAM = Path(__file__).with_name("forbidden_machine.py")
@@ -50,6 +52,15 @@ def test_this_machine_is_ready_and_the_probes_leave_nothing_behind(on_machine: A
     eventually(
         lambda: not any(map(os.path.exists, left)), "the groups that were tried are gone"
     )  # others' may be there
+
+
+@pytest.mark.skipif(
+    kernel_version(os.uname().release) < (6, 3), reason="this kernel cannot show other owners of a tmpfs"
+)
+def test_user_ids_of_pods_are_tried_where_the_child_s_own_proc_is(on_machine: Any) -> None:
+    """The child's pid is of a new namespace: in /proc of the machine it is some other process, or none."""
+    _, found = on_machine("nothing forbidden")
+    assert found["user ids of Pods"]["status"] == "ok", found["user ids of Pods"]
 
 
 def test_a_limit_of_zero_user_namespaces_is_named_with_its_sysctl(on_machine: Any) -> None:

@@ -54,22 +54,23 @@ def write_id_maps(pid: int, uid: int, gid: int) -> IdMaps:
     return IdMaps(mode, uids, gids, why)
 
 
-def write_range(pid: int, first: int, count: int) -> None:
+def write_range(pid: int, first: int, count: int, proc: str = "/proc") -> None:
     """Map `count` users and groups from 0 on into the new user namespace of child `pid`. Raises OSError."""
     for name in ("uid_map", "gid_map"):
-        _write_map(pid, name, f"0 {first} {count}")
+        _write_map(pid, name, f"0 {first} {count}", proc)
 
 
-def try_id_mapped(directory: str) -> None:
+def try_id_mapped(directory: str, proc: str = "/proc") -> None:
     """Make, and drop, a mount of a directory that shows other owners. Raises OSError where the kernel cannot.
 
-    tmpfs can since Linux 6.3, overlay on such layers since 5.19.
+    `proc` is where /proc of this process's own PID namespace is. tmpfs can since Linux 6.3, overlay on such layers
+    since 5.19.
     """
     pid = linux.clone_paused(linux.CLONE_NEWUSER)
     fds: list[int] = []
     try:
-        write_range(pid, 0, 1)
-        fds.append(os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC))
+        write_range(pid, 0, 1, proc)
+        fds.append(os.open(f"{proc}/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC))
         fds.append(linux.open_tree(linux.AT_FDCWD, directory, linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC))
         linux.mount_setattr(fds[1], "", linux.AT_EMPTY_PATH, linux.MOUNT_ATTR_IDMAP, userns_fd=fds[0])
     finally:
@@ -106,8 +107,8 @@ def _has_setuid() -> bool:
     return linux.capget()[0] & wanted == wanted
 
 
-def _write_map(pid: int, name: str, text: str) -> None:
-    path = f"/proc/{pid}/{name}"
+def _write_map(pid: int, name: str, text: str, proc: str = "/proc") -> None:
+    path = f"{proc}/{pid}/{name}"
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:

@@ -18,7 +18,8 @@ def ids_of_pods(machine: Machine) -> Need:
         lose = "Pods with hostUsers: false"
         if machine.uid == 0:
             lose = f"a container's root is root of the machine, in namespaces; {lose}"
-        return Need(name, "degraded", found, lose, "" if probe is NOT_TRIED else "boot Linux 6.3 or newer")
+        # EINVAL: this kernel's tmpfs cannot (mount_setattr(2)). Whatever else refused it is not known.
+        return Need(name, "degraded", found, lose, "boot Linux 6.3 or newer" if probe.errno == errno.EINVAL else "")
     if machine.uid == 0:
         exceptions = "privileged ones, and those with hostPath volumes or the machine's namespaces"
         return Need(name, "ok", f"every Pod has its own, but for {exceptions}, whose root is the machine's")

@@ -273,9 +273,13 @@ def _try_inside(report: _Report, flags: int) -> None:
     if not _attempt(report, "tmpfs", lambda: _mount_tmpfs(place)):
         return
     _attempt(report, "overlay", lambda: _mount_overlay(place))
-    _attempt(report, "id-mapped mount", lambda: try_id_mapped(place))
-    if flags & linux.CLONE_NEWPID and _attempt(report, "proc", lambda: _mount_proc(f"{place}/proc")):
-        _attempt(report, "forwarding", lambda: _set_forwarding(f"{place}/proc"))
+    proc = "/proc"
+    if flags & linux.CLONE_NEWPID:
+        proc = f"{place}/proc"
+        if not _attempt(report, "proc", lambda: _mount_proc(proc)):
+            return
+        _attempt(report, "forwarding", lambda: _set_forwarding(proc))
+    _attempt(report, "id-mapped mount", lambda: try_id_mapped(place, proc))
 
 
 def _make_veth() -> None:
