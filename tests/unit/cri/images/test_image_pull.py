@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import ssl
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from oci_registry import DOCKER_LIST, DOCKER_MANIFEST, INDEX, MANIFEST, Fault, Registry, digest_of, gzipped, tar_of
 from waiting import until
 
@@ -22,6 +22,11 @@ from lastcall.cri.sandbox.images.layout import ImageError, ImageLayout
 from lastcall.cri.sandbox.images.platform import parse_platform, this_machine
 from lastcall.cri.sandbox.images.pull import ImagePuller, Progress, PullError
 from lastcall.world.world import World
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 FILES = {"bin/app": b"#!/bin/sh\n" + os.urandom(300_000)}
 
@@ -157,7 +162,7 @@ async def test_an_image_for_no_platform_of_this_machine_is_refused(registry: Reg
     assert pull.store.entries() == []
 
 
-@pytest.mark.parametrize("compress", [gzipped, zstandard.compress, bytes], ids=["gzip", "zstd", "plain"])
+@pytest.mark.parametrize("compress", [gzipped, zstd.compress, bytes], ids=["gzip", "zstd", "plain"])
 async def test_layers_may_be_compressed_in_any_way(
     registry: Registry, pull: Puller, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -173,6 +178,26 @@ async def test_a_broken_zstd_layer_is_told(registry: Registry, pull: Puller) -> 
     registry.put("app:v1", registry.manifest([tar_of(FILES)], compress=lambda data: b"\x28\xb5\x2f\xfd" + data))
     await pull(f"{registry.host}/app:v1")
     with pytest.raises(ImageError, match="cannot be unpacked: zstd"):
+        pull.file(f"{registry.host}/app:v1")
+
+
+async def test_zstd_frames_follow_one_another_in_a_layer(registry: Registry, pull: Puller) -> None:
+    def in_two_frames(data: bytes) -> bytes:
+        return zstd.compress(data[:1000]) + zstd.compress(data[1000:])
+
+    registry.put("app:v1", registry.manifest([tar_of(FILES)], compress=in_two_frames))
+    await pull(f"{registry.host}/app:v1")
+    assert pull.file(f"{registry.host}/app:v1") == FILES["bin/app"]
+
+
+async def test_a_zstd_layer_that_asks_for_much_memory_is_refused(registry: Registry, pull: Puller) -> None:
+    def with_a_window_of_256_mib(data: bytes) -> bytes:
+        compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 28})
+        return compressor.compress(data) + compressor.flush()
+
+    registry.put("app:v1", registry.manifest([tar_of(FILES)], compress=with_a_window_of_256_mib))
+    await pull(f"{registry.host}/app:v1")
+    with pytest.raises(ImageError, match="too much memory"):
         pull.file(f"{registry.host}/app:v1")
 
 

@@ -25,7 +25,7 @@ _MAX_LINKS = 40  # as the kernel
 _MAX_DEPTH = 200  # removing a tree costs a stack frame a directory
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BUFFER = 256 * 1024
-_MAX_WINDOW = 128 * 1024 * 1024  # of memory that a zstd frame may ask for, as in containerd
+_MAX_WINDOW_LOG = 27  # 128 MiB of memory that a zstd frame may ask for, as in containerd
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -61,18 +61,9 @@ class Unzstd:
     """The plain bytes of zstd frames. Raises ValueError when reading a broken one."""
 
     def __init__(self, compressed: _Reads) -> None:
-        self._broken: type[Exception]
-        try:
-            # late: not installed with every Python
-            import zstandard
-        except ImportError:
-            zstd = _standard_zstd()
-            self._broken = zstd.ZstdError
-            self._stream = zstd.ZstdFile(compressed)
-        else:
-            self._broken = zstandard.ZstdError
-            decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
-            self._stream = decompressor.stream_reader(cast(IO[bytes], compressed), read_across_frames=True)
+        zstd = _zstd()
+        self._broken: type[Exception] = zstd.ZstdError
+        self._stream = zstd.ZstdFile(compressed, options={zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_LOG})
 
     def read(self, size: int = -1, /) -> bytes:
         try:
@@ -81,12 +72,12 @@ class Unzstd:
             raise ValueError(f"zstd: {error}") from error
 
 
-def _standard_zstd() -> Any:
-    """Python 3.14 has it; before, the library `zstandard` does. Raises ImageError without either."""
-    try:
-        return import_module("compression.zstd")
-    except ImportError as error:
-        raise ImageError("a layer is compressed with zstd; install zstandard: pip install zstandard") from error
+def _zstd() -> Any:
+    """Of the standard library (Python 3.14 and later), or its backport. Raises ImageError without either."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return import_module(name)
+    raise ImageError("a layer is compressed with zstd, which this Python was built without: use another one")
 
 
 def unpack_layer(blob: BinaryIO, digest: str, diff_id: str, target: str) -> None:
