@@ -20,6 +20,7 @@ MODULES = {
     "cryptography": "cryptography.x509",
     "h2": "h2.connection",
     "rich": "rich.console",
+    "backports-zstd": "backports.zstd",
 }
 """What lastcall imports of it, where that is not named as the package."""
 
