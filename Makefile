@@ -2,12 +2,12 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: demo test check bench fuzz pains dist sbom clean
+.PHONY: demo test check bench fuzz pains dist sbom machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
 
-test:                               ## everything CI runs: linters, types, layers, tests on Python 3.11 and 3.13
+test:                               ## everything CI runs: linters, types, layers, tests on Python 3.11, 3.13 and, where it is, 3.14
 	tools/test
 
 check: $(VENV)/.installed-dev       ## linters, types and layers only
@@ -36,5 +36,14 @@ dist: $(VENV)/.installed-dev        ## wheel and sdist in dist/, built twice and
 sbom: dist                          ## dist/lastcall.cdx.json: what an installation consists of (CycloneDX)
 	tools/make-sbom "$(PYTHON)" dist
 
+machines: $(VENV)/.installed-dev    ## the wheel on Debian 12 and 13, as root and as users (docs/machines.md; 10 minutes, root)
+	$(VENV)/bin/python tools/try_machines.py
+
+wheels: $(VENV)/.installed-dev      ## asks pip for wheels of every dependency: glibc, musl, arm64, macOS, Windows; 3.11 to 3.14
+	$(VENV)/bin/python tools/try_wheels.py
+
+first-test: $(VENV)/.installed-dev  ## from nothing to a first passing test, as an ordinary user, in seconds; pipx run
+	$(VENV)/bin/python tools/first_test.py
+
 clean:
-	rm -rf $(VENV) .venv-* build/pains dist
+	rm -rf $(VENV) .venv-* build/pains build/machines dist
